@@ -1,0 +1,77 @@
+# Every target needs Python 3.11 or newer, pip and make; what else it needs goes into .venv and .cache.
+#
+#   make PYTHON=python3.13 test     another interpreter for .venv
+#   make OTHERS= test               the suite on that interpreter only
+
+PYTHON ?= python3
+# Looked up only where it is used: it starts every interpreter there is.
+OTHERS ?= $(shell sh .ci/interpreters $(BIN)/python | sed 's/ .*//')
+
+VENV := .venv
+BIN := $(VENV)/bin
+PROJECTS := pyproject.toml $(wildcard skyward-*/pyproject.toml)
+EDITABLE := $(patsubst %/pyproject.toml,-e ./%,$(wildcard skyward-*/pyproject.toml))
+SOURCES := $(wildcard skyward-*/src)
+READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
+MINOR := import sys; print("%d.%d" % sys.version_info[:2])
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test packaging lint types checks docs bench clean
+
+help:
+	@echo "make demo       run the README's example and those in examples/"
+	@echo "make test       run the tests on every Python from 3.11 on that is found"
+	@echo "make packaging  build the wheels and try them in a fresh environment"
+	@echo "make lint       check style and format"
+	@echo "make types      check types"
+	@echo "make checks     check the rules that hold for the whole repository"
+	@echo "make docs       build the documentation into site/"
+	@echo "make bench      run the benchmarks side by side with their peers"
+	@echo "make clean      remove what these targets made"
+
+$(READY): $(PROJECTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Skyward needs Python 3.11 or newer; $(PYTHON) is older. Try make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test "$$($(PYTHON) -c '$(MINOR)')" = "$$($(BIN)/python -c '$(MINOR)' 2>/dev/null)" || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group dev $(EDITABLE)
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/python .ci/readme.py README.md
+	@set -e; for example in $(wildcard examples/*.py); do echo "$$example"; $(BIN)/python $$example; done
+
+test: $(READY)
+	@$(MAKE) --no-print-directory --silent $(READY) $(OTHERS:%=.cache/python%/.ready)
+	@sh .ci/test $(BIN)/python $(OTHERS:%=.cache/python%/bin/python)
+
+.cache/python%/.ready: $(PROJECTS)
+	@python=$$(sh .ci/interpreters | sed -n 's/^$* //p'); \
+		test -n "$$python" || { echo "Python $* is not found."; exit 1; }; \
+		rm -rf .cache/python$* && "$$python" -m venv .cache/python$*
+	.cache/python$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.cache/python$*/bin/python -m pip install --quiet --group test $(EDITABLE)
+	@touch $@
+
+packaging: $(READY)
+	$(BIN)/python -m pytest -m packaging -n 0
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy $(SOURCES) checks
+
+checks: $(READY)
+	$(BIN)/python -m pytest checks
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(READY)
+	@set -e; for script in $(wildcard benchmarks/*.py); do echo "$$script"; $(BIN)/python $$script; done
+
+clean:
+	rm -rf $(VENV) .cache site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,158 @@
+"""
+Time of a no-op call, and rate of many in flight.
+
+usage: python -m measure.calls SYSTEM VARIANT COUNT
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from measure.harness import Job, Results, answer, limit, module, number, worst
+from measure.peers import PEERS, open_system
+from measure.table import Criterion, Row, milliseconds, rate
+
+# Each of our figures is taken with every one of these, and the worst counts.
+VARIANTS = {
+    "plain": "a number as argument",
+    "dict": "a 1 kB dict as argument",
+    "closure": "a closure",
+    "two": "two functions in turn",
+    "watched": "event handler, log console and timeouts on",
+}
+REPEATS = 3
+WARM = 100
+
+
+def add(x: int) -> int:
+    return x + 1
+
+
+def subtract(x: int) -> int:
+    return x - 1
+
+
+def look_up(x: dict[str, int]) -> int:
+    return x["field 0"]
+
+
+def adder(offset: int, names: tuple[str, ...]) -> Callable[[int], int]:
+    def add_offset(x: int) -> int:
+        return x + offset + len(names)
+
+    return add_offset
+
+
+def kilobyte(i: int) -> dict[str, int]:
+    """
+    Make a dict of about 1 kB of pickle that differs from all others.
+    """
+    return {f"field {k}": i + (k << 32) for k in range(50)}
+
+
+def workload(variant: str, count: int) -> tuple[Sequence[Callable[..., Any]], list[Any]]:
+    """
+    Choose the functions and the arguments of a variant.
+    """
+    if variant == "dict":
+        return (look_up,), [kilobyte(i) for i in range(count)]
+    if variant == "closure":
+        return (adder(3, ("one", "two")),), list(range(count))
+    if variant == "two":
+        return (add, subtract), list(range(count))
+    return (add,), list(range(count))
+
+
+def measure(system: str, variant: str, count: int) -> dict[str, float]:
+    """
+    Take the best of three medians of a call's time, and of three rates.
+    """
+    functions, items = workload(variant, count)
+    expected = [functions[i % len(functions)](item) for i, item in enumerate(items)]
+    singles = max(WARM + 20, count // 20)
+    medians, rates = [], []
+    with open_system(system, nodes=1, slots=2, watched=variant == "watched") as face:
+        handles = [face.prepare(function) for function in functions]
+        # Both slots are started and have seen the function before the clock is read.
+        face.interleave(handles, items[:WARM])
+        for _ in range(REPEATS):
+            times = []
+            for i in range(singles):
+                handle, item = handles[i % len(handles)], items[i]
+                started = time.perf_counter()
+                face.call(handle, item)
+                times.append(time.perf_counter() - started)
+            medians.append(statistics.median(times[WARM:]))
+            started = time.perf_counter()
+            got = face.map(handles[0], items) if len(handles) == 1 else face.interleave(handles, items)
+            rates.append(count / (time.perf_counter() - started))
+            if got != expected:
+                raise RuntimeError(f"{system} returned other results than the function does here.")
+    return {"p50_ms": min(medians) * 1e3, "calls_per_s": max(rates)}
+
+
+def jobs(quick: bool) -> dict[str, Job]:
+    """
+    List what has to be run: the limit, ours with every variant, and the peers.
+    """
+    count = "2400" if quick else "10000"
+    ours = {f"calls Skyward {variant}": module("measure.calls", "Skyward", variant, count) for variant in VARIANTS}
+    peers = {f"calls {peer}": module("measure.calls", peer, "plain", count, needs=peer) for peer in PEERS}
+    return {"calls limit": limit("chain.py"), **ours, **peers}
+
+
+def rows(results: Results) -> list[Row]:
+    """
+    Judge a call's time and the rate.
+    """
+    ours = {VARIANTS[variant]: f"calls Skyward {variant}" for variant in VARIANTS}
+    time_limit, rate_limit = (number(results, "calls limit", field) for field in ("p50_ms", "calls_per_s"))
+    slowest, lowest = worst(results, ours, "p50_ms", max), worst(results, ours, "calls_per_s", min)
+    ray_time, ray_rate = (number(results, "calls Ray", field) for field in ("p50_ms", "calls_per_s"))
+    dask_time, dask_rate = (number(results, "calls Dask", field) for field in ("p50_ms", "calls_per_s"))
+    return [
+        Row(
+            what="no-op `>>`, p50",
+            limit=milliseconds(time_limit),
+            ours=milliseconds(slowest),
+            ray=milliseconds(ray_time),
+            dask=milliseconds(dask_time),
+            criteria=(
+                Criterion("limit", slowest.over(time_limit), at_most=1.3),
+                Criterion("Ray", slowest.over(ray_time), at_most=0.4),
+            ),
+            bounded_by="thread and process wake-ups and the pickling at both ends, which the bare chain has too",
+        ),
+        Row(
+            what="10,000 no-ops in flight, one node with two slots",
+            limit=rate(rate_limit),
+            ours=rate(lowest),
+            ray=rate(ray_rate),
+            dask=rate(dask_rate),
+            criteria=(
+                Criterion("limit", lowest.over(rate_limit), at_least=0.6),
+                Criterion("Ray", lowest.over(ray_rate), at_least=5),
+                Criterion("Dask", lowest.over(dask_rate), at_least=10),
+            ),
+            bounded_by="CPU of the client, agent and workers, which share the cores of one machine",
+        ),
+    ]
+
+
+def details(results: Results) -> list[tuple[str, str, str]]:
+    """
+    List what each variant of ours took.
+    """
+    taken = []
+    for variant, meaning in VARIANTS.items():
+        p50, calls = (number(results, f"calls Skyward {variant}", field) for field in ("p50_ms", "calls_per_s"))
+        taken.append((meaning, milliseconds(p50), rate(calls)))
+    return taken
+
+
+if __name__ == "__main__":
+    answer(measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))

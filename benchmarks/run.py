@@ -1,0 +1,119 @@
+"""
+Runs the limit, ours and the peers in turn on this machine and prints one table with ratios.
+
+usage: python benchmarks/run.py [--only NAME] [--quick] [--write docs/performance.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+from measure import arrays, calls, idle, startup
+from measure.harness import ABSENT, Job, Results, take_turns
+from measure.peers import SYSTEMS, installed, version
+from measure.table import Row, markdown, summary
+
+ROUNDS = 3
+
+
+@attrs.frozen
+class Subject:
+    """
+    A group of measurements that can be run alone.
+    """
+
+    jobs: Callable[[bool], dict[str, Job]]
+    rows: Callable[[Results], list[Row]]
+
+
+SUBJECTS = {
+    "calls": Subject(calls.jobs, calls.rows),
+    "arrays": Subject(arrays.jobs, arrays.rows),
+    "import": Subject(startup.jobs_import, startup.rows_import),
+    "startup": Subject(startup.jobs_pool, startup.rows_pool),
+    "idle": Subject(idle.jobs, idle.rows),
+}
+
+
+def machine() -> str:
+    """
+    Describe this machine and what is installed, without naming it.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    systems = [f"{system} {version(system) if installed(system) else ABSENT}" for system in SYSTEMS]
+    python = f"Python {platform.python_version()} ({platform.python_implementation()})"
+    return f"{cores} cores, {platform.system()} {platform.machine()}, {python}; {', '.join(systems)}"
+
+
+def report(results: Results, names: list[str]) -> str:
+    """
+    Write the tables.
+    """
+    parts = [summary([row for name in names for row in SUBJECTS[name].rows(results)])]
+    if "calls" in names:
+        parts.append("Our no-op calls, one by one:")
+        parts.append(markdown(["called with", "p50", "rate in flight"], calls.details(results)))
+    failed = {name: outcome.failure for name, outcome in results.items() if outcome.failure}
+    failed = {name: why for name, why in failed.items() if why != ABSENT}
+    if failed:
+        parts.append("What failed:")
+        parts.append(markdown(["measurement", "why"], [[name, str(why)] for name, why in failed.items()]))
+    return "\n\n".join(parts)
+
+
+def page(report: str, quick: bool) -> str:
+    """
+    Write the documentation page around the tables.
+    """
+    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
+    how = "--quick " if quick else ""
+    rounds = "one round, fewer calls" if quick else f"{ROUNDS} rounds"
+    return f"""<!-- Made by `python benchmarks/run.py {how}--write docs/performance.md`; do not edit. -->
+
+# Performance
+
+Measured on {today}: {machine()}.
+
+All were run in turn on the same machine ({rounds}), each measurement in a process of its own, warm,
+with the same slots.
+Of calls the best of three repetitions counts, of arrays the first round trip and the median of those after it;
+the table shows the median over the rounds.
+Ratios are what to compare; the values only say what was seen once on this machine.
+*Limit* is the least that any such system does, measured by the scripts in `benchmarks/limits/`:
+a bare chain of three processes for calls, two writes into shared memory for arrays.
+Ours is the worst of several ways to call, which the table names; the peers are measured with the plainest only.
+
+{report}
+"""
+
+
+def main() -> int:
+    """
+    Run what was asked for; fail when something could not be measured.
+    """
+    parser = argparse.ArgumentParser(description="Measure the limit, ours and the peers side by side.")
+    parser.add_argument("--only", choices=SUBJECTS, help="run one subject")
+    parser.add_argument("--quick", action="store_true", help="one round and fewer calls")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page to this file too")
+    options = parser.parse_args()
+    if options.only and options.write:
+        parser.error("--write needs all subjects: leave out --only")
+    names = [options.only] if options.only else list(SUBJECTS)
+    jobs = {name: job for subject in names for name, job in SUBJECTS[subject].jobs(options.quick).items()}
+    results = take_turns(jobs, 1 if options.quick else ROUNDS, lambda line: print(line, file=sys.stderr, flush=True))
+    tables = report(results, names)
+    print(f"{machine()}\n\n{tables}")
+    if options.write:
+        options.write.write_text(page(tables, options.quick), encoding="utf-8")
+    return any(outcome.failure not in {None, ABSENT} for outcome in results.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""
+What holds for every file: one subject each, nothing of one machine, links that lead somewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from checks.tree import ROOT, distributions, files, relative, sources
+
+LONGEST = 450
+"""Lines after which a module has to be two; beyond 300 its author asks whether it holds two subjects."""
+
+OF_ONE_MACHINE = re.compile(
+    r"(?<![\w.$}~-])/(?:work|home|root|Users)/\w"
+    r"|pypi[.]org|pythonhosted[.]org|npmjs[.]org|deb[.]debian[.]org"
+)
+
+TEXT = tuple(
+    path
+    for path in files()
+    if path.suffix in {"", ".cfg", ".ini", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yml"}
+)
+PROSE = files(".md")
+
+
+@pytest.mark.parametrize("path", sources(), ids=relative)
+def test_a_module_holds_one_subject(path: Path) -> None:
+    """No shipped module is longer than one subject needs."""
+    with path.open(encoding="utf-8") as lines:
+        assert sum(1 for _ in lines) <= LONGEST
+
+
+@pytest.mark.parametrize("path", TEXT, ids=relative)
+def test_nothing_names_one_machine(path: Path) -> None:
+    """No file holds a path of somebody's machine or the host of a package registry."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [] == [f"{relative(path)}:{number}" for number, line in enumerate(lines, 1) if OF_ONE_MACHINE.search(line)]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=relative)
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    """A relative link in prose names a file of the repository, and its anchor a heading there."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [] == [target for target in targets if "://" not in target and not _leads(path, target)]
+
+
+@pytest.mark.parametrize("folder", distributions(), ids=lambda folder: folder.name)
+def test_a_distribution_carries_licence_and_readme(folder: Path) -> None:
+    """Every distribution has a README and the repository's licence beside its project file."""
+    assert (folder / "README.md").is_file()
+    assert (ROOT / "LICENSE").read_bytes() == (folder / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("folder", distributions()[1:], ids=lambda folder: folder.name)
+def test_a_distribution_is_typed(folder: Path) -> None:
+    """Every import package carries the mark that its annotations may be relied on."""
+    assert 1 == len(list(folder.glob("src/*/py.typed")))
+
+
+def _leads(path: Path, target: str) -> bool:
+    """Say whether a link leads to a file of the repository, and its anchor to a heading."""
+    name, _, anchor = unquote(target).partition("#")
+    file = (path.parent / name).resolve() if name else path
+    return file.exists() and (not anchor or anchor in _anchors(file))
+
+
+def _anchors(path: Path) -> set[str]:
+    """Return the anchors that the headings of a file give."""
+    headings = re.findall(r"^#+ +(.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

@@ -1,0 +1,186 @@
+"""
+Run decorated Python functions on machines that exist only as long as the work does.
+
+    import skyward as sky
+
+    @sky.function
+    def square(x):
+        return x * x
+
+    with sky.Compute(nodes=2) as pool:
+        print(square(7) >> pool)
+
+Public names are loaded when they are first used, so that `import skyward` costs next to nothing.
+`skyward.names` tells where each one lives.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from skyward import names as _names
+
+if TYPE_CHECKING:
+    import skyward
+    from skyward import integrations as integrations, plugins as plugins
+    from skyward.engine.events import compose as compose, emit as emit, use_callback as use_callback
+    from skyward.errors import (
+        AllProvidersFailedError as AllProvidersFailedError,
+        CapacityError as CapacityError,
+        ConfigError as ConfigError,
+        CredentialsError as CredentialsError,
+        NoAvailableProviderError as NoAvailableProviderError,
+        NodeError as NodeError,
+        NodeLostError as NodeLostError,
+        NoPoolError as NoPoolError,
+        NotInstalledError as NotInstalledError,
+        OfferError as OfferError,
+        PluginError as PluginError,
+        PoolClosedError as PoolClosedError,
+        ProtocolError as ProtocolError,
+        ProvisionError as ProvisionError,
+        QuotaError as QuotaError,
+        RemoteError as RemoteError,
+        ResultError as ResultError,
+        SerializationError as SerializationError,
+        SkywardError as SkywardError,
+        TaskError as TaskError,
+        TaskTimeoutError as TaskTimeoutError,
+        TransportError as TransportError,
+        UsageError as UsageError,
+        WorkerDiedError as WorkerDiedError,
+    )
+    from skyward.function import (
+        Function as Function,
+        PendingFunction as PendingFunction,
+        PendingFunctionGroup as PendingFunctionGroup,
+        function as function,
+        gather as gather,
+    )
+    from skyward.model import accelerators as accelerators, container, duration, metric
+    from skyward.model.accelerator import Accelerator as Accelerator, is_nvidia as is_nvidia, is_trainium as is_trainium
+    from skyward.model.allocation import (
+        Allocation as Allocation,
+        AllocationLike as AllocationLike,
+        AllocationStrategy as AllocationStrategy,
+    )
+    from skyward.model.container import DockerImage as DockerImage
+    from skyward.model.event import (
+        BootstrapCommand as BootstrapCommand,
+        BootstrapCompleted as BootstrapCompleted,
+        BootstrapConsole as BootstrapConsole,
+        BootstrapFailed as BootstrapFailed,
+        BootstrapPhase as BootstrapPhase,
+        BootstrapProgress as BootstrapProgress,
+        BootstrapRequested as BootstrapRequested,
+        BootstrapStarting as BootstrapStarting,
+        Callback as Callback,
+        ClusterDestroyed as ClusterDestroyed,
+        ClusterProvisioned as ClusterProvisioned,
+        ClusterReady as ClusterReady,
+        ClusterRequested as ClusterRequested,
+        CostFinal as CostFinal,
+        CostUpdate as CostUpdate,
+        Error as Error,
+        InfraCreated as InfraCreated,
+        InfraCreating as InfraCreating,
+        InstanceBootstrapped as InstanceBootstrapped,
+        InstanceDestroyed as InstanceDestroyed,
+        InstanceLaunched as InstanceLaunched,
+        InstanceLaunching as InstanceLaunching,
+        InstancePreempted as InstancePreempted,
+        InstanceProvisioned as InstanceProvisioned,
+        InstanceReplaced as InstanceReplaced,
+        InstanceRequested as InstanceRequested,
+        InstanceRunning as InstanceRunning,
+        InstanceStopping as InstanceStopping,
+        Log as Log,
+        Metric as Metric,
+        Metrics as Metrics,
+        NodeReady as NodeReady,
+        PoolStopping as PoolStopping,
+        Progress as Progress,
+        ShutdownRequested as ShutdownRequested,
+        SkywardEvent as SkywardEvent,
+        TaskCompleted as TaskCompleted,
+        TaskStarted as TaskStarted,
+    )
+    from skyward.model.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
+    from skyward.model.instance import (
+        AcceleratorInfo as AcceleratorInfo,
+        InstanceInfo as InstanceInfo,
+        NetworkInfo as NetworkInfo,
+        PeerInfo as PeerInfo,
+    )
+    from skyward.model.log_config import LogConfig as LogConfig
+    from skyward.model.nodes import Nodes as Nodes, NodeSpec as NodeSpec
+    from skyward.model.nvidia import NVIDIA as NVIDIA
+    from skyward.model.options import Options as Options, SelectionStrategy as SelectionStrategy
+    from skyward.model.pip_index import PipIndex as PipIndex
+    from skyward.model.spec import Architecture as Architecture, Spec as Spec
+    from skyward.model.worker import Worker as Worker
+    from skyward.node.output import (
+        CallbackWriter as CallbackWriter,
+        redirect_output as redirect_output,
+        silent as silent,
+        stderr as stderr,
+        stdout as stdout,
+    )
+    from skyward.node.runtime import (
+        current_accelerator as current_accelerator,
+        instance_info as instance_info,
+        is_head as is_head,
+    )
+    from skyward.node.sampler import DistributedSampler as DistributedSampler
+    from skyward.node.shard import shard as shard
+    from skyward.plugin import Plugin as Plugin
+    from skyward.pool import (
+        Compute as Compute,
+        MultiPool as MultiPool,
+        Pool as Pool,
+        Session as Session,
+        partial as partial,
+        pool as pool,
+    )
+    from skyward.providers.local import Local as Local
+
+    containers = container
+    metrics = metric
+    time = duration
+    sky = skyward
+    AcceleratorSpec = Accelerator
+    ComputeFunction = Function
+    ComputePool = Compute
+    ComputeSpec = Spec
+    LogLine = Log
+    PendingBatch = PendingFunctionGroup
+    PendingCompute = PendingFunction
+    compute = function
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, and keep it."""
+    value = _names.resolve(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, and those that installed plugins add."""
+    return sorted({"__version__", *_names.public()})
+
+
+class _Package(ModuleType):
+    """Keep `skyward.pool`, once that submodule is imported, from hiding the public name `pool`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and name in _names.LIVES_IN:
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,159 @@
+"""
+The append-only console: lines with the time of day, for files, pipes and agents that poll them.
+"""
+
+from __future__ import annotations
+
+from time import localtime, strftime
+from typing import TextIO
+
+from attrs import define
+
+from skyward.console.line_style import dressed
+from skyward.console.wording import Line, count, lasted, money, tell
+from skyward.model.event import (
+    ALL,
+    BootstrapCommand,
+    BootstrapConsole,
+    CostUpdate,
+    Metric,
+    Metrics,
+    Progress,
+    SkywardEvent,
+    TaskCompleted,
+    TaskStarted,
+)
+
+__all__ = ["LogConsole"]
+
+# Lines about tasks in a second; the rest of them is only counted.
+_TASK_LINES = 10
+# Progress is told each second at first, later as often as a reader of a long file can stand.
+_OFTEN_S, _OFTEN_LINES, _SELDOM_S = 1.0, 10, 10.0
+_COST_S = 60.0
+_UNHEARD = (TaskStarted, Metric, Metrics, BootstrapConsole, BootstrapCommand)
+
+
+@define(eq=False)
+class _Told:
+    """Hold how far one map or gather was when it was told last, and how often it was."""
+
+    since: float
+    at: float
+    done: int
+    times: int = 1
+
+
+class LogConsole:
+    """
+    Write what happens to a stream, line by line.
+
+    Lifecycle, log lines, failures and tasks longer than a second have lines; short tasks have none of their own.
+
+    Args:
+        stream: Where to write.
+        colours: Whether the stream is a terminal that shows colours.
+
+    >>> import sys
+    >>> from skyward.model.event import Log
+    >>> LogConsole(sys.stdout).handle(Log(line="loss 0.1", node=3, at=0.0))  # doctest: +ELLIPSIS
+    ...:00 node-3 | loss 0.1
+    """
+
+    events: tuple[type[SkywardEvent], ...] = tuple(kind for kind in ALL if kind not in _UNHEARD)
+
+    def __init__(self, stream: TextIO, *, colours: bool = False) -> None:
+        self._stream = stream
+        self._colours = colours
+        self._clock = (-1, "")
+        self._second = -1
+        self._task_lines = 0
+        self._untold_failures = 0
+        self._told: dict[str, _Told] = {}
+        self._cost_at = float("-inf")
+
+    def handle(self, event: SkywardEvent) -> None:
+        """
+        Write what is worth writing about an event.
+
+        Args:
+            event: What happened.
+        """
+        if type(event) is TaskCompleted:
+            self._task(event)
+        elif type(event) is Progress:
+            self._progress(event)
+        elif type(event) is CostUpdate:
+            self._cost(event)
+        elif (line := tell(event)) is not None:
+            self._write(event.at, line)
+
+    def close(self) -> None:
+        """Write what has been held back; the stream stays open."""
+        self._failures(self._second)
+
+    def _task(self, event: TaskCompleted) -> None:
+        # Most of the tasks of a busy pool take this way out.
+        if event.success and event.duration <= 1.0:
+            return
+        second = int(event.at)
+        if second != self._second:
+            self._failures(second)
+            self._second, self._task_lines = second, 0
+        if self._task_lines < _TASK_LINES:
+            self._task_lines += 1
+            line = tell(event)
+            if line is not None:
+                self._write(event.at, line)
+        elif not event.success:
+            self._untold_failures += 1
+
+    def _failures(self, at: float) -> None:
+        if self._untold_failures:
+            self._write(at, Line(f"{count(self._untold_failures)} more failed", "error"))
+            self._untold_failures = 0
+
+    def _progress(self, event: Progress) -> None:
+        told = self._told.get(event.label)
+        if told is None or event.done < told.done:
+            self._told[event.label] = _Told(event.at, event.at, event.done)
+            # The beginning is no news, unless it is the end as well.
+            if event.done and event.done == event.total:
+                self._write(event.at, Line(_how_far(event, event.at), "note"))
+            return
+        pause = _OFTEN_S if told.times <= _OFTEN_LINES else _SELDOM_S
+        finished = event.done == event.total and told.done != event.total
+        if not finished and (event.at - told.at < pause or event.done == told.done):
+            return
+        told.at, told.done, told.times = event.at, event.done, told.times + 1
+        self._write(event.at, Line(_how_far(event, told.since), "note"))
+
+    def _cost(self, event: CostUpdate) -> None:
+        if event.hourly_rate and event.at - self._cost_at >= _COST_S:
+            self._cost_at = event.at
+            self._write(
+                event.at, Line(f"cost {money(event.accumulated_cost)} so far, {money(event.hourly_rate)} an hour")
+            )
+
+    def _write(self, at: float, line: Line) -> None:
+        second = int(at)
+        if self._clock[0] != second:
+            self._clock = (second, strftime("%H:%M:%S", localtime(second)))
+        written = "".join(f"{self._clock[1]} {text}\n" for text in dressed(line, colours=self._colours))
+        try:
+            self._stream.write(written)
+            self._stream.flush()
+        except (OSError, ValueError):
+            # The reader of the pipe has gone, or the stream was closed: there is nobody left to tell.
+            return
+
+
+def _how_far(event: Progress, since: float) -> str:
+    """Return how far a map or gather is."""
+    took = event.at - since
+    rate = f", {count(event.done / took)} a second" if took >= 1 else ""
+    if event.total is None:
+        return f"{event.label}: {count(event.done)} done{rate}"
+    share = f" ({event.done / event.total:.0%})" if event.total and event.done < event.total else ""
+    end = f" in {lasted(took)}" if event.done == event.total and took else ""
+    return f"{event.label}: {count(event.done)} of {count(event.total)}{share}{end}{rate}"

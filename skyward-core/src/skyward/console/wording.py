@@ -1,0 +1,257 @@
+"""
+How the consoles put things: durations, counts, money, and the one line that an event is told in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from attrs import frozen
+
+from skyward.model.event import (
+    BootstrapCompleted,
+    BootstrapFailed,
+    BootstrapPhase,
+    BootstrapProgress,
+    BootstrapStarting,
+    ClusterDestroyed,
+    ClusterReady,
+    ClusterRequested,
+    CostFinal,
+    Error,
+    InfraCreating,
+    InstanceDestroyed,
+    InstanceLaunching,
+    InstancePreempted,
+    InstanceProvisioned,
+    InstanceReplaced,
+    InstanceStopping,
+    Log,
+    NodeReady,
+    PoolStopping,
+    ShutdownRequested,
+    SkywardEvent,
+    TaskCompleted,
+)
+
+__all__ = ["Line", "clean", "count", "lasted", "money", "several", "tell"]
+
+Kind: TypeAlias = Literal["log", "note", "good", "warning", "error"]
+
+# Longer tasks are worth a line of their own in an append-only log.
+LONG_TASK_S = 1.0
+
+# An escape sequence: of colours (kept where there are colours), of anything else, or a lone control character.
+_COLOUR = re.compile(r"\x1b\[[\d;:]*m")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~]|)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
+@frozen
+class Line:
+    """
+    Hold one line to tell.
+
+    Args:
+        text: What is said.
+        kind: How loud it is said.
+        node: The node it concerns, if it is one.
+        passing: Whether the live consoles show the same thing anyway.
+    """
+
+    text: str
+    kind: Kind = "note"
+    node: int | None = None
+    passing: bool = False
+
+
+def clean(text: str, *, colours: bool = False) -> str:
+    """
+    Return a line without what would move the cursor.
+
+    Of a line that was overwritten with carriage returns, as progress bars do, the last writing is kept.
+
+    Args:
+        text: What user code wrote.
+        colours: Whether colours stay.
+
+    >>> clean("10 %\\r50 %\\r")
+    '50 %'
+    """
+    if text.isprintable():
+        return text
+    text = next((part for part in reversed(text.split("\r")) if part), "")
+    if "\x1b" in text:
+        held = _COLOUR.findall(text) if colours else []
+        text = _ESCAPE.sub(lambda match: match[0] if colours and _COLOUR.fullmatch(match[0]) else "", text)
+        text += "\x1b[0m" if held else ""
+    return _CONTROL.sub("", text)
+
+
+def count(number: float) -> str:
+    """
+    Return a number with its thousands apart.
+
+    >>> count(12345), count(0.25), count(7.0)
+    ('12,345', '0.2', '7')
+    """
+    if number >= 10 or number == int(number):
+        return f"{number:,.0f}"
+    return f"{number:.1f}"
+
+
+def several(number: int, noun: str) -> str:
+    """
+    Return a number and its noun, in the plural where it is one.
+
+    >>> several(1, "node"), several(1200, "node")
+    ('1 node', '1,200 nodes')
+    """
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def lasted(seconds: float) -> str:
+    """
+    Return a duration as people read it.
+
+    >>> lasted(0.0042), lasted(3.14), lasted(75), lasted(3700)
+    ('4 ms', '3.1 s', '1:15', '1:01:40')
+    """
+    if seconds < 0.1:
+        return f"{max(seconds, 0) * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def money(usd: float) -> str:
+    """
+    Return an amount of USD; small ones keep two digits that count.
+
+    >>> money(12.5), money(0.0042), money(0)
+    ('$12.50', '$0.0042', '$0.00')
+    """
+    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
+
+
+def tell(event: SkywardEvent) -> Line | None:
+    """
+    Return the line that an event is told in, or None if it is worth none.
+
+    >>> tell(NodeReady(node=2)).text
+    'ready'
+    """
+    words = _WORDS.get(type(event))
+    return words(event) if words is not None else None
+
+
+def _log(event: Log) -> Line:
+    return Line(event.line, "log", event.node)
+
+
+def _requested(event: ClusterRequested) -> Line:
+    nodes = getattr(event.spec, "nodes", None)
+    desired = getattr(nodes, "desired", nodes)
+    asked = f" with {several(desired, 'node')}" if isinstance(desired, int) else ""
+    return Line(f"opening a pool{asked}", passing=True)
+
+
+def _infrastructure(event: InfraCreating) -> Line:
+    where = f" {event.region}" if event.region else ""
+    return Line(f"preparing {event.provider}{where}", passing=True)
+
+
+def _launching(event: InstanceLaunching) -> Line:
+    kind = f" of type {event.instance_type}" if event.instance_type else ""
+    return Line(f"launching {several(event.count, 'instance')}{kind} at {event.provider}", passing=True)
+
+
+def _provisioned(event: InstanceProvisioned) -> Line:
+    price = event.price_spot if event.spot else event.price_on_demand
+    facts = [
+        event.instance_id,
+        event.instance_type,
+        "spot" if event.spot else None,
+        event.ip,
+        f"{money(price)} an hour" if price else None,
+    ]
+    return Line(f"runs: {', '.join(fact for fact in facts if fact)}", node=event.node, passing=True)
+
+
+def _phase(event: BootstrapPhase) -> Line | None:
+    if event.event == "started" and event.phase != "bootstrap":
+        return None
+    node = event.instance.node if event.instance is not None else None
+    what = "bootstrap" if event.phase == "bootstrap" else f"bootstrap, {event.phase}"
+    took = f" in {lasted(event.elapsed)}" if event.elapsed else ""
+    return Line(f"{what}: {event.event}{took}", "error" if event.event == "failed" else "note", node, passing=True)
+
+
+def _bootstrap_failed(event: BootstrapFailed) -> Line:
+    node = event.instance.node if event.instance is not None else None
+    return Line(f"bootstrap failed in {event.phase}: {event.error}", "error", node)
+
+
+def _ready(event: ClusterReady) -> Line:
+    return Line(f"ready: {several(event.nodes, 'node')} in {lasted(event.elapsed)}", "good", passing=True)
+
+
+def _completed(event: TaskCompleted) -> Line | None:
+    if not event.success:
+        why = f": {event.error}" if event.error else ""
+        return Line(f"{event.function} failed after {lasted(event.duration)}{why}", "error", event.node)
+    if event.duration <= LONG_TASK_S:
+        return None
+    return Line(f"{event.function} returned after {lasted(event.duration)}", "note", event.node, passing=True)
+
+
+def _preempted(event: InstancePreempted) -> Line:
+    return Line(f"lost its instance: {event.reason}", "warning", event.node)
+
+
+def _replaced(event: InstanceReplaced) -> Line:
+    return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _final(event: CostFinal) -> Line | None:
+    if not event.total_cost:
+        return None
+    saved = event.savings_vs_ondemand
+    less = f", {money(saved)} less than on demand" if saved > 0 else ""
+    return Line(f"cost {money(event.total_cost)} for {lasted(event.total_seconds)}{less}")
+
+
+_WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
+    Log: _log,
+    ClusterRequested: _requested,
+    InfraCreating: _infrastructure,
+    InstanceLaunching: _launching,
+    InstanceProvisioned: _provisioned,
+    BootstrapFailed: _bootstrap_failed,
+    NodeReady: lambda event: Line("ready", "note", event.node, passing=True),
+    ClusterReady: _ready,
+    TaskCompleted: _completed,
+    InstancePreempted: _preempted,
+    InstanceReplaced: _replaced,
+    ShutdownRequested: lambda event: Line(f"asked to close{_because(event.reason)}", passing=True),
+    PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),
+    InstanceStopping: lambda event: Line(
+        f"ending {event.instance_id}{_because(event.reason)}", node=event.node, passing=True
+    ),
+    InstanceDestroyed: lambda event: Line(f"{event.instance_id} has ended", node=event.node, passing=True),
+    CostFinal: _final,
+    ClusterDestroyed: lambda event: Line(f"closed{_because(event.reason)}", passing=True),
+    Error: lambda event: Line(event.message, "error" if event.fatal else "warning"),
+    BootstrapStarting: _phase,
+    BootstrapProgress: _phase,
+    BootstrapPhase: _phase,
+    BootstrapCompleted: _phase,
+}

@@ -1,0 +1,258 @@
+"""A call on the client: what is sent, and what comes back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from concurrent.futures import CancelledError
+from typing import Any, Protocol
+
+from skyward.errors import (
+    NodeLostError,
+    PluginError,
+    PoolClosedError,
+    ResultError,
+    SerializationError,
+    SkywardError,
+    TaskTimeoutError,
+    WorkerDiedError,
+)
+from skyward.link.messages import Status
+from skyward.link.payload import Payload, load
+
+_ids = itertools.count(1)
+
+
+class CapturedFunction:
+    """
+    Hold a function as it travels.
+
+    Args:
+        name: What the user calls it.
+        digest: Names its content.
+        body: The FUNCTION frame's body.
+        payload: Keeps its segments alive, and names its stored buffers.
+    """
+
+    __slots__ = ("body", "digest", "name", "payload")
+
+    def __init__(self, name: str, digest: bytes, body: bytes, payload: Payload) -> None:
+        self.name = name
+        self.digest = digest
+        self.body = body
+        self.payload = payload
+
+
+class Sink(Protocol):
+    """Whoever waits for a call; called in the engine's loop, so it must be quick."""
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take the answer; comes once."""
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Take one item of a stream."""
+
+
+class Feeder(Protocol):
+    """Whoever feeds a call's input streams; called in the engine's loop."""
+
+    def start(self, call: Call) -> None:
+        """Begin to feed a call that was sent to a node."""
+
+    def acknowledged(self, stream: int, items: int) -> None:
+        """Take note that the node consumed items."""
+
+    def stop(self) -> None:
+        """End: the call is over."""
+
+
+class Call:
+    """
+    Carry one unit of dispatch from the user's thread to a node and back.
+
+    Args:
+        function: What it runs.
+        payload: Its arguments.
+        sink: Who waits for it.
+        timeout: Seconds it may run; 0 for no limit.
+        retries: How many more attempts there are after one that fails.
+        interruptions: How many more attempts there are after its node was lost.
+        node: The only node it may run on.
+        streams: Whether its items are wanted one by one.
+        feeder: What feeds its input streams.
+        index: Its place among the calls of its sink.
+    """
+
+    __slots__ = (
+        "attempt", "began", "cancelled", "feeder", "function", "id", "index", "interruptions", "lane", "members", "node",
+        "on", "payload", "retries", "sink", "streams", "timeout",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        function: CapturedFunction,
+        payload: Payload,
+        sink: Sink,
+        *,
+        timeout: float = 0.0,
+        retries: int = 0,
+        interruptions: int = 0,
+        node: int | None = None,
+        streams: bool = False,
+        feeder: Feeder | None = None,
+        index: int = 0,
+    ) -> None:
+        self.id = next(_ids)
+        self.function = function
+        self.payload = payload
+        self.sink = sink
+        self.timeout = timeout
+        self.retries = retries
+        self.interruptions = interruptions
+        self.node = node
+        self.streams = streams
+        self.feeder = feeder
+        self.index = index
+        self.attempt = 1
+        self.on: int | None = None
+        self.lane = 0
+        self.members = 0
+        self.began = 0.0
+        self.cancelled = False
+
+
+class Answer:
+    """
+    Hold how a call ended, not yet unpickled.
+
+    Args:
+        status: In one word.
+        payload: The result, if it is one.
+        text: The failure's bytes or JSON.
+        where: The node and instance, in words.
+        function: The function's name.
+        seconds: How long it ran.
+        node: The node's index.
+    """
+
+    __slots__ = ("function", "node", "payload", "pool", "seconds", "status", "text", "where")
+
+    def __init__(
+        self,
+        status: int,
+        payload: Payload | None,
+        text: bytes,
+        *,
+        where: str = "",
+        function: str = "",
+        seconds: float = 0.0,
+        node: int | None = None,
+        pool: str = "",
+    ) -> None:
+        self.status = status
+        self.payload = payload
+        self.text = text
+        self.where = where
+        self.function = function
+        self.seconds = seconds
+        self.node = node
+        self.pool = pool
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether it has no result."""
+        return self.status not in (Status.OK, Status.STREAMED)
+
+    def value(self) -> Any:
+        """
+        Give the result.
+
+        Raises:
+            Exception: What the function raised, or the error that says what happened instead.
+        """
+        if self.status == Status.OK and self.payload is not None:
+            try:
+                return load(self.payload)
+            except Exception as error:
+                raise ResultError(
+                    f"The result of {self.function}() on {self.where} cannot be unpickled here: "
+                    f"{type(error).__name__}: {error}. "
+                    "Return plain values, or install the package that the result's class comes from.",
+                    function=self.function,
+                    node=self.node,
+                    pool=self.pool,
+                ) from error
+        if self.status == Status.STREAMED:
+            return None
+        if self.status == Status.RAISED:
+            from skyward.link.failure import raise_failure
+
+            raise_failure(self.error())
+        raise self.error()
+
+    def headline(self) -> str:
+        """Say in one line why there is no result, without unpickling anything of the user's."""
+        if self.status == Status.RAISED:
+            from skyward.link.failure import headline
+
+            return headline(self.text)
+        if self.status == Status.CANCELLED:
+            return "cancelled"
+        return str(self._failure()).partition("\n")[0]
+
+    def error(self) -> BaseException:
+        """Give the exception that stands for a call that did not end well."""
+        if self.status == Status.RAISED:
+            from skyward.link.failure import load_failure
+
+            return load_failure(self.text, note=f"raised by {self.function}() on {self.where}")
+        if self.status == Status.CANCELLED:
+            return CancelledError(f"{self.function}() was cancelled.")
+        return self._failure()
+
+    def _failure(self) -> BaseException:
+        facts: dict[str, Any] = json.loads(self.text)
+        kind, message = facts["error"], facts.get("message", "")
+        about: dict[str, Any] = {"function": self.function, "node": self.node, "pool": self.pool}
+        what = f"{self.function}() on {self.where}"
+        if kind == "CancelledError":
+            return CancelledError(f"{self.function}() was cancelled.")
+        if kind == "TaskTimeoutError":
+            limit = facts.get("timeout", 0.0)
+            return TaskTimeoutError(
+                f"{what} ran longer than its timeout of {limit:g} s and was stopped after {self.seconds:.1f} s. "
+                "Raise timeout= on the function or with .with_timeout(seconds).",
+                timeout=limit,
+                output=tuple(facts.get("output", ())),
+                **about,
+            )
+        if kind == "WorkerDiedError":
+            return self._worker_died(facts, what, about)
+        if kind == "NodeLostError":
+            return NodeLostError(f"{what} was lost: {message}", node=self.node, pool=self.pool)
+        if kind == "SerializationError":
+            return SerializationError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        if kind == "ResultError":
+            return ResultError(f"{what} ended, but {message}. Return something that can be pickled.", **about)
+        if kind == "PoolClosedError":
+            return PoolClosedError(message, pool=self.pool)
+        if kind == "PluginError":
+            return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)
+
+    def _worker_died(self, facts: dict[str, Any], what: str, about: dict[str, Any]) -> WorkerDiedError:
+        output = tuple(facts.get("output", ()))
+        tail = "".join(f"\n  | {line}" for line in output[-10:])
+        how = f"was killed by {facts['signal']}" if facts.get("signal") else f"exited with code {facts['exit_code']}"
+        if facts.get("out_of_memory"):
+            how += ", because the machine ran out of memory"
+        elif facts.get("signal") == "SIGKILL":
+            how += " (often the kernel's out-of-memory killer)"
+        blame = facts.get("blame", "")
+        return WorkerDiedError(
+            f"The worker process that ran {what} {how}{blame}.{' Its last output:' + tail if tail else ''}",
+            exit_code=facts.get("exit_code"),
+            signal=facts.get("signal"),
+            output=output,
+            **about,
+        )

@@ -1,0 +1,337 @@
+"""The way of calls through the client: from the queue to nodes, and of answers back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from skyward.engine.call import Answer, Call
+from skyward.engine.loop import EngineLoop
+from skyward.engine.node_link import NodeLink
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame
+from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status
+from skyward.link.payload import decode
+from skyward.plan.retry import Failure, decide
+from skyward.plan.scheduling import Assignment, Scheduler
+
+RECALL_AFTER = 0.02
+"""Seconds after which calls that were sent ahead are asked back if a slot is free elsewhere."""
+
+
+class Observer(Protocol):
+    """Whoever wants to know of tasks; called in the loop."""
+
+    def started(self, call: Call, node: int) -> None:
+        """Take note that a call began."""
+
+    def ended(self, call: Call, answer: Answer) -> None:
+        """Take note that an attempt ended."""
+
+
+class Member:
+    """
+    Hold a ready node as the dispatch sees it.
+
+    Args:
+        index: Its place in the pool.
+        link: Its connection.
+        where: The node and instance, in words.
+        lanes: For each lane its number, its rank and its slots.
+    """
+
+    __slots__ = ("index", "lanes", "link", "where")
+
+    def __init__(self, index: int, link: NodeLink, where: str, lanes: tuple[tuple[int, int, int], ...]) -> None:
+        self.index = index
+        self.link = link
+        self.where = where
+        self.lanes = lanes
+
+
+class Dispatch:
+    """
+    Send calls where the scheduler says, and give answers to whoever waits; lives in the engine's loop.
+
+    Args:
+        engine: The loop.
+        pool: The pool's name, for messages.
+        buffer: Calls that may always be sent ahead to a busy slot.
+        observer: Told of each start and end.
+        membership: Renders for a node what its members are now: version, facts.
+    """
+
+    def __init__(
+        self,
+        engine: EngineLoop,
+        *,
+        pool: str,
+        buffer: int,
+        observer: Observer | None,
+        membership: Callable[[int], tuple[int, dict[str, Any]]],
+    ) -> None:
+        self._engine = engine
+        self._pool = pool
+        self._scheduler = Scheduler(buffer)
+        self._observer = observer
+        self._membership = membership
+        self._members: dict[int, Member] = {}
+        self._calls: dict[int, Call] = {}
+        self._watching = False
+        self._closed: Answer | None = None
+        self.on_progress: Callable[[], None] | None = None
+
+    @property
+    def queued(self) -> int:
+        """Count what waits for a slot."""
+        return self._scheduler.queued
+
+    @property
+    def running(self) -> int:
+        """Count what runs."""
+        return self._scheduler.running
+
+    @property
+    def slots(self) -> int:
+        """Count the slots of all ready nodes."""
+        return self._scheduler.slots
+
+    @property
+    def members(self) -> dict[int, Member]:
+        """Give the ready nodes by their index."""
+        return self._members
+
+    def idle(self, node: int) -> bool:
+        """Tell whether nothing runs on a node."""
+        return not self._scheduler.busy(node)
+
+    def submit(self, calls: Iterable[Call]) -> None:
+        """Queue calls."""
+        for call in calls:
+            if self._closed is not None:
+                call.sink.resolve(call, self._closed)
+                continue
+            self._calls[call.id] = call
+            self._scheduler.submit(call.id, call.function.digest, node=call.node)
+        self._assign()
+
+    def submit_group(self, calls: list[Call], places: list[tuple[int, int]]) -> None:
+        """Queue calls that are placed together, each on its node and rank."""
+        if self._closed is not None or any(node not in self._members for node, _ in places):
+            lost = self._closed or self._failure("NodeLostError", "a node of the broadcast went away before it began")
+            for call in calls:
+                call.sink.resolve(call, lost)
+            return
+        for call in calls:
+            self._calls[call.id] = call
+        self._scheduler.submit_group(
+            [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
+        )
+        self._assign()
+
+    def cancel(self, calls: Iterable[Call]) -> None:
+        """Stop calls, wherever they are."""
+        calls = [call for call in calls if call.id in self._calls and not call.cancelled]
+        if self._scheduler.withdraw_group(call.id for call in calls if call.on is None):
+            pass
+        for call in calls:
+            call.cancelled = True
+            if call.on is not None:
+                self._members[call.on].link.send_cancel(call)
+                continue
+            self._scheduler.withdraw(call.id)
+            self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
+        self._assign()
+
+    def cancel_all(self) -> None:
+        """Stop every call."""
+        self.cancel(list(self._calls.values()))
+
+    def close(self, why: str) -> None:
+        """Answer everything that is still open, and refuse what comes."""
+        self._closed = self._failure("PoolClosedError", why)
+        for call in list(self._calls.values()):
+            self._end(call, self._answer_of(call, self._closed))
+
+    def credit(self, call: Call, items: int) -> None:
+        """Let a streaming call send more items."""
+        if call.on is not None and call.id in self._calls:
+            self._members[call.on].link.send_credit(call, items)
+
+    def send_input(self, call: Call, send: Callable[[NodeLink], None]) -> bool:
+        """Send something to a running call's input; False when it no longer runs."""
+        if call.on is None or call.id not in self._calls:
+            return False
+        send(self._members[call.on].link)
+        return True
+
+    def add(self, member: Member) -> None:
+        """Open a node for calls."""
+        self._members[member.index] = member
+        self._scheduler.add_node(member.index, member.lanes)
+        self._assign()
+
+    def remove(self, node: int, why: str) -> None:
+        """Close a node that is gone; its calls are tried elsewhere or fail."""
+        member = self._members.pop(node, None)
+        if member is None:
+            return
+        for lost in self._scheduler.remove_node(node):
+            call = self._calls[lost]
+            answer = self._failure("NodeLostError", why, call=call, where=member.where)
+            self._attempt_failed(call, answer, Failure.NODE_LOST)
+        self._assign()
+
+    # Frames from nodes.
+
+    def on_result(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a RESULT frame."""
+        body = frame.body
+        number, status, seconds = RESULT.unpack_from(body)
+        call = self._calls.get(number)
+        payload = decode(body, RESULT.size, fds) if status == Status.OK else None
+        if call is None or call.on != member.index:
+            return
+        follower = self._scheduler.finished(number, seconds)
+        if follower is not None and self._observer is not None:
+            self._begin(self._calls[follower], member.index)
+        answer = Answer(
+            status,
+            payload,
+            b"" if payload else body[RESULT.size :],
+            where=member.where,
+            function=call.function.name,
+            seconds=seconds,
+            node=member.index,
+            pool=self._pool,
+        )
+        if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
+            self._end(call, answer)
+        else:
+            if status == Status.FAILED:
+                answer.text = self._completed(call, answer.text)
+            self._attempt_failed(call, answer, Failure.FAILED)
+        if self._scheduler.queued:
+            self._assign()
+
+    def on_recalled(self, member: Member, frame: Frame) -> None:
+        """Take back calls that had not begun."""
+        for at in range(len(frame.body) - CALL.size, -1, -CALL.size):
+            (number,) = CALL.unpack_from(frame.body, at)
+            call = self._calls.get(number)
+            if call is None or call.on != member.index:
+                continue
+            self._scheduler.finished(number)
+            call.on = None
+            if call.cancelled:
+                self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
+            else:
+                self._scheduler.submit(number, call.function.digest, node=call.node, first=True)
+        self._assign()
+
+    def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take an item of a stream."""
+        number, _ = ITEM.unpack_from(frame.body)
+        payload = decode(frame.body, ITEM.size, fds)
+        call = self._calls.get(number)
+        if call is not None:
+            call.sink.item(call, payload)
+
+    def on_credit(self, frame: Frame) -> None:
+        """Take a node's leave to send more items of an input stream."""
+        number, stream, items = CREDIT.unpack(frame.body)
+        call = self._calls.get(number)
+        if call is not None and call.feeder is not None:
+            call.feeder.acknowledged(stream, items)
+
+    # Inside.
+
+    def _assign(self) -> None:
+        for made in self._scheduler.assign():
+            self._send(made)
+        if not self._watching and self._scheduler.ahead:
+            self._watching = True
+            self._engine.loop.call_later(RECALL_AFTER, self._recall)
+
+    def _send(self, made: Assignment) -> None:
+        call = self._calls[made.call]
+        member = self._members[made.key.node]
+        call.on, call.lane = made.key
+        if not call.members:
+            call.members, membership = self._membership(call.on)
+            member.link.send_members(call.members, membership)
+        try:
+            member.link.send_task(call)
+        except ProtocolError as error:
+            self._scheduler.finished(call.id)
+            self._end(call, self._failure("SerializationError", str(error), call=call, where=member.where))
+            return
+        if made.begins and self._observer is not None:
+            self._begin(call, made.key.node)
+        if call.feeder is not None:
+            call.feeder.start(call)
+
+    def _begin(self, call: Call, node: int) -> None:
+        call.began = time.monotonic()
+        if self._observer is not None:
+            self._observer.started(call, node)
+
+    def _recall(self) -> None:
+        self._watching = False
+        for key in self._scheduler.stuck():
+            self._members[key.node].link.recall(key.lane)
+        if self._scheduler.ahead:
+            self._watching = True
+            self._engine.loop.call_later(RECALL_AFTER, self._recall)
+
+    def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
+        decision = decide(failure, cancelled=call.cancelled, retries=call.retries, interruptions=call.interruptions)
+        if not decision.again:
+            self._end(call, answer)
+            return
+        if self._observer is not None:
+            self._observer.ended(call, answer)
+        call.retries, call.interruptions = decision.retries, decision.interruptions
+        call.attempt += 1
+        call.on, call.members = None, 0
+        self._scheduler.submit(call.id, call.function.digest, node=call.node, first=True)
+
+    def _end(self, call: Call, answer: Answer) -> None:
+        del self._calls[call.id]
+        call.on = None
+        if call.feeder is not None:
+            call.feeder.stop()
+        if self._observer is not None:
+            self._observer.ended(call, answer)
+        call.sink.resolve(call, answer)
+        if self.on_progress is not None:
+            self.on_progress()
+
+    def _completed(self, call: Call, text: bytes) -> bytes:
+        """Add to a failure that a node reports what only the client knows: names and limits."""
+        facts: dict[str, Any] = json.loads(text)
+        facts["timeout"] = call.timeout
+        culprit = self._calls.get(facts.get("culprit", 0))
+        if facts["error"] == "WorkerDiedError" and facts.get("among", 1) > 1:
+            if culprit is call:
+                facts["blame"] = f"; this call crashed it, among {facts['among']} that ran in it"
+            elif culprit is not None:
+                facts["blame"] = f"; {culprit.function.name}(), which ran in the same process, crashed it"
+            else:
+                facts["blame"] = f"; {facts['among']} calls ran in it, and which one ended it is not known"
+        return json.dumps(facts).encode()
+
+    def _answer_of(self, call: Call, closed: Answer) -> Answer:
+        return Answer(closed.status, None, closed.text, where=closed.where, function=call.function.name, pool=self._pool)
+
+    def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
+        return Answer(
+            Status.FAILED,
+            None,
+            json.dumps({"error": kind, "message": message}).encode(),
+            where=where,
+            function=call.function.name if call else "",
+            pool=self._pool,
+        )

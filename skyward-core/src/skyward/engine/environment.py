@@ -1,0 +1,162 @@
+"""Environments of this machine, made by uv, kept under their content hash and shared by nodes and pools."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from skyward.errors import ProvisionError
+from skyward.model.image import Image
+from skyward.plan.bootstrap import Step
+
+RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy")
+"""The packages that our side of a worker needs, in a directory of their own."""
+
+_LINES = 15
+
+
+def cache_directory() -> Path:
+    """
+    Find the directory that everything Skyward keeps on this machine is in.
+
+    It is `SKYWARD_CACHE`, else `skyward` in `XDG_CACHE_HOME`, else `~/.cache/skyward`.
+    """
+    if own := os.environ.get("SKYWARD_CACHE"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "skyward"
+
+
+def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[str, str], None]) -> Path:
+    """
+    Make an environment if it is not there, and give its interpreter.
+
+    Args:
+        key: Its content hash.
+        steps: What to run in it; a step's command finds `{environment}` and `{uv}` filled in.
+        timeout: Seconds for all steps.
+        tell: Called with a phase and what happens to it.
+
+    Raises:
+        ProvisionError: If a step fails; the message has its last lines and the command.
+    """
+    environment = cache_directory() / "environments" / key
+    complete = environment / ".complete"
+    environment.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(environment.with_suffix(".lock")):
+        if not complete.exists():
+            shutil.rmtree(environment, ignore_errors=True)
+            uv = find_uv()
+            for step in steps:
+                tell(step.phase, "started")
+                _run(step, [part.format(environment=environment, uv=uv) for part in step.argv], timeout, environment)
+                tell(step.phase, "completed")
+            complete.touch()
+    return environment / "bin" / "python"
+
+
+def runtime_directory() -> Path:
+    """Give a directory with our side of a worker and what it needs, copied from what the client runs."""
+    digest = hashlib.sha256(sys.version.encode())
+    sources = []
+    for name in RUNTIME:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            raise ProvisionError(f"The client's package {name!r} has no directory that could be given to nodes.")
+        source = Path(next(iter(spec.submodule_search_locations)))
+        sources.append((name, source))
+        if name == "skyward":
+            for path in sorted(source.rglob("*.py")):
+                digest.update(path.relative_to(source).as_posix().encode() + path.read_bytes())
+        else:
+            digest.update(f"{name} {version('attrs' if name == 'attr' else name)}".encode())
+    directory = cache_directory() / "runtime" / digest.hexdigest()[:16]
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(directory.with_suffix(".lock")):
+        if not directory.exists():
+            with tempfile.TemporaryDirectory(dir=directory.parent) as made:
+                for name, source in sources:
+                    shutil.copytree(source, Path(made) / name, ignore=shutil.ignore_patterns("__pycache__"))
+                Path(made).rename(directory)
+                Path(made).mkdir()
+    return directory
+
+
+def find_uv() -> str:
+    """
+    Find uv on the PATH or in the client's environment, else install it into the cache by pip.
+
+    Raises:
+        ProvisionError: If it cannot be had.
+    """
+    beside = Path(sysconfig.get_path("scripts")) / "uv"
+    found = shutil.which("uv") or (str(beside) if beside.exists() else None)
+    if found:
+        return found
+    tools = cache_directory() / "tools"
+    uv = tools / "bin" / "uv"
+    if not uv.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tools), "uv"]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode or not uv.exists():
+            raise ProvisionError(
+                f"Environments are made with uv, which is not on the PATH and could not be installed: "
+                f"{done.stderr.strip()[-500:]}",
+                hint="Install it: pip install uv.",
+            )
+    return str(uv)
+
+
+def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None:
+    env = {**os.environ, "VIRTUAL_ENV": str(environment), "PATH": f"{environment}/bin{os.pathsep}{os.environ['PATH']}"}
+    if "PIP_FIND_LINKS" in env:
+        env.setdefault("UV_FIND_LINKS", env["PIP_FIND_LINKS"])
+    try:
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise ProvisionError(
+            f"Making the environment took longer than {timeout:g} s in phase {step.phase!r}.",
+            hint="Raise bootstrap_timeout.",
+        ) from None
+    except OSError as error:
+        raise ProvisionError(f"Phase {step.phase!r} could not run {argv[0]}: {error}.") from error
+    if done.returncode:
+        last = done.stdout.decode(errors="replace").strip().splitlines()[-_LINES:]
+        raise ProvisionError(
+            f"Phase {step.phase!r} failed with code {done.returncode}: {' '.join(argv)}"
+            + "".join(f"\n  | {line}" for line in last),
+            hint=_hint(last),
+        )
+
+
+def _hint(lines: list[str]) -> str | None:
+    text = "\n".join(lines)
+    if "not found in the package registry" in text or "no versions of" in text:
+        return "\nCheck the package names in Image(pip=[...]); one of them is not in the index."
+    return None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with open(path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def image_steps(image: Image) -> tuple[Step, ...]:
+    """List what makes an image's environment on this machine."""
+    from skyward.plan.bootstrap import environment_steps
+
+    return environment_steps(image, sys.executable)

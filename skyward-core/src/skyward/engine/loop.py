@@ -1,0 +1,115 @@
+"""The one event loop of a client process, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
+
+from skyward.errors import PoolClosedError
+from skyward.link.channel import Batch
+
+T = TypeVar("T")
+
+
+class EngineLoop:
+    """Run the engine's side of every pool of this process."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.batch = Batch(self.loop)
+        self._posted: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._woken = False
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="skyward-engine", daemon=True)
+        self._thread.start()
+
+    def post(self, do: Callable[..., None], *args: Any) -> None:
+        """Have something done in the loop soon; many posts cost one wake-up."""
+        self.check()
+        self._posted.append((do, args))
+        if not self._woken:
+            self._woken = True
+            self.loop.call_soon_threadsafe(self._do_posted)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop and wait for its result; an interrupt of the caller cancels it, and waits."""
+        self.check()
+        ended: Future[T] = Future()
+        tasks: list[asyncio.Task[T]] = []
+
+        def start() -> None:
+            task = self.loop.create_task(coroutine)
+            tasks.append(task)
+            task.add_done_callback(lambda task: _copy(task, ended))
+
+        self.post(start)
+        try:
+            return ended.result()
+        except BaseException:
+            if not ended.done():
+                self.post(lambda: tasks[0].cancel())
+                ended.exception()
+            raise
+
+    def check(self) -> None:
+        """
+        Refuse to be used after a fork.
+
+        Raises:
+            PoolClosedError: In a child process that was forked from the client.
+        """
+        if os.getpid() != self._pid:
+            raise PoolClosedError(
+                "This process was forked from the one that opened the pool and cannot use it. "
+                "Open a pool in this process, or dispatch in the parent."
+            )
+
+    @property
+    def is_current_thread(self) -> bool:
+        """Tell whether the caller runs in the loop."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def _do_posted(self) -> None:
+        self._woken = False
+        posted = self._posted
+        self.batch.open()
+        try:
+            while posted:
+                do, args = posted.popleft()
+                try:
+                    do(*args)
+                except Exception as error:
+                    self.loop.call_exception_handler({"message": f"the engine failed in {do}", "exception": error})
+        finally:
+            self.batch.flush()
+
+
+def _copy(task: asyncio.Task[T], future: Future[T]) -> None:
+    if task.cancelled():
+        future.set_exception(CancelledError())
+    elif (error := task.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(task.result())
+
+
+_current: EngineLoop | None = None
+_making = threading.Lock()
+
+
+def engine_loop() -> EngineLoop:
+    """Give this process's engine loop; started on first use, anew in a forked child."""
+    global _current
+    with _making:
+        if _current is None or _current._pid != os.getpid():
+            _current = EngineLoop()
+        return _current

@@ -1,0 +1,49 @@
+"""Who belongs to the pool at a moment, as `instance_info` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skyward.model.instance import InstanceInfo
+
+
+class Membership:
+    """
+    Number the changes of a pool's ready nodes, and render each for a node.
+
+    Nodes are numbered without gaps, so that ranks are dense also while a lost node is being replaced.
+
+    Args:
+        job: Identity of this use of the pool.
+    """
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._version = 0
+        self.infos: dict[int, InstanceInfo] = {}
+
+    def change(self, infos: Mapping[int, InstanceInfo]) -> None:
+        """Take the nodes that are ready now."""
+        if dict(infos) != self.infos:
+            self.infos = dict(sorted(infos.items()))
+            self._version += 1
+
+    def of(self, node: int) -> tuple[int, dict[str, Any]]:
+        """Give the version, and what a node is to know of it."""
+        order = list(self.infos)
+        infos = list(self.infos.values())
+        head = infos[0] if infos else InstanceInfo()
+        return self._version, {
+            "version": self._version,
+            "node": order.index(node) if node in order else node,
+            "total_nodes": len(infos) or 1,
+            "total_accelerators": sum(info.accelerators for info in infos),
+            "head_addr": head.private_ip or head.ip or "127.0.0.1",
+            "head_port": head.head_port,
+            "job_id": self._job,
+            "peers": [
+                {"node": place, "private_ip": info.private_ip or "127.0.0.1", "public_ip": info.ip}
+                for place, info in enumerate(infos)
+            ],
+        }

@@ -1,0 +1,135 @@
+"""The client's end of one node: what it was sent already, and what it has to answer."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import Any
+
+from skyward.link.channel import Channel
+from skyward.link.frames import Kind, encode, encode_json
+from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, FUNCTION_DIGEST, ITEM, TASK, CancelReason, TaskFlag
+from skyward.link.payload import Payload, Place
+
+KEPT_FUNCTIONS = 512
+"""How many functions a node keeps."""
+
+KEPT_BYTES = 2 << 30
+"""How many bytes of large buffers a node keeps under their digests."""
+
+
+class NodeLink:
+    """
+    Send frames to one node, each function and each kept buffer once.
+
+    Args:
+        channel: The connection to its agent.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._functions: OrderedDict[bytes, None] = OrderedDict()
+        self._blobs: OrderedDict[bytes, int] = OrderedDict()
+        self._members = 0
+
+    def send_task(self, call: Any) -> None:
+        """Send a call, and before it whatever it needs that the node does not have."""
+        function, payload = call.function, call.payload
+        if function.digest not in self._functions:
+            self._send_function(function)
+        else:
+            self._functions.move_to_end(function.digest)
+        flags = TaskFlag.STREAM if call.streams else 0
+        if payload.stored:
+            self._send_blobs(payload)
+            flags |= TaskFlag.STORED
+        body = TASK.pack(call.id, call.timeout, call.members, flags, function.digest) + payload.encode()
+        segment = payload.segment
+        if segment is None:
+            self._channel.send(encode(Kind.TASK, body, lane=call.lane))
+        else:
+            self._channel.send(encode(Kind.TASK, body, lane=call.lane, fds=1), (segment.fd,), segment)
+
+    def send_members(self, version: int, membership: dict[str, Any]) -> None:
+        """Tell the node who the members are, once a version."""
+        if self._members != version:
+            self._members = version
+            self._channel.send(encode_json(Kind.MEMBERS, membership))
+
+    def send_item(self, call: Any, stream: int, payload: Payload) -> None:
+        """Send an item of an input stream."""
+        body = ITEM.pack(call.id, stream) + payload.encode()
+        fds = payload.fds
+        self._channel.send(encode(Kind.ITEM, body, lane=call.lane, fds=len(fds)), fds, payload)
+
+    def send_end(self, call: Any, stream: int, failure: bytes) -> None:
+        """Send the end of an input stream, or the failure that stands in for it."""
+        self._channel.send(encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))
+
+    def send_credit(self, call: Any, items: int) -> None:
+        """Let the node send more items."""
+        self._channel.send(encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
+
+    def send_cancel(self, call: Any) -> None:
+        """Have the node stop a call."""
+        self._channel.send(encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
+
+    def recall(self, lane: int) -> None:
+        """Ask a lane for what it has not begun."""
+        self._channel.send(encode(Kind.RECALL, lane=lane))
+
+    def send_files(self, files: Payload) -> None:
+        """Send local modules: their paths as JSON, then the content of each."""
+        self._channel.send(encode(Kind.FILES, files.encode(), fds=len(files.fds)), files.fds, files)
+
+    def acknowledge_log(self, size: int) -> None:
+        """Tell the node that so many bytes of log were read."""
+        self._channel.send(encode(Kind.LOG_READ, CALL.pack(size)))
+
+    def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
+        """Tell the agent what node it is of."""
+        text = json.dumps(config).encode()
+        self._channel.send(encode_json(Kind.HELLO, {"version": config["version"]}))
+        self._channel.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
+
+    def refresh(self) -> None:
+        """Have the workers started anew."""
+        self._channel.send(encode(Kind.REFRESH))
+
+    def stop(self, grace: float) -> None:
+        """Have the node leave in good order within so many seconds."""
+        self._channel.send(encode_json(Kind.STOP, {"grace": grace}))
+
+    def close(self) -> None:
+        """Let go of the node at once."""
+        self._channel.close()
+
+    def _send_function(self, function: Any) -> None:
+        payload = function.payload
+        if payload.stored:
+            self._send_blobs(payload)
+        self._functions[function.digest] = None
+        fds = payload.fds
+        self._channel.send(encode(Kind.FUNCTION, function.body, fds=len(fds)), fds, payload)
+        while len(self._functions) > KEPT_FUNCTIONS:
+            digest, _ = self._functions.popitem(last=False)
+            self._channel.send(encode(Kind.DROP, digest[:FUNCTION_DIGEST]))
+
+    def _send_blobs(self, payload: Payload) -> None:
+        stored = iter(payload.stored)
+        for part in payload.parts:
+            if part.place != Place.STORED:
+                continue
+            segment = next(stored)
+            if part.digest in self._blobs:
+                self._blobs.move_to_end(part.digest)
+                continue
+            self._blobs[part.digest] = part.size
+            self._channel.send(encode(Kind.BLOB, BLOB.pack(part.digest, part.size), fds=1), (segment.fd,), segment)
+        named = {part.digest for part in payload.parts}
+        while len(self._blobs) > 1 and sum(self._blobs.values()) > KEPT_BYTES:
+            oldest = next(iter(self._blobs))
+            if oldest in named:
+                break
+            del self._blobs[oldest]
+            self._channel.send(encode(Kind.DROP, oldest))

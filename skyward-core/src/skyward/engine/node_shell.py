@@ -1,0 +1,180 @@
+"""One node of an open pool: its instance, its agent, its link, its frames."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from skyward.engine.loop import EngineLoop
+from skyward.engine.node_link import NodeLink
+from skyward.errors import PluginError, ProvisionError, SkywardError
+from skyward.link.channel import Channel
+from skyward.link.frames import VERSION, Frame, Kind, decode_json
+from skyward.link.messages import RESULT, decode_lines
+from skyward.link.payload import Payload, decode
+
+if TYPE_CHECKING:
+    from skyward.engine.local_host import LocalHost
+    from skyward.model.instance import InstanceInfo
+    from skyward.model.machine import Instance
+
+
+class NodeShell:
+    """
+    Hold what there is of one node, from its launch to its end.
+
+    Args:
+        engine: The loop it lives in.
+        index: Its place in the pool.
+        instance: The machine under it.
+        host: How its agent is started and ended.
+        info: What events and messages tell about it.
+    """
+
+    def __init__(
+        self, engine: EngineLoop, index: int, instance: Instance, host: LocalHost, info: InstanceInfo
+    ) -> None:
+        self.index = index
+        self.instance = instance
+        self.host = host
+        self.info = info
+        self.where = f"node {index} ({instance.provider} {instance.id})"
+        self.link: NodeLink | None = None
+        self.leaving = False
+        self._engine = engine
+        self._ready: asyncio.Future[None] = engine.loop.create_future()
+        self._stopped: asyncio.Future[None] = engine.loop.create_future()
+        self._refreshed: asyncio.Future[None] | None = None
+        self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
+        self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
+        self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
+        self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
+
+    def connect(self, connection: socket.socket, config: dict[str, Any], plugins_pickle: bytes) -> None:
+        """Speak to the agent at the other end of a socket."""
+        channel = Channel(self._engine.loop, self._engine.batch, connection, self._on_frame, self._on_closed)
+        self.link = NodeLink(channel)
+        self.link.start({"version": VERSION, **config}, plugins_pickle)
+
+    async def ready(self, timeout: float) -> None:
+        """
+        Wait until every worker of the node is up.
+
+        Raises:
+            ProvisionError: If that does not happen in time, or the node says that it won't.
+        """
+        try:
+            await asyncio.wait_for(asyncio.shield(self._ready), timeout)
+        except TimeoutError:
+            raise ProvisionError(
+                f"The workers of {self.where} were not ready within {timeout:g} s. {self.host.last_words()}",
+                node=self.index,
+                hint="Raise bootstrap_timeout if its plugins need longer.",
+            ) from None
+
+    async def refresh(self) -> None:
+        """Start the workers anew, and wait until they are up."""
+        if self.link is not None:
+            self._refreshed = self._engine.loop.create_future()
+            self.link.refresh()
+            await self._refreshed
+
+    async def end(self, patience: float) -> None:
+        """
+        Have the node leave in good order, and then end what is left of it.
+
+        Args:
+            patience: Seconds it has to leave by itself.
+        """
+        self.leaving = True
+        if self.link is not None and patience:
+            self.link.stop(patience)
+            await asyncio.wait([self._stopped], timeout=patience + 1.0)
+        if self.link is not None:
+            self.link.close()
+        await self.host.end(2.0 if patience else 0.5)
+
+    def abort(self) -> None:
+        """Stop waiting for the node to leave in good order."""
+        self.post(self._settle, self._stopped, None)
+        if self.link is not None:
+            self.link.close()
+
+    def post(self, do: Callable[..., None], *args: Any) -> None:
+        """Have something done in the engine's loop."""
+        self._engine.post(do, *args)
+
+    def _on_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        match frame.kind:
+            case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT:
+                self.on_call_frame(self, frame, fds)
+            case Kind.LOG:
+                stream, lines = decode_lines(frame.body)
+                self.on_lines(self, stream, lines, len(frame.body))
+            case Kind.EMIT:
+                self.on_emitted(self, decode(frame.body, RESULT.size, fds))
+            case Kind.READY:
+                self._settle(self._ready, None)
+            case Kind.REFRESHED:
+                self._settle(self._refreshed, None)
+            case Kind.FAILED:
+                self._settle(self._ready, _plugin_failure(frame.body, self.where))
+            case Kind.WORKER:
+                self._failed(decode_json(frame.body))
+            case Kind.STOPPED:
+                self._settle(self._stopped, None)
+
+    def _failed(self, facts: dict[str, Any]) -> None:
+        output = "".join(f"\n  | {line}" for line in facts.get("output", ())[-10:])
+        ended = ""
+        if facts.get("signal") or facts.get("exit_code") is not None:
+            ended = f" ({facts.get('signal') or 'exit code ' + str(facts['exit_code'])})"
+        message = f"{self.where} cannot go on: {facts['message']}{ended}.{output}"
+        if self._ready.done():
+            self._lost(message)
+        else:
+            self._settle(self._ready, ProvisionError(message, node=self.index))
+
+    def _on_closed(self, error: Exception | None) -> None:
+        self._settle(self._stopped, None)
+        why = str(error) if error else "its agent ended"
+        if not self._ready.done():
+            self._settle(self._ready, ProvisionError(f"{self.where} was lost: {why}. {self.host.last_words()}"))
+        else:
+            self._lost(f"{why} {self.host.last_words()}".strip())
+        self._settle(self._refreshed, None)
+
+    def _lost(self, why: str) -> None:
+        if not self.leaving:
+            self.leaving = True
+            self.on_lost(self, why)
+
+    @staticmethod
+    def _settle(future: asyncio.Future[None] | None, error: Exception | None) -> None:
+        if future is None or future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+            future.exception()
+
+
+def _plugin_failure(body: bytes, where: str) -> SkywardError:
+    from skyward.link.failure import load_failure
+
+    error = load_failure(body, note=f"raised while the workers of {where} started")
+    if isinstance(error, PluginError):
+        return error
+    failure = ProvisionError(f"The workers of {where} could not start: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def facts_of(info: InstanceInfo, **more: object) -> dict[str, Any]:
+    """Render what a worker knows about itself, as JSON allows."""
+    facts: dict[str, Any] = json.loads(json.dumps(info.to_dict()))
+    return facts | more

@@ -1,0 +1,263 @@
+"""What the operators do: one call, many calls, a map, a broadcast; runs in the thread that dispatches."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from skyward.engine.call import Answer, Call
+from skyward.engine.feeding import Feeder
+from skyward.engine.waiting import Collector, Future, Stream, Waiter
+from skyward.errors import NodeLostError, UsageError
+from skyward.node.streams import StreamArgument
+
+if TYPE_CHECKING:
+    from skyward.engine.running import Running
+    from skyward.function import PendingFunction
+
+def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Any:
+    """Run on one node and wait; a generator function gives a stream at once."""
+    if pending.function.streams:
+        return open_stream(pool, pending, node=node)
+    waiter = Waiter()
+    call = pool.call(pending, waiter, node=node)
+    pool.submit([call])
+    try:
+        return waiter.wait().value()
+    except BaseException:
+        pool.cancel([call])
+        raise
+
+
+def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Future[Any]:
+    """Run on one node and promise the result."""
+    calls: list[Call] = []
+    future: Future[Any] = Future(lambda: pool.cancel(calls))
+    if pending.function.streams:
+        future.settle(open_stream(pool, pending, node=node))
+        return future
+    calls.append(pool.call(pending, future, node=node))
+    pool.submit(calls)
+    return future
+
+
+def open_stream(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Stream[Any]:
+    """Run a generator function, and give its items as they come."""
+    calls: list[Call] = []
+    stream: Stream[Any] = Stream(lambda: pool.cancel(calls), lambda items: pool.credit(calls[0], items))
+    calls.append(pool.call(pending, stream, node=node))
+    pool.submit(calls)
+    return stream
+
+
+def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_errors: bool) -> list[Any]:
+    """Run many calls; the first failure in the order of the calls is raised, and what it makes useless is stopped."""
+    collector = Collector()
+    calls = [pool.call(pending, collector, index=index) for index, pending in enumerate(pendings)]
+    progress = pool.progress("gather", len(calls))
+    pool.submit(calls)
+    results = Results(len(calls), keep_errors=keep_errors)
+    try:
+        while not results.settled:
+            useless = results.add(*collector.next())
+            progress(results.done)
+            pool.cancel(calls[useless:] if useless is not None else ())
+    except BaseException:
+        pool.cancel(calls)
+        raise
+    return results.unwrap()
+
+
+def stream_all(
+    pool: Running, pendings: tuple[PendingFunction[Any], ...], *, ordered: bool, keep_errors: bool
+) -> Iterator[Any]:
+    """Run many calls, and give their results as they come."""
+    collector = Collector()
+    calls = [pool.call(pending, collector, index=index) for index, pending in enumerate(pendings)]
+    progress = pool.progress("gather", len(calls))
+    pool.submit(calls)
+    return _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
+
+
+def _streamed(
+    pool: Running,
+    calls: list[Call],
+    collector: Collector,
+    progress: Callable[[int], None],
+    *,
+    ordered: bool,
+    keep_errors: bool,
+) -> Iterator[Any]:
+    held: dict[int, Answer] = {}
+    given = 0
+    try:
+        for done in range(1, len(calls) + 1):
+            index, answer = collector.next()
+            progress(done)
+            held[index] = answer
+            while held and (not ordered or given in held):
+                given += 1
+                yield _value(held.pop(given - 1) if ordered else held.popitem()[1], keep_errors=keep_errors)
+    finally:
+        pool.cancel(calls)
+
+
+class Results:
+    """
+    Gather the answers of many calls, and know when the outcome is certain.
+
+    Args:
+        count: How many there will be.
+        keep_errors: Whether what is raised takes its place among the results.
+    """
+
+    def __init__(self, count: int, *, keep_errors: bool) -> None:
+        self._answers: list[Answer | None] = [None] * count
+        self._keep_errors = keep_errors
+        self._limit = count
+        self._first_open = 0
+        self.done = 0
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether no further answer can change the outcome."""
+        return self._first_open >= self._limit
+
+    def add(self, index: int, answer: Answer) -> int | None:
+        """Take an answer; give the index from which on calls have become useless."""
+        self._answers[index] = answer
+        self.done += 1
+        useless = None
+        if answer.failed and not self._keep_errors and index < self._limit:
+            self._limit = index
+            useless = index + 1
+        while self._first_open < self._limit and self._answers[self._first_open] is not None:
+            self._first_open += 1
+        return useless
+
+    def unwrap(self) -> list[Any]:
+        """
+        Give the results in order.
+
+        Raises:
+            Exception: The first failure in the order of the calls, with what was done until then.
+        """
+        values: list[Any] = []
+        failure: BaseException | None = None
+        for answer in self._answers:
+            if answer is None:
+                continue
+            try:
+                values.append(answer.value())
+            except concurrent.futures.CancelledError as error:
+                failure = failure or error
+            except Exception as error:
+                values.append(error)
+                if not self._keep_errors:
+                    failure = failure or error
+        if failure is not None:
+            raise_with_partial(failure, values)
+        return values
+
+
+def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:
+    """Run on every rank of the ready nodes; tried again as a whole, with the members there are then."""
+    retries, interruptions = pending.retries, pool.options.retry_on_interruption
+    while True:
+        try:
+            if pending.function.streams:
+                return _broadcast_streams(pool, pending)
+            return _broadcast_once(pool, pending, keep_errors=keep_errors)
+        except NodeLostError:
+            if not interruptions:
+                raise
+            interruptions -= 1
+            pool.wait_until_whole()
+        except Exception:
+            if not retries:
+                raise
+            retries -= 1
+
+
+def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:
+    collector = Collector()
+    calls = pool.submit_broadcast(pending, [collector])
+    answers: list[Answer | None] = [None] * len(calls)
+    first: BaseException | None = None
+    try:
+        for _ in calls:
+            index, answer = collector.next()
+            answers[index] = answer
+            if answer.failed and first is None and not keep_errors:
+                first = answer.error()
+                pool.cancel(calls)
+    except BaseException:
+        pool.cancel(calls)
+        raise
+    values = [_value(answer, keep_errors=True) for answer in answers if answer is not None]
+    if first is not None:
+        raise_with_partial(first, values)
+    return values
+
+
+def _broadcast_streams(pool: Running, pending: PendingFunction[Any]) -> list[Any]:
+    calls: list[Call] = []
+    streams: list[Stream[Any]] = []
+    for index in range(pool.ranks):
+        streams.append(
+            Stream(
+                lambda index=index: pool.cancel(calls[index : index + 1]),  # type: ignore[misc]
+                lambda items, index=index: pool.credit(calls[index], items),  # type: ignore[misc]
+            )
+        )
+    calls += pool.submit_broadcast(pending, streams)
+    return streams[: len(calls)]
+
+
+def with_streams(
+    pool: Running, pending: PendingFunction[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
+    """Put a stand-in for each iterator that is streamed, and make what feeds them."""
+    names = pending.function.stream_parameters
+    if not names:
+        return pending.args, pending.kwargs, None
+    import inspect
+
+    bound = inspect.signature(pending.function.local).bind(*pending.args, **pending.kwargs)
+    sources: list[Iterator[Any]] = []
+    for name in names:
+        if name in bound.arguments and not isinstance(bound.arguments[name], StreamArgument):
+            try:
+                sources.append(iter(bound.arguments[name]))
+            except TypeError:
+                raise UsageError(
+                    f"{pending.function.name}({name}=...) takes an iterator, "
+                    f"and got a {type(bound.arguments[name]).__name__}."
+                ) from None
+            bound.arguments[name] = StreamArgument(len(sources) - 1)
+    if pending.retries:
+        raise UsageError(
+            f"{pending.function.name} takes an iterator, which can be consumed once: retries must be 0, "
+            f"not {pending.retries}."
+        )
+    return bound.args, bound.kwargs, Feeder(tuple(sources), pool.feed)
+
+
+def raise_with_partial(error: BaseException, results: list[Any]) -> None:
+    """Raise an error that remembers what was done until then."""
+    from skyward.link.failure import raise_failure
+
+    with contextlib.suppress(AttributeError):
+        error.__skyward_partial__ = results  # type: ignore[attr-defined]
+    raise_failure(error)
+
+
+def _value(answer: Answer, *, keep_errors: bool) -> Any:
+    try:
+        return answer.value()
+    except (Exception, concurrent.futures.CancelledError) as error:
+        if not keep_errors:
+            raise
+        return error

@@ -1,0 +1,156 @@
+"""Turn functions and arguments into what travels; runs in the thread that dispatches."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+from skyward.engine.call import CapturedFunction
+from skyward.link.blame import blame
+from skyward.link.capture import Snapshot, snapshot
+from skyward.link.messages import FUNCTION, FUNCTION_DIGEST, FunctionFlag
+from skyward.link.payload import OUT_OF_BAND, Keep, Payload, digest_of, dump, views
+from skyward.link.segment import Segment, write_segment
+
+_SEEN = 512
+_KEPT_BYTES = 1 << 30
+_WORTH_KEEPING = 1 << 20
+
+
+class Buffers:
+    """
+    Name by its content what is sent more than once.
+
+    A buffer that is seen for the first time travels as it is, because hashing it costs as much as copying it.
+    The second time it is hashed, and from then on named by its digest as long as its content is the same.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[tuple[int, int], None] = OrderedDict()
+        self._kept: OrderedDict[bytes, Segment] = OrderedDict()
+
+    def keep(self, buffer: memoryview) -> Keep | None:
+        """Give the digest of a buffer that is known, or None for one that is new."""
+        if len(buffer) < _WORTH_KEEPING:
+            return None
+        key = (id(_owner(buffer)), len(buffer))
+        with self._lock:
+            known = key in self._seen
+            self._seen[key] = None
+            self._seen.move_to_end(key)
+            if len(self._seen) > _SEEN:
+                self._seen.popitem(last=False)
+        if not known:
+            return None
+        digest = digest_of(buffer)
+        with self._lock:
+            segment = self._kept.get(digest)
+            if segment is not None:
+                self._kept.move_to_end(digest)
+                return Keep(digest, segment)
+        segment = write_segment([[buffer]])
+        with self._lock:
+            self._kept[digest] = segment
+            while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
+        return Keep(digest, segment)
+
+
+def _owner(buffer: memoryview) -> object:
+    """Find the object that a view shows, through views of views."""
+    owner: object = buffer.obj
+    while isinstance(owner, memoryview):
+        owner = owner.obj
+    return owner
+
+
+class Captures:
+    """
+    Pickle functions, and not again while what they capture is the same.
+
+    Args:
+        buffers: Where large buffers that functions capture are kept.
+    """
+
+    def __init__(self, buffers: Buffers) -> None:
+        self._buffers = buffers
+        self._known: weakref.WeakKeyDictionary[Any, tuple[Snapshot, CapturedFunction]] = weakref.WeakKeyDictionary()
+
+    def capture(self, function: Any, name: str) -> CapturedFunction:
+        """
+        Give a function as it travels.
+
+        Args:
+            function: A plain function, or a `Function` that knows its own.
+            name: What the user calls it.
+
+        Raises:
+            SerializationError: If it captures something that cannot be pickled; the message names it.
+        """
+        known = self._known.get(function)
+        if known is not None and known[0].still_true():
+            return known[1]
+        plain = getattr(function, "local", function)
+        taken = snapshot(plain) if isinstance(plain, FunctionType) else None
+        try:
+            payload = dump(function, self._buffers.keep)
+        except Exception as error:
+            raise blame(error, function=name, arguments={}, target=plain) from error
+        captured = _captured(name, payload, shareable=taken is not None and taken.shareable)
+        if taken is not None:
+            try:
+                self._known[function] = (taken, captured)
+            except TypeError:
+                pass
+        return captured
+
+
+def _captured(name: str, payload: Payload, *, shareable: bool) -> CapturedFunction:
+    table = payload.encode()
+    content = [table] if payload.segment is None else [table, *views(payload)]
+    digest = digest_of(*content, b"shareable" if shareable else b"")[:FUNCTION_DIGEST]
+    flags = (FunctionFlag.SHAREABLE if shareable else 0) | (FunctionFlag.STORED if payload.stored else 0)
+    return CapturedFunction(name, digest, FUNCTION.pack(digest, flags) + table, payload)
+
+
+def dump_arguments(
+    buffers: Buffers,
+    function: Callable[..., Any],
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Payload:
+    """
+    Pickle a call's arguments.
+
+    Args:
+        buffers: Where large buffers are kept.
+        function: The user's function, to name its parameters.
+        name: What the user calls it.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+
+    Raises:
+        SerializationError: If one cannot be pickled; the message names it and the object inside it.
+    """
+    try:
+        return dump((args, kwargs), buffers.keep)
+    except Exception as error:
+        raise blame(error, function=name, arguments=_named(function, args, kwargs)) from error
+
+
+def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    import inspect
+
+    try:
+        return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        return {**{f"argument {index}": value for index, value in enumerate(args)}, **kwargs}
+
+
+assert _WORTH_KEEPING >= OUT_OF_BAND

@@ -1,0 +1,185 @@
+"""Turn what happens in a pool into events, as few as somebody listens to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from skyward.link.payload import load
+from skyward.model import event as events
+
+if TYPE_CHECKING:
+    from skyward.engine.call import Answer, Call
+    from skyward.engine.dispatcher import Dispatcher
+    from skyward.engine.node_shell import NodeShell
+    from skyward.link.messages import LogLine
+    from skyward.link.payload import Payload
+
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two progress events of one map."""
+
+_STREAMS = {1: "stdout", 2: "stderr"}
+
+
+class Reporting:
+    """
+    Publish events of one pool.
+
+    Args:
+        dispatcher: Where they go.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._infos: dict[int, Any] = {}
+        self._unpickling: ThreadPoolExecutor | None = None
+        self._unacknowledged: list[tuple[NodeShell, int]] = []
+
+    def publish(self, event: events.SkywardEvent) -> None:
+        """Publish any event."""
+        self._dispatcher.publish(event)
+
+    # Tasks.
+
+    def started(self, call: Call, node: int) -> None:
+        """Tell that a call began on a node."""
+        if self._dispatcher.wants(events.TaskStarted):
+            self._dispatcher.publish(
+                events.TaskStarted(
+                    task_id=str(call.id), function=call.function.name, node=node, instance=self._infos.get(node)
+                )
+            )
+
+    def ended(self, call: Call, answer: Answer) -> None:
+        """Tell that an attempt ended."""
+        if not self._dispatcher.wants(events.TaskCompleted):
+            return
+        self._dispatcher.publish(
+            events.TaskCompleted(
+                task_id=str(call.id),
+                function=call.function.name,
+                node=answer.node,
+                success=not answer.failed,
+                duration=answer.seconds,
+                error=answer.headline() if answer.failed else None,
+                instance=self._infos.get(answer.node) if answer.node is not None else None,
+            )
+        )
+
+    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
+        """Give what tells how far a map or gather is, not too often."""
+        if not self._dispatcher.wants(events.Progress):
+            return lambda done: None
+        last = 0.0
+
+        def tell(done: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if done == total or now - last >= PROGRESS_INTERVAL:
+                last = now
+                self._dispatcher.publish(events.Progress(label=label, done=done, total=total))
+
+        return tell
+
+    # Output.
+
+    def lines(self, shell: NodeShell, stream: int, lines: list[LogLine], size: int) -> None:
+        """Tell what a worker wrote; the node may send more when handlers have taken it."""
+        for call, text in lines:
+            self._dispatcher.publish(
+                events.Log(
+                    line=text,
+                    stream=_STREAMS.get(stream, "stdout"),  # type: ignore[arg-type]
+                    node=shell.index,
+                    task_id=str(call) if call else None,
+                    instance=shell.info,
+                )
+            )
+        if self._dispatcher.pressure:
+            if not self._unacknowledged:
+                self._dispatcher.on_drained(lambda: shell.post(self._acknowledge_all))
+            self._unacknowledged.append((shell, size))
+        elif shell.link is not None:
+            shell.link.acknowledge_log(size)
+
+    def _acknowledge_all(self) -> None:
+        waiting, self._unacknowledged = self._unacknowledged, []
+        for shell, size in waiting:
+            if shell.link is not None:
+                shell.link.acknowledge_log(size)
+
+    def emitted(self, shell: NodeShell, payload: Payload) -> None:
+        """Pass on an event that a task emitted; unpickled in a thread that is nobody else's, in order."""
+        if self._unpickling is None:
+            self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
+        self._unpickling.submit(self._pass_on, shell.info, payload)
+
+    def close(self) -> None:
+        """Pass on what is still to be unpickled."""
+        if self._unpickling is not None:
+            self._unpickling.shutdown()
+
+    def _pass_on(self, info: Any, payload: Payload) -> None:
+        try:
+            event = load(payload)
+            if event.instance is None:
+                event = evolve(event, instance=info)
+            self.publish(event)
+        except Exception as error:
+            self.error(f"An event that a task emitted cannot be unpickled here: {error}", fatal=False)
+
+    # Nodes.
+
+    def launched(self, shell: NodeShell) -> None:
+        """Tell that a machine is there."""
+        instance = shell.instance
+        facts: dict[str, Any] = {
+            "instance": shell.info,
+            "instance_id": instance.id,
+            "node": shell.index,
+            "spot": instance.spot,
+            "provider": instance.provider,
+            "ip": instance.ip,
+            "instance_type": instance.instance_type,
+            "price_on_demand": shell.info.on_demand_rate,
+            "price_spot": shell.info.hourly_rate if instance.spot else None,
+        }
+        for kind in (events.InstanceLaunched, events.InstanceRunning, events.InstanceProvisioned):
+            self.publish(kind(**facts))
+
+    def bootstrapped(self, shell: NodeShell) -> None:
+        """Tell that a node's environment is made."""
+        self.publish(events.InstanceBootstrapped(node=shell.index, instance=shell.info))
+
+    def node_ready(self, shell: NodeShell) -> None:
+        """Tell that a node takes calls."""
+        self._infos[shell.index] = shell.info
+        self.publish(events.NodeReady(node=shell.index, instance=shell.info))
+
+    def lost(self, shell: NodeShell, why: str) -> None:
+        """Tell that a node went away."""
+        self.publish(self._of(events.InstancePreempted, shell, reason=why))
+
+    def stopping(self, shell: NodeShell, reason: str) -> None:
+        """Tell that a machine is being given back."""
+        self.publish(self._of(events.InstanceStopping, shell, reason=reason))
+
+    def destroyed(self, shell: NodeShell, reason: str) -> None:
+        """Tell that a machine is given back."""
+        self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
+
+    def cluster_ready(self, nodes: int, elapsed: float) -> None:
+        """Tell that the pool is usable."""
+        self.publish(events.ClusterReady(nodes=nodes, elapsed=elapsed))
+
+    def error(self, message: str, *, fatal: bool) -> None:
+        """Tell of a failure that has no caller to be raised at."""
+        self.publish(events.Error(message=message, fatal=fatal))
+
+    @staticmethod
+    def _of(kind: Any, shell: NodeShell, **fields: Any) -> Any:
+        return kind(node=shell.index, instance_id=shell.instance.id, instance=shell.info, **fields)

@@ -1,0 +1,483 @@
+"""An open pool: executes what `plan.lifecycle` decides, and carries calls to its nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from skyward.engine import operations
+from skyward.engine.call import Call
+from skyward.engine.dispatch import Dispatch, Member
+from skyward.engine.loop import engine_loop
+from skyward.engine.membership import Membership
+from skyward.engine.modules import LocalModules, ModuleFile, include_files
+from skyward.engine.node_shell import NodeShell
+from skyward.engine.outgoing import Buffers, Captures, dump_arguments
+from skyward.engine.provisioning import Provisioning
+from skyward.engine.reporting import Reporting
+from skyward.errors import ConfigError, NodeLostError, ProvisionError, SkywardError
+from skyward.link.frames import Frame, Kind
+from skyward.link.payload import pack
+from skyward.model.nodes import Nodes
+from skyward.plan import lifecycle
+from skyward.plan.lifecycle import PoolState, Status
+from skyward.plan.scaling import Load, scale
+
+if TYPE_CHECKING:
+    from skyward.engine.dispatcher import Dispatcher
+    from skyward.engine.node_link import NodeLink
+    from skyward.function import Function, PendingFunction
+    from skyward.model.spec import Spec
+    from skyward.plan.request import Request
+
+
+class Running:
+    """
+    Run one pool, from its first machine to its last.
+
+    Args:
+        request: What the user asked for.
+        spec: The spec that is tried.
+        pool_id: The pool's id; in names of directories and processes.
+        dispatcher: Where events go.
+    """
+
+    def __init__(self, request: Request, spec: Spec, pool_id: str, dispatcher: Dispatcher) -> None:
+        self.engine = engine_loop()
+        self.name = request.name
+        self.options = request.options
+        self.spec = spec
+        self.reporting = Reporting(dispatcher)
+        self._buffers = Buffers()
+        self._captures = Captures(self._buffers)
+        self._modules = LocalModules(spec.image.excludes)
+        self._includes = include_files(spec.image.includes, spec.image.excludes)
+        self.provisioning = Provisioning(self.engine, request, spec, pool_id, self.reporting)
+        self._membership = Membership(pool_id)
+        self._dispatch = Dispatch(
+            self.engine,
+            pool=self.name,
+            buffer=self.options.workers.buffer,
+            observer=self.reporting,
+            membership=self._membership.of,
+        )
+        self._state = PoolState(
+            desired=spec.nodes.desired,
+            needed=spec.nodes.min or spec.nodes.desired,
+            attempts=self.options.max_provision_attempts or 3,
+        )
+        self._nodes: dict[int, NodeShell] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._usable: asyncio.Future[None] = self.engine.loop.create_future()
+        self._whole = threading.Condition()
+        self._bounds = spec.nodes
+        self._opened = time.monotonic()
+        self._last_scaled = self._opened
+        self._idle_since: dict[int, float] = {}
+        self._given_up = ""
+
+    # From the user's threads.
+
+    @property
+    def ranks(self) -> int:
+        """Count the ranks of the ready nodes."""
+        return len(self._state.ready) * self.provisioning.ranks_per_node
+
+    @property
+    def ready_nodes(self) -> int:
+        """Count the nodes that take calls."""
+        return len(self._state.ready)
+
+    @property
+    def instance_count(self) -> int:
+        """Count the machines there are, ready or not."""
+        return len(self._nodes)
+
+    def call(
+        self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0
+    ) -> Call:
+        """Make a call of a pending function: pickle what it needs."""
+        args, kwargs, feeder = operations.with_streams(self, pending)
+        function = pending.function
+        self._send_new_modules()
+        return Call(
+            self._captures.capture(function, function.name),
+            dump_arguments(self._buffers, function.local, function.name, args, kwargs),
+            sink,
+            timeout=pending.timeout or self.options.default_compute_timeout or 0.0,
+            retries=pending.retries,
+            interruptions=0 if feeder or function.streams else self.options.retry_on_interruption,
+            node=node,
+            streams=function.streams,
+            feeder=feeder,
+            index=index,
+        )
+
+    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[Any, int], Call]:
+        """Make what makes one call after the other of the same function, captured once."""
+        if function.stream_parameters:
+            return lambda item, index: self.call(function(item), sink, index=index)
+        captured = self._captures.capture(function, function.name)
+        timeout = function.timeout or self.options.default_compute_timeout or 0.0
+        retries, interruptions = function.retries, self.options.retry_on_interruption
+
+        def make(item: Any, index: int) -> Call:
+            self._send_new_modules()
+            payload = dump_arguments(self._buffers, function.local, function.name, (item,), {})
+            return Call(
+                captured, payload, sink, timeout=timeout, retries=retries, interruptions=interruptions, index=index
+            )
+
+        return make
+
+    def submit(self, calls: Sequence[Call]) -> None:
+        """Send calls on their way."""
+        self.engine.post(self._dispatch.submit, calls)
+
+    def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any]) -> list[Call]:
+        """
+        Send a call to every rank of the ready nodes.
+
+        Args:
+            sinks: One for each rank, or one for all.
+        """
+        first = self.call(pending, sinks[0])
+        ready: Future[list[Call]] = Future()
+        self.engine.post(self._submit_broadcast, first, sinks, ready)
+        return ready.result()
+
+    def cancel(self, calls: Iterable[Call]) -> None:
+        """Stop calls; harmless for those that ended."""
+        calls = list(calls)
+        if calls:
+            self.engine.post(self._dispatch.cancel, calls)
+
+    def credit(self, call: Call, items: int) -> None:
+        """Let a streaming call send more items."""
+        self.engine.post(self._dispatch.credit, call, items)
+
+    def feed(self, call: Call, send: Callable[[NodeLink], None]) -> None:
+        """Send something to a call's input stream."""
+        self.engine.post(self._dispatch.send_input, call, send)
+
+    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
+        """Give what tells the console how far a map or gather is."""
+        return self.reporting.progress(label, total)
+
+    def wait_until_whole(self) -> None:
+        """Wait until the pool has the nodes it is to have, or has given up."""
+        with self._whole:
+            self._whole.wait_for(lambda: len(self._state.ready) >= self._state.desired or self._given_up)
+
+    def resize(self, nodes: Nodes) -> None:
+        """Change how many nodes the pool has."""
+        self.engine.post(self._resize, nodes)
+
+    def check_node(self, target: int | str | None) -> int | None:
+        """
+        Find the node that a placement target means.
+
+        Raises:
+            ConfigError: If the pool has no such node.
+        """
+        if target is None:
+            return None
+        ready = self._state.ready
+        if target == "head":
+            return ready[0] if ready else 0
+        if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < self._state.desired:
+            raise ConfigError(
+                f'target must be "head" or a node from 0 to {self._state.desired - 1}, not {target!r}.', pool=self.name
+            )
+        return target
+
+    # The pool's life, in the engine's loop.
+
+    async def open(self) -> None:
+        """
+        Get the nodes.
+
+        Raises:
+            SkywardError: If they cannot be had; what was got is given back first.
+        """
+        try:
+            await self.provisioning.open()
+            self._step(lifecycle.Opened())
+            await self._usable
+        except BaseException:
+            await self.close(0.0)
+            raise
+        self.reporting.cluster_ready(len(self._state.ready), time.monotonic() - self._opened)
+        self._tick()
+
+    async def close(self, patience: float) -> None:
+        """
+        Give every node back.
+
+        Args:
+            patience: Seconds that nodes have to leave in good order.
+        """
+        self._dispatch.close(f"The pool {self.name!r} is closed.")
+        self._patience = patience
+        self._step(lifecycle.Closed())
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+        await self.provisioning.close()
+        with self._whole:
+            self._given_up = self._given_up or "closed"
+            self._whole.notify_all()
+
+    async def abort(self) -> None:
+        """Give every node back without patience."""
+        self._patience = 0.0
+        for shell in list(self._nodes.values()):
+            shell.abort()
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give what the pool is at this moment."""
+        return {
+            "nodes": {index: node.status.value for index, node in self._state.nodes.items()},
+            "desired": self._state.desired,
+            "slots": self._dispatch.slots,
+            "queued": self._dispatch.queued,
+            "running": self._dispatch.running,
+        }
+
+    def cancel_all(self) -> None:
+        """Stop every call."""
+        self._dispatch.cancel_all()
+
+    async def settled(self) -> None:
+        """Wait until no call is under way."""
+        if self._dispatch.running or self._dispatch.queued:
+            done = self.engine.loop.create_future()
+
+            def progress() -> None:
+                if not self._dispatch.running and not self._dispatch.queued and not done.done():
+                    done.set_result(None)
+
+            self._dispatch.on_progress = progress
+            await done
+
+    async def refresh(self) -> None:
+        """Start every worker anew, and send what changed of the local modules."""
+        changed = self._modules.refresh()
+        await self.settled()
+        for node in self._nodes.values():
+            if node.link is not None and changed:
+                node.link.send_files(_packed(changed))
+        await asyncio.gather(*(node.refresh() for node in self._nodes.values() if node.link is not None))
+
+    _patience = 5.0
+
+    def _step(self, event: lifecycle.Event) -> None:
+        self._state, commands = lifecycle.step(self._state, event)
+        for command in commands:
+            self._execute(command)
+        with self._whole:
+            self._whole.notify_all()
+
+    def _execute(self, command: lifecycle.Command) -> None:
+        match command:
+            case lifecycle.Launch(nodes):
+                self._spawn(self._launch(nodes))
+            case lifecycle.Start(node):
+                self._spawn(self._start(node))
+            case lifecycle.Terminate(node, reason):
+                self._spawn(self._terminate(node, reason))
+            case lifecycle.Announce():
+                if not self._usable.done():
+                    self._usable.set_result(None)
+            case lifecycle.GiveUp(reason):
+                self._give_up(reason)
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = self.engine.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _give_up(self, reason: str) -> None:
+        self._given_up = reason
+        if not self._usable.done():
+            error = self._start_error or ProvisionError(reason, pool=self.name)
+            self._usable.set_exception(error)
+        else:
+            self.reporting.error(reason, fatal=True)
+            self._dispatch.close(f"The pool {self.name!r} has no nodes left: {reason}")
+
+    _start_error: SkywardError | None = None
+
+    async def _launch(self, nodes: tuple[int, ...]) -> None:
+        delay = self.options.provision_retry_delay
+        if delay and any(self._state.nodes[node].failures for node in nodes if node in self._state.nodes):
+            await asyncio.sleep(delay)
+        try:
+            shells = await self.provisioning.launch(nodes)
+        except Exception as error:
+            for node in nodes:
+                self._start_failed(node, error)
+            return
+        for shell in shells:
+            self._nodes[shell.index] = shell
+            self._step(lifecycle.Launched(shell.index))
+
+    async def _start(self, node: int) -> None:
+        shell = self._nodes[node]
+        shell.on_call_frame = self._on_call_frame
+        shell.on_lines = self.reporting.lines
+        shell.on_emitted = self.reporting.emitted
+        shell.on_lost = self._on_lost
+        try:
+            await self.provisioning.start(shell, self._include_frames(), self._membership)
+        except Exception as error:
+            self._start_failed(node, error)
+            return
+        if self._state.nodes.get(node) is None or self._state.nodes[node].status is not Status.STARTING:
+            return
+        self._membership.change({**self._membership.infos, node: shell.info})
+        self._step(lifecycle.Started(node))
+        if self._state.nodes[node].status is Status.READY and shell.link is not None:
+            self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes))
+            self.reporting.node_ready(shell)
+
+    def _start_failed(self, node: int, error: Exception) -> None:
+        failure = error if isinstance(error, SkywardError) else ProvisionError(f"{type(error).__name__}: {error}")
+        if failure is not error:
+            failure.__cause__ = error
+        self._start_error = failure
+        self.reporting.error(str(failure), fatal=False)
+        self._step(lifecycle.StartFailed(node, str(failure), final=not _worth_another_try(error)))
+
+    async def _terminate(self, node: int, reason: str) -> None:
+        shell = self._nodes.pop(node, None)
+        self._dispatch.remove(node, reason)
+        self._membership.change({index: info for index, info in self._membership.infos.items() if index != node})
+        if shell is not None:
+            self.reporting.stopping(shell, reason)
+            failed = await self.provisioning.terminate(shell, self._patience if not shell.leaving else 0.0)
+            if failed:
+                self.reporting.error(failed, fatal=True)
+            self.reporting.destroyed(shell, reason)
+        if not (self._state.nodes.get(node) and self._state.nodes[node].status is not Status.LEAVING):
+            self._step(lifecycle.Ended(node))
+
+    def _on_lost(self, shell: NodeShell, why: str) -> None:
+        self.reporting.lost(shell, why)
+        self._step(lifecycle.Lost(shell.index, f"{shell.where} was lost: {why}"))
+
+    # Frames and calls, in the engine's loop.
+
+    def _on_call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
+        member = self._dispatch.members.get(shell.index)
+        if member is None:
+            return
+        match frame.kind:
+            case Kind.RESULT:
+                self._dispatch.on_result(member, frame, fds)
+            case Kind.RECALLED:
+                self._dispatch.on_recalled(member, frame)
+            case Kind.ITEM:
+                self._dispatch.on_item(member, frame, fds)
+            case Kind.CREDIT:
+                self._dispatch.on_credit(frame)
+
+    def _submit_broadcast(self, first: Call, sinks: Sequence[Any], ready: Any) -> None:
+        members = [self._dispatch.members[index] for index in self._state.ready if index in self._dispatch.members]
+        if not members:
+            ready.set_exception(NodeLostError("The pool has no ready node to broadcast to.", pool=self.name))
+            return
+        places = [(member.index, rank) for member in members for rank in range(self.provisioning.ranks_per_node)]
+        calls = []
+        for index, (node, _) in enumerate(places):
+            sink = sinks[index] if len(sinks) > 1 else sinks[0]
+            call = Call(
+                first.function,
+                first.payload,
+                sink,
+                timeout=first.timeout,
+                streams=first.streams,
+                index=index,
+            )
+            call.members, membership = self._membership.of(node)
+            self._dispatch.members[node].link.send_members(call.members, membership)
+            calls.append(call)
+        self._dispatch.submit_group(calls, places)
+        ready.set_result(calls)
+
+    def _send_new_modules(self) -> None:
+        self._modules.new_files(self._deliver_modules)
+
+    def _deliver_modules(self, files: tuple[ModuleFile, ...]) -> None:
+        packed = _packed(files)
+        self.engine.post(self._send_files, packed)
+
+    def _send_files(self, packed: Any) -> None:
+        for node in self._nodes.values():
+            if node.link is not None:
+                node.link.send_files(packed)
+
+    def _include_frames(self) -> list[Any]:
+        files = (*self._includes, *self._modules.all_files())
+        return [_packed(files)] if files else []
+
+    # Size.
+
+    def _resize(self, nodes: Nodes) -> None:
+        self._bounds = nodes
+        self._scale_to(nodes.desired)
+
+    def _scale_to(self, desired: int) -> None:
+        idle = tuple(index for index in self._state.ready if self._dispatch.idle(index))
+        self._last_scaled = time.monotonic()
+        self._step(lifecycle.Resized(desired, idle))
+
+    def _tick(self) -> None:
+        """Compare, now and then, what the pool has with what it needs."""
+        if self._state.closing:
+            return
+        self._autoscale()
+        interval = min(self.options.reconcile_tick_interval, 1.0 if self._bounds.max else 60.0)
+        self.engine.loop.call_later(interval, self._tick)
+
+    def _autoscale(self) -> None:
+        if self._bounds.max is None:
+            return
+        now = time.monotonic()
+        for index in self._state.ready:
+            if self._dispatch.idle(index):
+                self._idle_since.setdefault(index, now)
+            else:
+                self._idle_since.pop(index, None)
+        load = Load(
+            queued=self._dispatch.queued,
+            slots_per_node=self.provisioning.slots_per_node,
+            idle_seconds=tuple(now - since for index, since in self._idle_since.items() if index in self._state.ready),
+            since_change=now - self._last_scaled,
+        )
+        desired = scale(
+            self._state.desired,
+            self._bounds,
+            load,
+            cooldown=self.options.autoscale_cooldown,
+            idle_timeout=self.options.autoscale_idle_timeout,
+        )
+        if desired != self._state.desired:
+            self._scale_to(desired)
+
+
+def _worth_another_try(error: Exception) -> bool:
+    from skyward.errors import PluginError
+
+    return not isinstance(error, ConfigError | PluginError)
+
+
+def _packed(files: Iterable[ModuleFile]) -> Any:
+    files = tuple(files)
+    return pack([json.dumps([file.path for file in files]).encode(), *(file.data for file in files)])

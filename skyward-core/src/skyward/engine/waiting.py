@@ -1,0 +1,197 @@
+"""Whoever waits for calls: one thread, a future, a collector of many, the reader of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Generic, TypeVar
+
+from skyward.engine.call import Answer, Call
+from skyward.link.payload import Payload, load
+from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
+
+T = TypeVar("T")
+
+
+class Waiter:
+    """Let one thread wait for one call."""
+
+    __slots__ = ("_answer", "_lock")
+
+    def __init__(self) -> None:
+        self._answer: Answer | None = None
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take the answer."""
+        self._answer = answer
+        self._lock.release()
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Ignore items: nobody asked for a stream."""
+
+    def wait(self) -> Answer:
+        """Wait for the answer; an interrupt of the thread gets through."""
+        self._lock.acquire()
+        assert self._answer is not None
+        return self._answer
+
+
+class Collector:
+    """Let one thread wait for many calls, and take the answers as they come."""
+
+    __slots__ = ("_arrived",)
+
+    def __init__(self) -> None:
+        self._arrived: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take an answer."""
+        self._arrived.put((call.index, answer))
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Ignore items: nobody asked for a stream."""
+
+    def next(self) -> tuple[int, Answer]:
+        """Wait for the next answer, and tell the index of its call."""
+        return self._arrived.get()
+
+    def ready(self) -> bool:
+        """Tell whether `next` would give one at once."""
+        return not self._arrived.empty()
+
+
+class Future(concurrent.futures.Future[T], Generic[T]):
+    """
+    Promise the result of a call; can be waited for, awaited and cancelled.
+
+    The result is unpickled in the thread that asks for it first.
+    """
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        super().__init__()
+        self._ask_to_cancel = cancel
+        self._decoding = threading.Lock()
+        self._decoded: tuple[Any, BaseException | None] | None = None
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take the answer."""
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self.set_result(answer)  # type: ignore[arg-type]  # decoded by `result`
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Ignore items: nobody asked for a stream."""
+
+    def settle(self, value: T) -> None:
+        """Take a result that needs no unpickling."""
+        self._decoded = (value, None)
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self.set_result(value)
+
+    def result(self, timeout: float | None = None) -> T:
+        """
+        Wait for the result.
+
+        Args:
+            timeout: Seconds to wait; None waits as long as it takes.
+
+        Raises:
+            TimeoutError: If it has not come by then; the call runs on.
+            CancelledError: If the call was cancelled.
+            Exception: What the function raised.
+        """
+        value, error = self._outcome(timeout)
+        if error is not None:
+            from skyward.link.failure import raise_failure
+
+            raise_failure(error)
+        return value  # type: ignore[no-any-return]
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the call to end, and give what it raised, or None."""
+        return self._outcome(timeout)[1]
+
+    def cancel(self) -> bool:
+        """Stop the call on its node; False if it has ended already."""
+        if not super().cancel():
+            return False
+        self._ask_to_cancel()
+        return True
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return asyncio.wrap_future(self).__await__()
+
+    def _outcome(self, timeout: float | None) -> tuple[Any, BaseException | None]:
+        answer = super().result(timeout)
+        with self._decoding:
+            if self._decoded is None:
+                self._decoded = _decode(answer)  # type: ignore[arg-type]
+            return self._decoded
+
+
+def _decode(answer: Answer) -> tuple[Any, BaseException | None]:
+    try:
+        return answer.value(), None
+    except BaseException as error:
+        return None, error
+
+
+class Stream(Iterator[T], Generic[T]):
+    """
+    Iterate over what a generator function gives on a node.
+
+    Leaving the loop, closing it or letting go of it ends the generator there.
+
+    Args:
+        cancel: Stops the call.
+        credit: Lets the node send so many items more.
+    """
+
+    def __init__(self, cancel: Callable[[], None], credit: Callable[[int], None]) -> None:
+        self._cancel = cancel
+        self._credit = credit
+        self._arrived: queue.SimpleQueue[Payload | Answer] = queue.SimpleQueue()
+        self._taken = 0
+        self._over = False
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take the end of the stream."""
+        self._arrived.put(answer)
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Take an item."""
+        self._arrived.put(payload)
+
+    def __next__(self) -> T:
+        if self._over:
+            raise StopIteration
+        arrived = self._arrived.get()
+        if isinstance(arrived, Answer):
+            self._over = True
+            arrived.value()
+            raise StopIteration
+        self._taken += 1
+        if self._taken >= WINDOW_ITEMS // 2 or arrived.size >= WINDOW_BYTES // 4:
+            self._credit(self._taken)
+            self._taken = 0
+        return load(arrived)  # type: ignore[no-any-return]
+
+    def __enter__(self) -> Stream[T]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the generator on the node; harmless when it has ended."""
+        if not self._over:
+            self._over = True
+            self._cancel()

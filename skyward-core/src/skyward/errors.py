@@ -1,0 +1,254 @@
+"""
+Every error that Skyward itself raises.
+
+    SkywardError
+    ├─ ConfigError          change your code or settings (also a ValueError)
+    │   ├─ UsageError       an operator or call used in a way that has no meaning (also a TypeError)
+    │   ├─ NotInstalledError a name whose distribution is not installed (also an AttributeError)
+    │   ├─ NoPoolError      `sky` used as a target where no pool is open
+    │   └─ PoolClosedError  a pool used before it was opened or after it was closed
+    ├─ CredentialsError     log in, or fix the key
+    ├─ OfferError           try another offer
+    │   ├─ CapacityError
+    │   ├─ QuotaError
+    │   ├─ NoAvailableProviderError
+    │   └─ AllProvidersFailedError
+    ├─ NodeError            the node is replaced
+    │   ├─ ProvisionError
+    │   ├─ TransportError
+    │   │   └─ ProtocolError
+    │   └─ NodeLostError
+    ├─ TaskError            a task failed without raising
+    │   ├─ WorkerDiedError
+    │   ├─ TaskTimeoutError (also a TimeoutError)
+    │   ├─ ResultError      a result that could not travel
+    │   └─ RemoteError      an exception that could not travel
+    ├─ SerializationError   an argument or function that cannot be sent (also a TypeError)
+    └─ PluginError          report it to the plugin's author
+
+What the user's function raised is raised again as itself; this tree is for everything else.
+Each class takes exactly one positional argument, the message, because errors cross processes.
+Facts are keyword arguments and attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SkywardError(Exception):
+    """
+    Base of every error that Skyward raises itself.
+
+    Args:
+        message: What failed, where, why as far as known, and what to do next.
+        provider: Name of the provider concerned.
+        pool: Name of the pool concerned.
+        node: Index of the node concerned.
+        hint: What to do next, printed after the message.
+
+    >>> str(SkywardError("Node 3 is gone.", node=3, hint="Open a new pool."))
+    'Node 3 is gone. Open a new pool.'
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str | None = None,
+        pool: str | None = None,
+        node: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.provider = provider
+        self.pool = pool
+        self.node = node
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, self.__dict__))
+
+
+def _rebuild(cls: type[SkywardError], message: str, state: dict[str, Any]) -> SkywardError:
+    error = cls(message)
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigError(SkywardError, ValueError):
+    """Report a setting or value that has to be changed by the user."""
+
+
+class UsageError(ConfigError, TypeError):
+    """Report an operator or call used in a way that has no meaning."""
+
+
+class NotInstalledError(ConfigError, AttributeError):
+    """Report a public name whose distribution is not installed."""
+
+
+class NoPoolError(ConfigError):
+    """Report that `sky` was used as a target outside any pool."""
+
+
+class PoolClosedError(ConfigError):
+    """Report that a pool was used before it was opened or after it was closed."""
+
+
+class CredentialsError(SkywardError):
+    """Report credentials that are missing, refused or about to run out."""
+
+
+class OfferError(SkywardError):
+    """Report that an offer could not be had; another one may do."""
+
+
+class CapacityError(OfferError):
+    """Report that the provider has no machine of this kind left now."""
+
+
+class QuotaError(OfferError):
+    """Report that the account may not rent this many machines of this kind."""
+
+
+class NoAvailableProviderError(OfferError):
+    """Report that no provider sells anything that meets the requirements."""
+
+
+class AllProvidersFailedError(OfferError):
+    """
+    Report that every provider was tried and failed.
+
+    Args:
+        message: As for `SkywardError`.
+        reasons: One `(provider, reason)` for each one tried, in order.
+    """
+
+    def __init__(self, message: str, *, reasons: tuple[tuple[str, str], ...] = (), **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.reasons = reasons
+
+
+class NodeError(SkywardError):
+    """Report trouble with a node; the pool replaces it where it can."""
+
+
+class ProvisionError(NodeError):
+    """Report that a node could not be made ready."""
+
+
+class TransportError(NodeError):
+    """Report that bytes could not be carried to or from a node."""
+
+
+class ProtocolError(TransportError):
+    """Report bytes on a link that are no frames of ours, or of another version."""
+
+
+class NodeLostError(NodeError):
+    """Report that a node went away with work on it."""
+
+
+class TaskError(SkywardError):
+    """
+    Report a task that failed without raising.
+
+    Args:
+        message: As for `SkywardError`.
+        function: Name of the function that was called.
+        output: The last lines that the worker wrote.
+    """
+
+    def __init__(
+        self, message: str, *, function: str | None = None, output: tuple[str, ...] = (), **facts: Any
+    ) -> None:
+        super().__init__(message, **facts)
+        self.function = function
+        self.output = output
+
+
+class WorkerDiedError(TaskError):
+    """
+    Report that the worker process died while the task ran in it.
+
+    Args:
+        message: As for `SkywardError`.
+        exit_code: The code the process exited with, if it exited.
+        signal: The signal's name that ended the process, if one did.
+    """
+
+    def __init__(self, message: str, *, exit_code: int | None = None, signal: str | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.exit_code = exit_code
+        self.signal = signal
+
+
+class TaskTimeoutError(TaskError, TimeoutError):
+    """
+    Report that a task ran longer than its timeout.
+
+    Args:
+        message: As for `SkywardError`.
+        timeout: The limit that was passed, in seconds.
+    """
+
+    def __init__(self, message: str, *, timeout: float | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.timeout = timeout
+
+
+class ResultError(TaskError):
+    """Report a result that could not be pickled on the node or unpickled here."""
+
+
+class RemoteError(TaskError):
+    """
+    Report an exception that could not travel as itself.
+
+    Args:
+        message: As for `SkywardError`.
+        type_name: Qualified name of the exception's class on the node.
+        traceback: The traceback on the node, as text.
+    """
+
+    def __init__(self, message: str, *, type_name: str = "", traceback: str = "", **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.type_name = type_name
+        self.traceback = traceback
+
+
+class SerializationError(SkywardError, TypeError):
+    """
+    Report an argument or a function that cannot be sent to a node.
+
+    Args:
+        message: As for `SkywardError`.
+        argument: Name of the argument, or of the variable the function closes over.
+        path: Where in it the object to blame is, as Python would write it.
+    """
+
+    def __init__(self, message: str, *, argument: str | None = None, path: str | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.argument = argument
+        self.path = path
+
+
+class PluginError(SkywardError):
+    """
+    Report a plugin that failed in one of its hooks.
+
+    Args:
+        message: As for `SkywardError`.
+        plugin: Name of the plugin.
+        hook: Name of the hook.
+    """
+
+    def __init__(self, message: str, *, plugin: str | None = None, hook: str | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.plugin = plugin
+        self.hook = hook

@@ -1,0 +1,444 @@
+"""
+Every hook of Skyward: how anybody's providers and plugins take part.
+
+The entry point of a distribution, in group `skyward`, names a module whose functions *register* what it brings.
+A provider is a frozen value whose class has the provider's hooks as methods.
+A plugin is a `skyward.Plugin`, or a value whose class has the plugin's hooks as methods.
+Whatever implements a hook is marked `@hookimpl`, and may leave out arguments that it has no use for.
+
+Provider hooks are coroutine functions, except `skyward_facts`; they and the `around` hooks may wait for the world.
+All others are quick, and touch nothing.
+What a hook raises is reported as a PluginError that names the plugin and the hook, unless its text says otherwise.
+"""
+
+# mypy: disable-error-code="empty-body"
+# A hook has no body of its own.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from pluggy import HookimplMarker, HookspecMarker
+
+if TYPE_CHECKING:
+    from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
+    from skyward.model.device import Device
+    from skyward.model.image import Image
+    from skyward.model.instance import InstanceInfo
+    from skyward.model.machine import Instance, LaunchRequest, ProviderFacts
+    from skyward.model.offer import Offer
+    from skyward.model.op import OpLike
+    from skyward.model.spec import Spec
+
+hookspec = HookspecMarker("skyward")
+hookimpl = HookimplMarker("skyward")
+
+
+# Hooks of a distribution: functions of the module that its entry point names.
+
+
+@hookspec
+def skyward_providers() -> Mapping[str, Callable[..., Any]]:
+    """
+    Register providers.
+
+    When: once, before the first name is looked up that core does not have.
+    Runs on: the client.
+
+    Returns:
+        Their classes by name. The tables of all distributions are joined; a name used twice is a PluginError.
+
+    Example: `return {"SampleCloud": SampleCloud}` makes `sky.SampleCloud`.
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
+    """
+    Register plugins.
+
+    When: once, before the first name is looked up that core does not have.
+    Runs on: the client.
+
+    Returns:
+        What makes each of them, by name; a class or a function. Joined as providers are.
+
+    Example: `return {"torch": torch}` makes `sky.plugins.torch(...)` and `@sky.integrations.torch(...)`.
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_integrations() -> Mapping[str, Any]:
+    """
+    Register what `sky.integrations` holds besides the plugins' decorators.
+
+    When: once, before the first name is looked up that core does not have.
+    Runs on: the client.
+
+    Returns:
+        Classes and functions by name. Joined as providers are, and a name of a plugin cannot be used again.
+
+    Example: `return {"JoblibPool": JoblibPool}` makes `sky.integrations.JoblibPool`.
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_accelerators() -> Iterable[Device]:
+    """
+    Register accelerators that the catalogue lacks.
+
+    When: once, before the first name is looked up that core does not have.
+    Runs on: the client.
+
+    Returns:
+        The devices. All are added to the catalogue; a spelling that means two devices is a PluginError.
+
+    Example: `return [Device("X1", Manufacturer.NVIDIA, (Variant(96),))]` makes `sky.accelerators.X1`.
+    Since: 0.1
+    """
+
+
+# Hooks of a provider. Core asks the provider that the user wrote, awaits the answer in one place with a time limit, and
+# takes what comes back; there is nothing to combine. Errors of Skyward go on as they are, with the provider's name.
+
+
+@hookspec(firstresult=True)
+def skyward_facts() -> ProviderFacts:
+    """
+    Tell what holds for the provider, whatever is rented from it; required.
+
+    When: once, when a pool is opened.
+    Runs on: the client. No coroutine function: it is quick and touches nothing.
+
+    Returns:
+        The facts.
+
+    Example: `return ProviderFacts(name="sample", ends_own_bill=True)`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_preflight(spec: Spec) -> None:
+    """
+    Check that the provider can be used: credentials, permissions, settings.
+
+    When: once per pool, before offers are listed.
+    Runs on: the client, in the event loop; whatever blocks goes to a thread.
+
+    Args:
+        spec: What the user asks for.
+
+    Raises:
+        CredentialsError: If the account cannot be used.
+        ConfigError: If a setting can never be met here.
+
+    Example: `if key is None: raise CredentialsError("SAMPLE_API_KEY is not set.")`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_offers(spec: Spec) -> Sequence[Offer]:
+    """
+    List what is sold now; required.
+
+    When: once per pool, and again when every offer was refused.
+    Runs on: the client, in the event loop.
+
+    Args:
+        spec: What the user asks for. It may narrow the question to the cloud down; core checks every offer against it.
+
+    Returns:
+        One offer for each kind of machine and place, none left out for its price.
+
+    Example: `return [Offer(provider="sample", instance_type="small", vcpus=4, on_demand_price=0.2)]`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_open(cluster: Cluster) -> Any:
+    """
+    Set up what the pool's machines share: network, key, group.
+
+    When: once per pool, before its first launch.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool.
+
+    Returns:
+        A frozen value of the provider's own, handed to all later hooks as `infra`, or None. Its fields are what JSON
+        can hold, because it is written down; a secret has no place in it.
+
+    Example: `return Network(vpc_id=await create_vpc(tags={"skyward": cluster.pool_id}))`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instance]:
+    """
+    Rent machines, each tagged with the pool's id in the call that creates it; required.
+
+    When: at the start, and whenever nodes are replaced or added.
+    Runs on: the client, in the event loop.
+
+    Args:
+        request: Which nodes need a machine. The same token twice must not rent twice.
+        infra: What `skyward_open` returned.
+
+    Returns:
+        One instance for each node, in the order of `request.nodes`; they need not run yet.
+
+    Raises:
+        CapacityError: If there are none left. Whatever was rented before that is ended first.
+        QuotaError: If the account may have no more.
+
+    Example: `return [await rent(node, tags={"skyward": request.cluster.pool_id}) for node in request.nodes]`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_instances(cluster: Cluster, infra: Any) -> Sequence[Instance]:
+    """
+    List the pool's machines with their present state; required.
+
+    When: every few seconds until all run, then now and then.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool.
+        infra: What `skyward_open` returned.
+
+    Returns:
+        All that exist, found by tag and not from memory; one that is missing counts as ended.
+
+    Example: `return [instance_of(row) for row in await list_machines(tag=cluster.pool_id)]`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_terminate(cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
+    """
+    End machines, and return when the cloud has confirmed that they cost nothing more; required.
+
+    When: when nodes are replaced, the pool shrinks, or it closes.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool.
+        infra: What `skyward_open` returned.
+        ids: The instances' ids. One that is gone already is no error.
+
+    Raises:
+        SkywardError: If one may go on costing money; its id is in the message.
+
+    Example: `await asyncio.gather(*(delete(id) for id in ids))`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_release(cluster: Cluster, infra: Any) -> None:
+    """
+    Take away what `skyward_open` set up.
+
+    When: once per pool, after its last machine ended; also when the pool never got that far.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool.
+        infra: What `skyward_open` returned. What is gone already is no error.
+
+    Example: `await delete_vpc(infra.vpc_id)`
+    Since: 0.1
+    """
+
+
+# Hooks of a plugin, asked one by one in the order of `plugins=[...]`. The example of each is a `with_...` of
+# `skyward.Plugin`, which takes a function with the same arguments; a class marks a method of the hook's name.
+
+
+@hookspec
+def skyward_validate(cluster: Cluster) -> None:
+    """
+    Refuse what cannot work, before anything is rented.
+
+    When: once per offer chosen, after the layout of ranks is known.
+    Runs on: the client.
+
+    Args:
+        cluster: What is about to be rented.
+
+    Raises:
+        ConfigError: If the user has to change something; it reaches the user as it is.
+
+    Example: `.with_validate(check_gpu)`, where `check_gpu(cluster)` raises `ConfigError("...")`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_topology(cluster: Cluster) -> Topology | None:
+    """
+    Contribute to the layout of ranks.
+
+    When: once per offer chosen, before all other hooks of plugins.
+    Runs on: the client.
+
+    Args:
+        cluster: What is about to be rented; how many ranks its nodes get is not known yet.
+
+    Returns:
+        What the plugin needs, or None. Two plugins that need different numbers are refused; a pool is collective if any
+        plugin says so.
+
+    Example: `.with_topology(lambda cluster: Topology(ranks_per_node=7))`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_transform(image: Image, cluster: Cluster) -> Image:
+    """
+    Contribute to the image.
+
+    When: once per offer chosen, before the image's hash is taken.
+    Runs on: the client.
+
+    Args:
+        image: What the user, and the plugins before this one, ask for.
+        cluster: What is about to be rented.
+
+    Returns:
+        The image, changed or not; the next plugin gets it.
+
+    Example: `.with_image_transform(lambda image, cluster: evolve(image, pip=(*image.pip, "wandb")))`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_bootstrap(cluster: Cluster) -> Iterable[OpLike]:
+    """
+    Contribute steps to making a node ready.
+
+    When: once per offer chosen, when the script is written; its steps run after those of the image.
+    Runs on: the client; the steps run on every node.
+
+    Args:
+        cluster: What is about to be rented.
+
+    Returns:
+        Steps, each a value of `skyward.model.op` or a command; those of all plugins follow each other.
+
+    Example: `.with_bootstrap(lambda cluster: ["nvidia-smi -pm 1"])`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_launcher(command: LaunchCommand, context: LaunchContext) -> LaunchCommand:
+    """
+    Wrap the command that starts a worker process.
+
+    When: for each worker process, when its node gets an instance.
+    Runs on: the client; the command runs on the node.
+
+    Args:
+        command: What the plugins before this one make of it.
+        context: Which process it starts.
+
+    Returns:
+        The command, changed or not; the next plugin gets it, so that the last one is outermost.
+
+    Example: `.with_launcher(lambda command, context: evolve(command, argv=("numactl", "-N0", *command.argv)))`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_around_app(info: InstanceInfo) -> AbstractContextManager[object] | None:
+    """
+    Wrap the life of a node.
+
+    When: entered before the node's first worker starts, left when the node ends.
+    Runs on: the node, in a process of its own; environment variables set on entering reach the workers.
+
+    Args:
+        info: The node, as its first rank sees it.
+
+    Returns:
+        A context manager, or None. Nested: the first plugin's is entered first and left last.
+
+    Example: `.with_around_app(lambda info: control_daemon())`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_around_process(info: InstanceInfo) -> AbstractContextManager[object] | None:
+    """
+    Wrap the life of a worker process.
+
+    When: entered before the process runs its first task, left when it ends in good order.
+    Runs on: the worker.
+
+    Args:
+        info: The rank that the process belongs to.
+
+    Returns:
+        A context manager, or None. Nested: the first plugin's is entered first and left last.
+
+    Example: `.with_around_process(lambda info: process_group(rank=info.global_worker_index))`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_around_client(pool: Any, cluster: Cluster) -> AbstractContextManager[object] | None:
+    """
+    Wrap the time in which the pool can be used.
+
+    When: entered when the pool is ready, left before its nodes end.
+    Runs on: the client, in the thread that opens the pool.
+
+    Args:
+        pool: The pool; calls can be sent to it.
+        cluster: What was rented.
+
+    Returns:
+        A context manager, or None. Nested: the first plugin's is entered first and left last.
+
+    Example: `.with_around_client(lambda pool, cluster: dashboard(cluster.pool_name))`
+    Since: 0.1
+    """
+
+
+@hookspec
+def skyward_decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """
+    Wrap the function of each task.
+
+    When: before a worker calls a function; what the function raises is not the plugin's failure.
+    Runs on: the worker.
+
+    Args:
+        fn: The function, plain, generator or async, as the plugins after this one wrap it.
+
+    Returns:
+        A function to call in its place. Nested: the first plugin's is outermost. `skyward.plugin.during` makes one that
+        keeps generator and async functions what they are.
+
+    Example: `.with_decorator(during(lambda: torch.no_grad()))`
+    Since: 0.1
+    """

@@ -1,0 +1,380 @@
+"""
+What a function captures, and whether it still captures the same.
+
+A function pickled by value carries its globals, closure and defaults as they are at that moment.
+A `Snapshot` remembers them by identity: as long as it holds, the pickle made then is the pickle of now, and need not
+be made again. Only what cannot change in place is compared by identity; where a function captures anything else
+there is no snapshot.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from attrs import frozen
+
+_MISSING: Final = object()
+_VALUE_LIMIT: Final = 100_000
+
+_ATOMS: Final = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis), type(NotImplemented)}
+)
+_DESCRIPTORS: Final = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+
+# Types of other modules whose values never change; looked up only in modules that are loaded.
+_SETTLED: Final = {
+    "datetime": ("date", "timedelta", "timezone"),
+    "decimal": ("Decimal",),
+    "fractions": ("Fraction",),
+    "pathlib": ("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"),
+    "re": ("Pattern",),
+    "torch": ("device", "dtype"),
+    "uuid": ("UUID",),
+    # A logger travels as its name alone.
+    "logging": ("Logger", "RootLogger"),
+}
+
+# Built-ins through which code can change what it captures without an instruction that shows it.
+_REACHING: Final = frozenset({"delattr", "eval", "exec", "globals", "setattr", "vars"})
+
+
+@frozen(kw_only=True, eq=False)
+class Snapshot:
+    """
+    Remember by identity what a function captured.
+
+    Args:
+        shareable: Whether a node may use one unpickled function object for many calls.
+        lookups: `(lookup, name, value)` of each name in a namespace.
+        cells: Each filled closure cell with its content.
+        empty_cells: The closure cells that had no content.
+        functions: Each function pickled by value with its code, defaults and keyword defaults.
+        sizes: Each namespace that must not grow, with its size.
+        modules: Number of loaded modules, where the pickle depends on which submodules are loaded.
+    """
+
+    shareable: bool
+    lookups: tuple[tuple[Callable[..., object], str, object], ...] = ()
+    cells: tuple[tuple[types.CellType, object], ...] = ()
+    empty_cells: tuple[types.CellType, ...] = ()
+    functions: tuple[tuple[types.FunctionType, types.CodeType, object, object], ...] = ()
+    sizes: tuple[tuple[dict[str, Any], int], ...] = ()
+    modules: int | None = None
+
+    def still_true(self) -> bool:
+        """
+        Return whether the function captures what it captured then.
+
+        >>> snapshot(lambda: 1).still_true()
+        True
+        """
+        for lookup, name, value in self.lookups:
+            if lookup(name, _MISSING) is not value:
+                return False
+        for fn, code, defaults, kwdefaults in self.functions:
+            if fn.__code__ is not code or fn.__defaults__ is not defaults or fn.__kwdefaults__ is not kwdefaults:
+                return False
+        if self.cells:
+            try:
+                for cell, value in self.cells:
+                    if cell.cell_contents is not value:
+                        return False
+            except ValueError:
+                return False
+        for space, size in self.sizes:
+            if len(space) != size:
+                return False
+        if self.modules is not None and len(sys.modules) != self.modules:
+            return False
+        return not self.empty_cells or not any(map(_filled, self.empty_cells))
+
+
+def snapshot(fn: types.FunctionType) -> Snapshot | None:
+    """
+    Take a snapshot of what a function captures.
+
+    Returns None where the function captures something that can change in place (a list, an array, an instance of a
+    class of the user's): such a function is pickled at every dispatch.
+    A function that travels by reference captures nothing, and its snapshot always holds.
+
+    Args:
+        fn: The function, as the user wrote it.
+
+    >>> snapshot(lambda x, seen=[]: x) is None
+    True
+    """
+    if by_reference(fn):
+        return Snapshot(shareable=True)
+    walk = _Walk()
+    try:
+        return walk.snapshot() if walk.settles(fn) else None
+    except Exception:
+        # Objects that answer attribute access with errors, annotations that cannot be evaluated, namespaces that
+        # change under the walk: pickling at every dispatch is always right.
+        return None
+
+
+def by_reference(obj: Any) -> bool:
+    """
+    Return whether a function or class is pickled as the name of a module and an attribute of it.
+
+    Args:
+        obj: A function or a class.
+
+    >>> by_reference(snapshot), by_reference(lambda: 1)
+    (True, False)
+    """
+    module_name, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
+    if not isinstance(module_name, str) or not isinstance(name, str):
+        return False
+    if module_name == "builtins" and isinstance(obj, type):
+        return True
+    module = sys.modules.get(module_name)
+    if module is None or module_name == "__main__" or "<locals>" in name or _registered(module_name):
+        return False
+    found: Any = module
+    try:
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception:
+        return False
+    return found is obj
+
+
+def captured_names(code: types.CodeType) -> tuple[str, ...]:
+    """
+    List the global names that code and the functions inside it read or write.
+
+    Args:
+        code: The code of a function.
+
+    >>> captured_names((lambda x: [print(x) for _ in range(3)]).__code__)
+    ('range', 'print')
+    """
+    return _traits(code).names
+
+
+@frozen
+class _Traits:
+    names: tuple[str, ...]
+    writes_outside: bool
+    sets_attributes: bool
+
+
+_known: WeakKeyDictionary[types.CodeType, _Traits] = WeakKeyDictionary()
+
+
+def _traits(code: types.CodeType) -> _Traits:
+    traits = _known.get(code)
+    if traits is None:
+        import dis
+
+        names: dict[str, None] = {}
+        operations: set[str] = set()
+        # Free variables of a function inside count only as far as they come from outside the outermost one.
+        waiting = [(code, frozenset(code.co_freevars))]
+        for part, outer in waiting:
+            for step in dis.get_instructions(part):
+                operation, argument = step.opname, step.argval
+                if operation in ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"):
+                    names[argument] = None
+                    operations.add(operation)
+                elif operation in ("STORE_ATTR", "DELETE_ATTR"):
+                    operations.add("attributes")
+                elif operation in ("STORE_DEREF", "DELETE_DEREF") and argument in outer:
+                    operations.add(operation)
+            inner = (const for const in part.co_consts if isinstance(const, types.CodeType))
+            waiting += [(const, outer.intersection(const.co_freevars)) for const in inner]
+        writes = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"} & operations
+        traits = _known[code] = _Traits(tuple(names), bool(writes), "attributes" in operations)
+    return traits
+
+
+class _Walk:
+    """
+    Walk over everything that a function captures.
+    """
+
+    def __init__(self) -> None:
+        self._shareable = True
+        self._sets_attributes = False
+        self._holds_functions = False
+        self._holds_modules = False
+        self._lookups: list[tuple[Callable[..., object], str, object]] = []
+        self._cells: list[tuple[types.CellType, object]] = []
+        self._empty_cells: list[types.CellType] = []
+        self._functions: list[tuple[types.FunctionType, types.CodeType, object, object]] = []
+        self._sizes: list[tuple[dict[str, Any], int]] = []
+        self._waiting: list[object] = []
+        self._seen: dict[int, object] = {}
+
+    def snapshot(self) -> Snapshot:
+        """
+        Return what the walk has seen.
+        """
+        return Snapshot(
+            # Code that sets attributes could set them on a captured function and find them at its next call.
+            shareable=self._shareable and not (self._sets_attributes and self._holds_functions),
+            lookups=tuple(self._lookups),
+            cells=tuple(self._cells),
+            empty_cells=tuple(self._empty_cells),
+            functions=tuple(self._functions),
+            sizes=tuple(self._sizes),
+            modules=len(sys.modules) if self._holds_modules else None,
+        )
+
+    def settles(self, fn: types.FunctionType) -> bool:
+        """
+        Return whether nothing that the function reaches can change in place.
+        """
+        self._seen[id(fn)] = fn
+        self._function(fn)
+        while self._waiting:
+            value = self._waiting.pop()
+            if type(value) in _ATOMS:
+                continue
+            if isinstance(value, types.FunctionType):
+                self._holds_functions = self._holds_functions or not by_reference(value)
+            if id(value) in self._seen:
+                continue
+            self._seen[id(value)] = value
+            if len(self._seen) > _VALUE_LIMIT or not self._value(value):
+                return False
+        return True
+
+    def _function(self, fn: types.FunctionType) -> None:
+        code, names = fn.__code__, fn.__globals__
+        traits = _traits(code)
+        self._functions.append((fn, code, fn.__defaults__, fn.__kwdefaults__))
+        for name in traits.names:
+            value = names.get(name, _MISSING)
+            self._lookups.append((names.get, name, value))
+            if value is not _MISSING:
+                self._waiting.append(value)
+            elif name in _REACHING:
+                self._shareable = False
+        for cell in fn.__closure__ or ():
+            if _filled(cell):
+                self._cells.append((cell, cell.cell_contents))
+                self._waiting.append(cell.cell_contents)
+            else:
+                self._empty_cells.append(cell)
+        self._waiting.extend(fn.__defaults__ or ())
+        for space in (fn.__kwdefaults__, fn.__annotations__, fn.__dict__):
+            if space is not None:
+                self._namespace(space)
+        self._sets_attributes = self._sets_attributes or traits.sets_attributes
+        if traits.writes_outside or set(fn.__dict__) - {"__wrapped__"}:
+            self._shareable = False
+
+    def _namespace(self, space: dict[str, Any]) -> None:
+        self._sizes.append((space, len(space)))
+        for name, value in space.items():
+            self._lookups.append((space.get, name, value))
+            self._waiting.append(value)
+
+    def _value(self, value: Any) -> bool:
+        """
+        Return whether a value cannot change in place, as far as what it holds cannot.
+        """
+        kind = type(value)
+        if isinstance(value, types.FunctionType):
+            if not by_reference(value):
+                self._function(value)
+            return True
+        if isinstance(value, types.ModuleType):
+            self._holds_modules = True
+            name = getattr(value, "__name__", "")
+            return sys.modules.get(name) is value and not _registered(name)
+        if issubclass(kind, type):
+            return by_reference(value)
+        if kind is types.BuiltinFunctionType:
+            owner = value.__self__
+            return owner is None or isinstance(owner, types.ModuleType) or (type(owner) is type and by_reference(owner))
+        if isinstance(value, _DESCRIPTORS):
+            return by_reference(value.__objclass__)
+        parts = _parts(value)
+        if parts is None:
+            return _is_settled(value)
+        self._waiting.extend(parts)
+        return True
+
+
+def _parts(value: Any) -> tuple[Any, ...] | None:
+    """
+    Return what a value that cannot change itself is made of, None for any other value.
+    """
+    kind = type(value)
+    if kind is tuple or kind is frozenset:
+        return tuple(value)
+    if kind is slice:
+        return (value.start, value.stop, value.step)
+    if isinstance(value, types.GenericAlias | types.UnionType) or kind.__module__ == "typing":
+        # `X | Y`, `list[X]`, `Callable[[X], Y]`: `__args__` may hold lists of types.
+        arguments = (*getattr(value, "__args__", ()), *getattr(value, "__metadata__", ()))
+        return tuple(part for one in arguments for part in (one if type(one) is list else (one,)))
+    if not by_reference(kind):
+        return None
+    if isinstance(value, tuple) and not hasattr(value, "__dict__"):
+        return tuple(value)
+    names = _frozen_fields(kind)
+    if names is None or set(getattr(value, "__dict__", ())) - set(names):
+        return None
+    return tuple(getattr(value, name) for name in names if hasattr(value, name))
+
+
+def _frozen_fields(kind: Any) -> tuple[str, ...] | None:
+    """
+    List the fields of a frozen data class or frozen attrs class, None for any other class.
+    """
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is not None:
+        return tuple(kind.__dataclass_fields__) if parameters.frozen else None
+    fields = getattr(kind, "__attrs_attrs__", None)
+    if fields is None or not getattr(kind.__setattr__, "__name__", "").endswith("frozen_setattrs"):
+        return None
+    return tuple(field.name for field in fields)
+
+
+def _is_settled(value: Any) -> bool:
+    kind = type(value)
+    enum = sys.modules.get("enum")
+    if enum is not None and isinstance(value, enum.Enum):
+        return by_reference(kind)
+    if kind.__module__ == "datetime" and kind.__name__ in ("datetime", "time"):
+        zone = value.tzinfo
+        return by_reference(kind) and (zone is None or type(zone).__module__ in ("datetime", "zoneinfo"))
+    for module_name, names in _SETTLED.items():
+        module = sys.modules.get(module_name)
+        if module is not None and any(kind is getattr(module, name, None) for name in names):
+            return True
+    return _is_global(value)
+
+
+def _is_global(value: Any) -> bool:
+    # NumPy's universal functions, for example, are registered to be pickled as their name.
+    reduce = sys.modules["copyreg"].dispatch_table.get(type(value)) if "copyreg" in sys.modules else None
+    return reduce is not None and isinstance(reduce(value), str)
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  # reading an empty cell raises
+    except ValueError:
+        return False
+    return True
+
+
+def _registered(module_name: str) -> bool:
+    """
+    Return whether the user asked cloudpickle to send a module's contents by value.
+    """
+    cloudpickle = sys.modules.get("cloudpickle")
+    if cloudpickle is None:
+        return False
+    names = cloudpickle.list_registry_pickle_by_value()
+    return bool(names) and any(module_name == name or module_name.startswith(f"{name}.") for name in names)

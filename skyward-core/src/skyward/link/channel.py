@@ -1,0 +1,266 @@
+"""Frames and descriptors over a Unix socket, in an event loop."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from skyward.errors import ProtocolError, TransportError
+from skyward.link.frames import MAX_FDS, Frame, Parser
+
+_log = logging.getLogger(__name__)
+
+READ = 128 << 10
+"""Bytes asked of the socket at once."""
+
+_ANCILLARY = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
+_JOIN = 256 << 10
+
+
+def receive(sock: socket.socket, fds: deque[int], flags: int = 0) -> bytes:
+    """
+    Read what there is on a socket, descriptors into `fds`.
+
+    Args:
+        flags: As for `recv(2)`.
+
+    Raises:
+        BlockingIOError: If the socket does not block and there is nothing.
+        ProtocolError: If descriptors were lost on the way.
+    """
+    data, ancillary, flags, _ = sock.recvmsg(READ, _ANCILLARY, flags)
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            numbers = array.array("i")
+            numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
+            for fd in numbers:
+                os.set_inheritable(fd, False)
+                fds.append(fd)
+    if flags & socket.MSG_CTRUNC:
+        raise ProtocolError("More descriptors arrived at once than a frame may carry, or this process has no room.")
+    return data
+
+
+def take(fds: deque[int], count: int) -> tuple[int, ...]:
+    """
+    Take the descriptors that belong to one frame.
+
+    Raises:
+        ProtocolError: If fewer have arrived.
+    """
+    if count > len(fds):
+        raise ProtocolError(f"A frame names {count} descriptors and {len(fds)} arrived.")
+    return tuple(fds.popleft() for _ in range(count))
+
+
+class Batch:
+    """
+    Write what was sent while a batch of frames was handled in as few system calls as possible.
+
+    Args:
+        loop: The loop that all channels of this batch live in.
+    """
+
+    __slots__ = ("_channels", "_loop", "_open", "number")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.number = 0
+        self._loop = loop
+        self._channels: list[Channel] = []
+        self._open = False
+
+    def mark(self, channel: Channel) -> None:
+        """Note that a channel has something to write."""
+        if not self._channels and not self._open:
+            self._loop.call_soon(self.flush)
+        self._channels.append(channel)
+
+    def open(self) -> None:
+        """Begin to gather; `flush` ends it."""
+        self.number += 1
+        self._open = True
+
+    def flush(self) -> None:
+        """Write everything that was gathered."""
+        self._open = False
+        channels, self._channels = self._channels, []
+        for channel in channels:
+            channel.flush()
+
+
+class Channel:
+    """
+    Carry frames both ways over one connected Unix socket.
+
+    Args:
+        batch: Where writes of the same moment are gathered.
+        sock: The socket; the channel closes it.
+        on_frame: Called in the loop with each frame and its descriptors, which it takes over.
+        on_closed: Called once, with None if the other end closed in good order.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: Batch,
+        sock: socket.socket,
+        on_frame: Callable[[Frame, tuple[int, ...]], None],
+        on_closed: Callable[[Exception | None], None],
+    ) -> None:
+        sock.setblocking(False)
+        self._loop = loop
+        self._batch = batch
+        self._sock = sock
+        self._on_frame = on_frame
+        self._on_closed = on_closed
+        self._parser = Parser()
+        self._fds: deque[int] = deque()
+        self._out: deque[tuple[bytes, Sequence[int], object]] = deque()
+        self._marked = False
+        self._writing = False
+        self._reading = False
+        self._ended = False
+        self.closed = False
+        self.backlog = 0
+        self.on_drained: Callable[[], None] | None = None
+        self.resume()
+
+    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+        """
+        Queue one frame.
+
+        Args:
+            frame: Header and body.
+            fds: Descriptors to go with it.
+            hold: Kept alive until the frame is written; the owner of the descriptors.
+        """
+        if self.closed:
+            return
+        self._out.append((frame, fds, hold))
+        self.backlog += len(frame)
+        if not self._marked and not self._writing:
+            self._marked = True
+            self._batch.mark(self)
+
+    def flush(self) -> None:
+        """Write as much as the socket takes now."""
+        self._marked = False
+        try:
+            while self._out and not self.closed:
+                self._write_some()
+        except (BlockingIOError, InterruptedError):
+            if not self._writing:
+                self._writing = True
+                self._loop.add_writer(self._sock, self._writable)
+            return
+        except OSError as error:
+            self.close(TransportError(f"Writing to a link failed: {error}."))
+            return
+        if self._writing and not self.closed:
+            self._writing = False
+            self._loop.remove_writer(self._sock)
+        if self._ended and not self.closed:
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def pause(self) -> None:
+        """Stop reading; the other end is slowed down by its full socket."""
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._sock)
+
+    def resume(self) -> None:
+        """Read again."""
+        if not self._reading and not self.closed:
+            self._reading = True
+            self._loop.add_reader(self._sock, self._readable)
+
+    def end(self) -> None:
+        """Tell the other end that nothing more comes, once all is written."""
+        self._ended = True
+        if not self._out and not self.closed:
+            self._sock.shutdown(socket.SHUT_WR)
+
+    def close(self, error: Exception | None = None) -> None:
+        """Close at once; what was not written is lost."""
+        if self.closed:
+            return
+        self.closed = True
+        self.pause()
+        if self._writing:
+            self._loop.remove_writer(self._sock)
+        self._sock.close()
+        self._out.clear()
+        while self._fds:
+            os.close(self._fds.popleft())
+        self._on_closed(error)
+
+    def drain(self) -> None:
+        """Read and handle what is there now, without waiting."""
+        while self._reading and self._read_some():
+            pass
+
+    def _write_some(self) -> None:
+        frame, fds, _ = self._out[0]
+        if fds:
+            sent = self._sock.sendmsg([frame], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+        else:
+            pieces, size = [frame], len(frame)
+            for following, its_fds, _ in islice(self._out, 1, None):
+                if its_fds or size > _JOIN:
+                    break
+                pieces.append(following)
+                size += len(following)
+            sent = self._sock.send(b"".join(pieces) if len(pieces) > 1 else frame)
+        self.backlog -= sent
+        while sent:
+            frame, fds, hold = self._out.popleft()
+            if sent >= len(frame):
+                sent -= len(frame)
+            else:
+                self._out.appendleft((frame[sent:], (), hold))
+                sent = 0
+
+    def _writable(self) -> None:
+        self.flush()
+        if self.on_drained is not None and not self.backlog:
+            self.on_drained()
+
+    def _readable(self) -> None:
+        self._batch.open()
+        try:
+            self._read_some()
+        finally:
+            self._batch.flush()
+
+    def _read_some(self) -> bool:
+        """Read once; tell whether there may be more."""
+        try:
+            data = receive(self._sock, self._fds)
+            if not data:
+                torn = self._parser.pending
+                self.close(TransportError(f"A link ended inside a frame, {torn} bytes in.") if torn else None)
+                return False
+            for frame in self._parser.feed(data):
+                self._on_frame(frame, take(self._fds, frame.fds) if frame.fds else ())
+                if self.closed:
+                    return False
+        except (BlockingIOError, InterruptedError):
+            return False
+        except ProtocolError as error:
+            self.close(error)
+            return False
+        except OSError as error:
+            self.close(TransportError(f"Reading from a link failed: {error}."))
+            return False
+        except Exception as error:
+            # A bug at this end, or a frame whose body is not what its kind says: this link cannot go on.
+            _log.exception("link.failed")
+            self.close(ProtocolError(f"A frame could not be handled: {type(error).__name__}: {error}."))
+            return False
+        return True

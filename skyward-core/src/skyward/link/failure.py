@@ -1,0 +1,436 @@
+"""
+Exceptions that travel from a node to the client.
+
+`dump_failure` runs on the node, `load_failure` on the client.
+What arrives is the user's own exception with its own chain of causes; the traceback of the node stands at the end of
+that chain as a `RemoteTraceback`, so that an uncaught error prints it first.
+Each exception of the chain is pickled for itself, with references to the others: one that cannot travel becomes a
+`RemoteError` in its place and costs the others nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import pickle
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn
+
+from skyward.errors import RemoteError
+
+_VERSION: Final = 1
+_TEXT_LIMIT: Final = 256 * 1024
+_MESSAGE_LIMIT: Final = 16 * 1024
+_PICKLE_LIMIT: Final = 64 * 1024 * 1024
+_CHAIN_LIMIT: Final = 100
+_FRAME_LIMIT: Final = 2000
+_NOTE_LIMIT: Final = 100
+
+_OWN: Final = tuple(f"{Path(__file__).absolute().parents[1]}{os.sep}{room}{os.sep}" for room in ("link", "node"))
+
+
+class RemoteTraceback(Exception):  # what it holds, and how it is printed
+    """
+    Hold the traceback of a node as the last cause of an error.
+
+    Args:
+        text: The traceback as the node printed it.
+
+    >>> RemoteTraceback("Traceback ...").text
+    'Traceback ...'
+    """
+
+    @property
+    def text(self) -> str:
+        """
+        Return the traceback as the node printed it.
+        """
+        return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        # Python prints "RemoteTraceback: " in front; the text reads better from the start of a line.
+        return f"\n{self.text}"
+
+
+class _Record(NamedTuple):
+    type_name: str
+    message: str
+    did: str
+    notes: tuple[str, ...]
+    cause: int | None
+    context: int | None
+    suppress_context: bool
+    pickled: bytes | None
+    reason: str
+
+
+def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
+    """
+    Turn an exception and its chain into bytes for the client.
+
+    Args:
+        exc: What the user's function raised.
+        hide: Files, or folders of files, whose frames the printed traceback leaves out beside our own.
+
+    >>> load_failure(dump_failure(KeyError("gone")), note="node 3")
+    KeyError('gone')
+    """
+    text = _printed(exc, hide)
+    # The last resort also covers BaseException: a `__reduce__` that exits must not take the worker with it.
+    try:
+        chain = _chain(exc)
+        places = {id(link): place for place, link in enumerate(chain)}
+        records = tuple(tuple(_record(link, places, raised=link is exc)) for link in chain)
+        return pickle.dumps((_VERSION, text, records), protocol=pickle.HIGHEST_PROTOCOL)
+    except BaseException as error:
+        reason = f"it could not be described ({_brief(error)})"
+        record = _Record(_type_name(type(exc)), "", "", (), None, None, False, None, reason)
+        return pickle.dumps((_VERSION, text, (tuple(record),)), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def load_failure(data: bytes, *, note: str) -> BaseException:
+    """
+    Rebuild the exception that a node sent, ready to be raised.
+
+    Whatever the bytes hold, the answer is an exception: the user's own, or a `RemoteError` that says why not.
+
+    Args:
+        data: What `dump_failure` made.
+        note: A line about the node and the call, added with `add_note`; none when empty.
+    """
+    try:
+        text, records = _opened(data)
+        error = _Rebuild(text, records).linked()
+        if text:
+            _set(_ends(error), "__cause__", RemoteTraceback(text))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as reason:
+        error = RemoteError(
+            f"A function failed on a node, and what the node sent about it cannot be read ({_brief(reason)}).",
+            hint="Look for the error in the output of the node.",
+        )
+    if note:
+        _set(error, "__notes__", [*_notes(error), note])
+    return error
+
+
+def headline(data: bytes) -> str:
+    """
+    Return what a failure says in one line, without unpickling the user's exception.
+
+    Args:
+        data: What `dump_failure` made.
+
+    >>> headline(dump_failure(KeyError("gone")))
+    "KeyError: 'gone'"
+    """
+    try:
+        _, records = _opened(data)
+    except Exception:
+        return "a failure that cannot be read"
+    first = records[0]
+    return f"{first.type_name}: {first.message}".partition("\n")[0] if first.message else first.type_name
+
+
+def raise_failure(error: BaseException) -> NoReturn:
+    """
+    Raise a rebuilt exception and keep its chain.
+
+    A plain `raise` inside an `except` block replaces `__context__`, and the chain of the node would be lost.
+    What is being handled is put behind the end of the chain instead.
+
+    Args:
+        error: What `load_failure` returned.
+
+    Raises:
+        BaseException: The error.
+    """
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        handled = error.__context__
+        if handled is not context:
+            _set(error, "__context__", context)
+            if handled is not None and not any(link is handled for link in _printed_chain(error)):
+                _set(_ends(error), "__context__", handled)
+
+
+# On the node ----------------------------------------------------------------------------------------------------------
+
+
+def _chain(exc: BaseException) -> list[BaseException]:
+    """
+    List the exceptions that travel, the raised one first, causes before members of groups.
+    """
+    found: list[BaseException] = []
+    seen: set[int] = set()
+    waiting = deque([exc])
+    while waiting and len(found) < _CHAIN_LIMIT:
+        link = waiting.popleft()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        found.append(link)
+        if isinstance(link, BaseExceptionGroup):
+            waiting.extend(link.exceptions)
+        waiting.extendleft(other for other in (link.__context__, link.__cause__) if other is not None)
+    return found
+
+
+def _record(exc: BaseException, places: dict[int, int], *, raised: bool) -> _Record:
+    # Raised again on the client, SystemExit and its like would end the client instead of telling about the node.
+    did = "" if not raised or isinstance(exc, Exception) else _deed(exc)
+    pickled, reason = (None, "") if did else _pickled(exc, places)
+    return _Record(
+        type_name=_type_name(type(exc)),
+        message=_shortened(_said(exc, str), _MESSAGE_LIMIT),
+        did=did,
+        notes=tuple(_shortened(_said(note, str), _MESSAGE_LIMIT) for note in _notes(exc)[:_NOTE_LIMIT]),
+        cause=places.get(id(exc.__cause__)),
+        context=places.get(id(exc.__context__)),
+        suppress_context=exc.__suppress_context__,
+        pickled=pickled,
+        reason=reason,
+    )
+
+
+def _deed(exc: BaseException) -> str:
+    if isinstance(exc, SystemExit):
+        return f"called sys.exit({'' if exc.code is None else _shortened(_said(exc.code, repr), 200)})"
+    text = _shortened(_said(exc, str), _MESSAGE_LIMIT)
+    return f"raised {_type_name(type(exc))}{f': {text}' if text else ''}"
+
+
+def _pickled(exc: BaseException, places: dict[int, int]) -> tuple[bytes | None, str]:
+    """
+    Pickle one exception of the chain, or say why that is impossible.
+    """
+    sink = io.BytesIO()
+    try:
+        _pickler_class()(sink, exc, places).dump(exc)
+    except BaseException as error:
+        return None, f"it cannot be pickled ({_brief(error)})"
+    if sink.tell() > _PICKLE_LIMIT:
+        return None, f"it is too large to travel ({sink.tell()} bytes pickled, {_PICKLE_LIMIT} at most)"
+    return sink.getvalue(), ""
+
+
+@functools.cache
+def _pickler_class() -> Callable[[io.BytesIO, BaseException, dict[int, int]], Any]:
+    import cloudpickle
+
+    class ChainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+        """
+        Pickle one exception, with the others of its chain as references.
+        """
+
+        def __init__(self, sink: io.BytesIO, exc: BaseException, places: dict[int, int]) -> None:
+            super().__init__(sink, protocol=pickle.HIGHEST_PROTOCOL)
+            self._exc = exc
+            self._places = places
+
+        def persistent_id(self, obj: object) -> int | None:
+            if isinstance(obj, BaseException) and obj is not self._exc:
+                return self._places.get(id(obj))
+            return None
+
+    return ChainPickler
+
+
+def _printed(exc: BaseException, hide: tuple[str, ...]) -> str:
+    """
+    Print the whole chain as Python would, without the frames to hide.
+    """
+    folders = (*_OWN, *(name.rstrip(os.sep) + os.sep for name in hide))
+    try:
+        whole = traceback.TracebackException(
+            type(exc), exc, exc.__traceback__, limit=-_FRAME_LIMIT, max_group_width=50, compact=True
+        )
+        for part in _parts(whole):
+            kept = [frame for frame in part.stack if frame.filename not in hide]
+            kept = [frame for frame in kept if not frame.filename.startswith(folders)]
+            # An error in our own code alone would be left without a single frame.
+            if kept:
+                part.stack[:] = kept
+        text = "".join(whole.format())
+    except BaseException as error:
+        text = f"{_type_name(type(exc))}: {_said(exc, str)}\n(its traceback cannot be printed: {_brief(error)})\n"
+    return _shortened(text, _TEXT_LIMIT)
+
+
+def _parts(whole: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    waiting = [whole]
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        waiting += [other for other in (part.__cause__, part.__context__, *(part.exceptions or ())) if other]
+
+
+# On the client --------------------------------------------------------------------------------------------------------
+
+
+class _Plain(pickle.Unpickler):
+    """
+    Read the envelope, which names no class.
+    """
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        raise pickle.UnpicklingError(f"the envelope names {module_name}.{global_name}")
+
+
+def _opened(data: bytes) -> tuple[str, tuple[_Record, ...]]:
+    version, text, records = _Plain(io.BytesIO(data)).load()
+    if version != _VERSION or not isinstance(text, str) or not records:
+        raise ValueError(f"version {_VERSION} of a failure was expected")
+    return text, tuple(_Record(*record) for record in records)
+
+
+class _Rebuild:
+    """
+    Rebuild the exceptions of a chain, each once, in whatever order they refer to each other.
+    """
+
+    def __init__(self, text: str, records: tuple[_Record, ...]) -> None:
+        self._text = text
+        self._records = records
+        self._built: dict[int, BaseException] = {}
+        self._underway: set[int] = set()
+
+    def linked(self) -> BaseException:
+        """
+        Return the first exception, linked with all others as on the node.
+        """
+        for place, record in enumerate(self._records):
+            exc = self.at(place)
+            if record.cause is not None:
+                _set(exc, "__cause__", self.at(record.cause))
+            if record.context is not None:
+                _set(exc, "__context__", self.at(record.context))
+            _set(exc, "__suppress_context__", bool(record.suppress_context))
+            if record.notes and not _notes(exc):
+                _set(exc, "__notes__", list(record.notes))
+        return self.at(0)
+
+    def at(self, place: int) -> BaseException:
+        """
+        Return the exception at a place of the chain.
+        """
+        if place in self._built:
+            return self._built[place]
+        if place in self._underway:
+            raise pickle.UnpicklingError("two exceptions hold each other")
+        record = self._records[place]
+        self._underway.add(place)
+        try:
+            exc: BaseException = self._unpickled(record) if record.pickled is not None else self._stood_in(record)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            exc = self._stood_in(record, f"it cannot be unpickled here ({_brief(error)})")
+        finally:
+            self._underway.discard(place)
+        self._built[place] = exc
+        return exc
+
+    def _unpickled(self, record: _Record) -> BaseException:
+        assert record.pickled is not None
+        unpickler = _ChainUnpickler(io.BytesIO(record.pickled))
+        unpickler.chain = self
+        exc = unpickler.load()
+        if not isinstance(exc, BaseException) or _type_name(type(exc)) != record.type_name:
+            raise pickle.UnpicklingError(f"its pickle made a {_type_name(type(exc))}")
+        return exc
+
+    def _stood_in(self, record: _Record, reason: str = "") -> RemoteError:
+        if record.did:
+            message, hint = f"The function {record.did}.", "Return a value or raise an Exception to end a task."
+        else:
+            message = f"{record.type_name}: {record.message}" if record.message else record.type_name
+            hint = f"(The exception did not travel as itself: {reason or record.reason}.)"
+        return RemoteError(message, type_name=record.type_name, traceback=self._text, hint=hint)
+
+
+class _ChainUnpickler(pickle.Unpickler):
+    """
+    Unpickle one exception; references to others of its chain are looked up there.
+    """
+
+    chain: _Rebuild
+
+    def persistent_load(self, place: Any, /) -> BaseException:
+        return self.chain.at(place)
+
+
+def _printed_chain(error: BaseException) -> Iterator[BaseException]:
+    """
+    Walk from an error to its last cause as Python prints it, each exception once.
+    """
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _ends(error: BaseException) -> BaseException:
+    """
+    Return the exception at the end of a chain.
+    """
+    *_, last = _printed_chain(error)
+    return last
+
+
+# On both sides --------------------------------------------------------------------------------------------------------
+
+
+def _set(exc: BaseException, name: str, value: object) -> None:
+    # Exceptions may forbid assignment (frozen data classes); the interpreter itself links them all the same.
+    BaseException.__setattr__(exc, name, value)
+
+
+def _notes(exc: BaseException) -> list[Any]:
+    try:
+        return list(getattr(exc, "__notes__", ()))
+    except Exception:
+        return []
+
+
+def _type_name(cls: type) -> str:
+    module = getattr(cls, "__module__", None)
+    name = str(getattr(cls, "__qualname__", cls))
+    return name if module in (None, "builtins") else f"{module}.{name}"
+
+
+def _said(obj: object, say: Callable[[object], str]) -> str:
+    try:
+        return say(obj)
+    except BaseException:
+        return f"<{_type_name(type(obj))} whose text cannot be had>"
+
+
+def _brief(error: BaseException) -> str:
+    return _shortened(f"{_type_name(type(error))}: {_said(error, str)}".removesuffix(": "), 500)
+
+
+def _shortened(text: str, limit: int) -> str:
+    """
+    Cut the middle out of a text whose UTF-8 form is over the limit, in bytes.
+    """
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= limit:
+        return data.decode()
+    room = limit - 64
+    left_out = f"\n[... {len(data) - room} bytes left out ...]\n"
+    head, tail = data[: room // 3], data[-(room - room // 3) :]
+    return f"{head.decode('utf-8', 'ignore')}{left_out}{tail.decode('utf-8', 'ignore')}"

@@ -1,0 +1,170 @@
+"""
+The bytes between client, agent and worker: a pure codec.
+
+A frame is a header of eight bytes and a body.
+
+    u32 length of the body   u8 kind   u8 descriptors that travel with it   u16 lane
+
+Every number is little-endian.
+`docs/protocol.md` says what the body of each kind holds.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import IntEnum
+from struct import Struct
+from typing import Any, NamedTuple
+
+from skyward.errors import ProtocolError
+
+VERSION = 1
+"""The version of the protocol; both ends refuse another one."""
+
+MAX_BODY = 2 << 20
+"""The largest body of a frame, in bytes; whatever is larger travels as a segment."""
+
+MAX_FDS = 64
+"""The most descriptors that travel with one frame."""
+
+HEADER = Struct("<IBBH")
+
+
+class Kind(IntEnum):
+    """What a frame says; the comment names who sends it to whom."""
+
+    HELLO = 1  # client -> agent: JSON
+    WELCOME = 2  # agent -> client: JSON
+    START = 3  # client -> agent: JSON and the plugins' pickle
+    READY = 4  # agent -> client, worker -> agent: JSON
+    FAILED = 5  # agent -> client, worker -> agent: JSON, the node cannot go on
+    MEMBERS = 6  # client -> agent -> worker: JSON
+    FUNCTION = 7  # client -> agent -> worker
+    BLOB = 8  # client -> agent: one buffer to keep under its digest
+    DROP = 9  # client -> agent: a digest to forget
+    FILES = 10  # client -> agent: local modules
+    TASK = 11  # client -> agent -> worker
+    RESULT = 12  # worker -> agent -> client
+    ITEM = 13  # both ways: one item of a stream
+    END = 14  # client -> worker: the end of an input stream
+    CREDIT = 15  # both ways: so many items more may be sent
+    CANCEL = 16  # client -> agent -> worker
+    RECALL = 17  # client -> agent -> worker: give back what has not begun
+    RECALLED = 18  # worker -> agent -> client
+    LOG = 19  # agent -> client
+    LOG_READ = 20  # client -> agent: so many bytes of log were read
+    EMIT = 21  # worker -> agent -> client: an event from a task
+    METRIC = 22  # agent -> client: JSON
+    WORKER = 23  # agent -> client: JSON, a worker died or was replaced
+    STOP = 24  # client -> agent -> worker: leave in good order
+    STOPPED = 25  # agent -> client: everything is flushed
+    REFRESH = 26  # client -> agent: start the workers anew
+    REFRESHED = 27  # agent -> client
+
+
+_KINDS = {int(kind): kind for kind in Kind}
+
+
+class Frame(NamedTuple):
+    """One frame, with the number of descriptors that came along."""
+
+    kind: int
+    lane: int
+    fds: int
+    body: bytes
+
+
+def encode(kind: int, body: bytes = b"", *, lane: int = 0, fds: int = 0) -> bytes:
+    """
+    Render one frame.
+
+    Args:
+        kind: What it says.
+        body: At most `MAX_BODY` bytes.
+        lane: The worker it is for, or comes from.
+        fds: How many descriptors travel with it.
+
+    Raises:
+        ProtocolError: If the body is too large.
+
+    >>> encode(Kind.STOP).hex()
+    '0000000018000000'
+    """
+    if len(body) > MAX_BODY:
+        raise ProtocolError(f"A {Kind(kind).name} frame of {len(body)} bytes is over the limit of {MAX_BODY}.")
+    return HEADER.pack(len(body), kind, fds, lane) + body
+
+
+def encode_json(kind: int, value: Any, *, lane: int = 0) -> bytes:
+    """
+    Render a frame whose body is JSON.
+
+    >>> encode_json(Kind.READY, {"pid": 1})[8:]
+    b'{"pid": 1}'
+    """
+    return encode(kind, json.dumps(value).encode(), lane=lane)
+
+
+def decode_json(body: bytes) -> dict[str, Any]:
+    """
+    Read a JSON body that must hold an object.
+
+    Raises:
+        ProtocolError: If it holds anything else.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"A frame's body is no JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise ProtocolError(f"A frame's body is a {type(value).__name__}, not an object.")
+    return value
+
+
+class Parser:
+    """
+    Cut a stream of bytes into frames.
+
+    >>> parser = Parser()
+    >>> parser.feed(encode(Kind.STOP)[:5])
+    []
+    >>> [frame.kind for frame in parser.feed(encode(Kind.STOP)[5:])] == [Kind.STOP]
+    True
+    """
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """
+        Take more bytes and give the frames that are complete now.
+
+        Raises:
+            ProtocolError: If the bytes are no frames of ours.
+        """
+        if self._rest:
+            data = self._rest + data
+        frames = []
+        at, end = 0, len(data)
+        unpack = HEADER.unpack_from
+        while end - at >= 8:
+            length, kind, fds, lane = unpack(data, at)
+            if length > MAX_BODY or fds > MAX_FDS or kind not in _KINDS:
+                raise ProtocolError(
+                    f"These bytes are no frame of Skyward's protocol {VERSION}: "
+                    f"kind {kind}, {length} bytes, {fds} descriptors."
+                )
+            after = at + 8 + length
+            if after > end:
+                break
+            frames.append(Frame(kind, lane, fds, data[at + 8 : after]))
+            at = after
+        self._rest = data[at:]
+        return frames
+
+    @property
+    def pending(self) -> int:
+        """Tell how many bytes wait for the rest of their frame."""
+        return len(self._rest)

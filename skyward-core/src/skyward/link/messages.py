@@ -1,0 +1,119 @@
+"""
+The bodies of the frames that travel for every call, as fixed structures.
+
+| frame | body |
+|---|---|
+| TASK | u64 call, f64 timeout in seconds (0 = none), u32 membership, u8 flags, 16 bytes function digest, payload |
+| FUNCTION | 16 bytes digest, u8 flags, payload |
+| RESULT | u64 call, u8 status, f64 seconds it ran, payload |
+| ITEM | u64 call, u32 stream, payload |
+| END | u64 call, u32 stream, bytes of a failure or nothing |
+| CREDIT | u64 call, u32 stream, u32 items |
+| CANCEL | u64 call, u8 reason |
+| RECALLED | u64 for each call |
+| BLOB, DROP | digest; BLOB also u64 size |
+| LOG | u8 stream, then for each line u64 call, u32 length, text |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum, IntFlag
+from struct import Struct
+from typing import NamedTuple
+
+from skyward.errors import ProtocolError
+
+TASK = Struct("<QdIB16s")
+FUNCTION = Struct("<16sB")
+RESULT = Struct("<QBd")
+ITEM = Struct("<QI")
+CREDIT = Struct("<QII")
+CANCEL = Struct("<QB")
+BLOB = Struct("<32sQ")
+CALL = Struct("<Q")
+_LINE = Struct("<QI")
+
+FUNCTION_DIGEST = 16
+"""Bytes of a function's digest."""
+
+
+class TaskFlag(IntFlag):
+    """Facts of a task that the agent acts on."""
+
+    STORED = 1
+    """Its payload names buffers by digest; the agent adds their descriptors."""
+    STREAM = 2
+    """What it returns is iterated, item by item, to the client."""
+
+
+class FunctionFlag(IntFlag):
+    """Facts of a function that the worker acts on."""
+
+    SHAREABLE = 1
+    """One unpickled object may serve many calls."""
+    STORED = 2
+    """Its payload names buffers by digest; the agent adds their descriptors."""
+
+
+class Status(IntEnum):
+    """How a call ended."""
+
+    OK = 0
+    """The payload is the result."""
+    RAISED = 1
+    """The function raised; the payload holds the failure."""
+    FAILED = 2
+    """The call could not be carried out; the body ends with JSON."""
+    CANCELLED = 3
+    """The call was stopped because the client asked for it."""
+    STREAMED = 4
+    """A generator came to its end; its items went before."""
+
+
+class CancelReason(IntEnum):
+    """Why a call is to stop."""
+
+    ASKED = 0
+    TIMEOUT = 1
+
+
+class LogLine(NamedTuple):
+    """One line that a worker wrote; call 0 is unknown."""
+
+    call: int
+    text: str
+
+
+def encode_lines(stream: int, lines: Iterable[LogLine]) -> bytes:
+    """Render a LOG body; stream 1 is stdout, 2 is stderr."""
+    pieces = [bytes((stream,))]
+    for call, text in lines:
+        data = text.encode("utf-8", "surrogatepass")
+        pieces.append(_LINE.pack(call, len(data)) + data)
+    return b"".join(pieces)
+
+
+def decode_lines(body: bytes) -> tuple[int, list[LogLine]]:
+    """
+    Read a LOG body.
+
+    Raises:
+        ProtocolError: If it is cut off.
+
+    >>> decode_lines(encode_lines(1, [LogLine(7, "hello")]))
+    (1, [LogLine(call=7, text='hello')])
+    """
+    lines, at = [], 1
+    while at < len(body):
+        if at + _LINE.size > len(body):
+            raise ProtocolError("A LOG frame is cut off.")
+        call, size = _LINE.unpack_from(body, at)
+        at += _LINE.size
+        if at + size > len(body):
+            raise ProtocolError("A LOG frame is cut off.")
+        lines.append(LogLine(call, body[at : at + size].decode("utf-8", "backslashreplace")))
+        at += size
+    if not body:
+        raise ProtocolError("A LOG frame is empty.")
+    return body[0], lines

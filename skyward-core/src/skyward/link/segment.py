@@ -1,0 +1,99 @@
+"""Shared memory that holds one payload and travels as a descriptor."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+
+ALIGN = 64
+"""Every buffer in a segment starts at a multiple of this many bytes, as vector instructions like it."""
+
+_IOV_MAX = 512
+
+
+def aligned(size: int) -> int:
+    """
+    Round a size up to the next place where a buffer may start.
+
+    >>> aligned(65)
+    128
+    """
+    return (size + ALIGN - 1) & ~(ALIGN - 1)
+
+
+class Segment:
+    """
+    Own one descriptor of a shared-memory file, closed when the last user lets go.
+
+    Args:
+        fd: The descriptor; the segment closes it.
+        size: Bytes in it.
+    """
+
+    __slots__ = ("fd", "size")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.fd = fd
+        self.size = size
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; mappings of it live on."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def map(self) -> memoryview:
+        """Map the whole segment copy-on-write: writing to it changes nothing elsewhere."""
+        if not self.size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self.fd, self.size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE))
+
+
+def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
+    """
+    Copy buffers into a new segment, each at an aligned place.
+
+    Args:
+        buffers: Each a sequence of pieces; they may change as soon as this returns.
+
+    Raises:
+        OSError: If the machine has no room for it.
+
+    >>> bytes(write_segment([[b"ab", b"c"], [b"d"]]).map()[:3])
+    b'abc'
+    """
+    fd = _anonymous_file()
+    segment = Segment(fd, 0)
+    parts: list[bytes | memoryview] = []
+    for buffer in buffers:
+        parts += buffer
+        size = sum(map(len, buffer))
+        segment.size += aligned(size)
+        if aligned(size) != size:
+            parts.append(bytes(aligned(size) - size))
+    for start in range(0, len(parts), _IOV_MAX):
+        _write_all(fd, [memoryview(part) for part in parts[start : start + _IOV_MAX]])
+    return segment
+
+
+def _anonymous_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("skyward", os.MFD_CLOEXEC)
+    fd, path = tempfile.mkstemp(prefix="skyward-")
+    os.unlink(path)
+    return fd
+
+
+def _write_all(fd: int, parts: list[memoryview]) -> None:
+    while parts:
+        written = os.writev(fd, parts)
+        while parts and written >= len(parts[0]):
+            written -= len(parts.pop(0))
+        if written:
+            parts[0] = parts[0][written:]

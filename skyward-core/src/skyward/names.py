@@ -1,0 +1,186 @@
+"""
+Where each public name lives, and which older name stands for which newer one.
+
+`import skyward` loads none of it: a name is looked up here when it is first used.
+The imports in `skyward/__init__.py` tell type checkers the same; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.machinery import PathFinder
+from typing import Any
+
+__all__ = ["LIVES_IN", "MODULES", "OLDER", "public", "resolve"]
+
+LIVES_IN: Mapping[str, str] = {
+    name: module
+    for module, names in {
+        "skyward.errors": (
+            "AllProvidersFailedError",
+            "CapacityError",
+            "ConfigError",
+            "CredentialsError",
+            "NoAvailableProviderError",
+            "NoPoolError",
+            "NodeError",
+            "NodeLostError",
+            "NotInstalledError",
+            "OfferError",
+            "PluginError",
+            "PoolClosedError",
+            "ProtocolError",
+            "ProvisionError",
+            "QuotaError",
+            "RemoteError",
+            "ResultError",
+            "SerializationError",
+            "SkywardError",
+            "TaskError",
+            "TaskTimeoutError",
+            "TransportError",
+            "UsageError",
+            "WorkerDiedError",
+        ),
+        "skyward.function": ("Function", "PendingFunction", "PendingFunctionGroup", "function", "gather"),
+        "skyward.pool": ("Compute", "MultiPool", "Pool", "Session", "partial", "pool"),
+        "skyward.plugin": ("Plugin",),
+        "skyward.providers.local": ("Local",),
+        "skyward.engine.events": ("compose", "emit", "use_callback"),
+        "skyward.node.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
+        "skyward.node.runtime": ("current_accelerator", "instance_info", "is_head"),
+        "skyward.node.sampler": ("DistributedSampler",),
+        "skyward.node.shard": ("shard",),
+        "skyward.model.accelerator": ("Accelerator", "is_nvidia", "is_trainium"),
+        "skyward.model.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),
+        "skyward.model.container": ("DockerImage",),
+        "skyward.model.event": (
+            "BootstrapCommand",
+            "BootstrapCompleted",
+            "BootstrapConsole",
+            "BootstrapFailed",
+            "BootstrapPhase",
+            "BootstrapProgress",
+            "BootstrapRequested",
+            "BootstrapStarting",
+            "Callback",
+            "ClusterDestroyed",
+            "ClusterProvisioned",
+            "ClusterReady",
+            "ClusterRequested",
+            "CostFinal",
+            "CostUpdate",
+            "Error",
+            "InfraCreated",
+            "InfraCreating",
+            "InstanceBootstrapped",
+            "InstanceDestroyed",
+            "InstanceLaunched",
+            "InstanceLaunching",
+            "InstancePreempted",
+            "InstanceProvisioned",
+            "InstanceReplaced",
+            "InstanceRequested",
+            "InstanceRunning",
+            "InstanceStopping",
+            "Log",
+            "Metric",
+            "Metrics",
+            "NodeReady",
+            "PoolStopping",
+            "Progress",
+            "ShutdownRequested",
+            "SkywardEvent",
+            "TaskCompleted",
+            "TaskStarted",
+        ),
+        "skyward.model.image": ("DEFAULT_IMAGE", "Image"),
+        "skyward.model.instance": ("AcceleratorInfo", "InstanceInfo", "NetworkInfo", "PeerInfo"),
+        "skyward.model.log_config": ("LogConfig",),
+        "skyward.model.nodes": ("NodeSpec", "Nodes"),
+        "skyward.model.nvidia": ("NVIDIA",),
+        "skyward.model.options": ("Options", "SelectionStrategy"),
+        "skyward.model.pip_index": ("PipIndex",),
+        "skyward.model.spec": ("Architecture", "Spec"),
+        "skyward.model.worker": ("Worker",),
+    }.items()
+    for name in names
+}
+"""Module of each public name that is defined in core."""
+
+MODULES: Mapping[str, str] = {
+    "accelerators": "skyward.model.accelerators",
+    "containers": "skyward.model.container",
+    "integrations": "skyward.integrations",
+    "metrics": "skyward.model.metric",
+    "plugins": "skyward.plugins",
+    "sky": "skyward",
+    "time": "skyward.model.duration",
+}
+"""Public modules, most of them under a shorter name; `sky` is the target that means the pool of the context."""
+
+OLDER: Mapping[str, str] = {
+    "AcceleratorSpec": "Accelerator",
+    "ComputeFunction": "Function",
+    "ComputePool": "Compute",
+    "ComputeSpec": "Spec",
+    "LogLine": "Log",
+    "PendingBatch": "PendingFunctionGroup",
+    "PendingCompute": "PendingFunction",
+    "compute": "function",
+}
+"""Newer name of each older one; both are the same object."""
+
+
+def resolve(name: str) -> Any:
+    """
+    Return the object behind a public name, loading its module.
+
+    Args:
+        name: What is written after `sky.`.
+
+    Raises:
+        AttributeError: Nothing has this name; the message offers the nearest one.
+        NotInstalledError: The name comes with a distribution that is not installed; the message names the command.
+
+    >>> resolve("SkywardError").__module__
+    'skyward.errors'
+    """
+    # Tools probe packages for names with underscores; none of those is worth looking through installed plugins.
+    if name == "__all__":
+        return public()
+    if name.startswith("_"):
+        raise AttributeError(f"module 'skyward' has no attribute {name!r}", name=name)
+    if name in MODULES:
+        return import_module(MODULES[name])
+    newer = OLDER.get(name, name)
+    if newer in LIVES_IN:
+        return getattr(import_module(LIVES_IN[newer]), newer)
+    if (module := _submodule(name)) is not None:
+        return module
+    from skyward.registry import EXTRAS, provider, providers
+
+    if name in providers() or f"sky.{name}" in EXTRAS:
+        return provider(name)
+    from skyward.model.setting import nearest
+
+    meant = nearest(name, sorted(set(public()) - set(OLDER)))
+    offer = f" Did you mean sky.{meant}?" if meant else ""
+    # With `name` and no object the interpreter makes no second offer of its own.
+    raise AttributeError(f"module 'skyward' has no attribute {name!r}.{offer}", name=name)
+
+
+def public() -> list[str]:
+    """Return every name that resolves here: those of core and the providers that are installed."""
+    from skyward.registry import providers
+
+    return sorted({*LIVES_IN, *MODULES, *OLDER, *providers()})
+
+
+def _submodule(name: str) -> Any:
+    """Load `skyward.<name>`, so that `sky.errors` works without an import of its own; None if there is none."""
+    package = import_module("skyward")
+    if PathFinder.find_spec(f"skyward.{name}", package.__path__) is None:
+        return None
+    return import_module(f"skyward.{name}")

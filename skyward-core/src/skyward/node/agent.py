@@ -1,0 +1,507 @@
+"""
+The process on a node that never runs user code.
+
+It starts and supervises workers and passes frames between them and the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from skyward.errors import ProtocolError, SkywardError
+from skyward.link.channel import Batch, Channel
+from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
+from skyward.link.messages import (
+    CALL,
+    CANCEL,
+    FUNCTION_DIGEST,
+    RESULT,
+    TASK,
+    CancelReason,
+    LogLine,
+    Status,
+    TaskFlag,
+    encode_lines,
+)
+from skyward.link.payload import decode, views
+from skyward.node.descendants import MARK, adopt_orphans, end_children
+from skyward.node.modules import write_files
+from skyward.node.process import Process
+from skyward.node.store import Store
+
+GRACE = 5.0
+"""Seconds that a call has to leave after it was cancelled or timed out, before its process is ended."""
+
+_TICK = 0.05
+_LOG_WINDOW = 4 << 20
+_BACKLOG = 8 << 20
+_FAILED_STARTS = 3
+_MEMBERSHIPS = 64
+
+
+class Lane:
+    """
+    A place where a worker process stands, one after the other.
+
+    Args:
+        index: Its number on this node.
+        config: Command line, environment and facts of its workers.
+    """
+
+    def __init__(self, index: int, config: dict[str, Any]) -> None:
+        self.index = index
+        self.config = config
+        self.process: Process | None = None
+        self.failed_starts = 0
+
+
+class Agent:
+    """
+    Serve one client over one connection.
+
+    Args:
+        loop: The loop to live in.
+        directory: The node's directory, removed at the end.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, directory: str) -> None:
+        self._loop = loop
+        self._directory = directory
+        self._batch = Batch(loop)
+        self._client: Channel | None = None
+        self._config: dict[str, Any] = {}
+        self._plugins = b""
+        self._store = Store()
+        self._lanes: list[Lane] = []
+        self._processes: dict[int, Process] = {}
+        self._app_host: Process | None = None
+        self._memberships: dict[int, bytes] = {}
+        self._app_environment: dict[str, str] = {}
+        self._log_unread = 0
+        self._drained_for = 0
+        self._deadlines: dict[int, float] = {}
+        self._ticking = False
+        self._stopping = False
+        self._refreshing = False
+        self._announced = False
+        self.finished = loop.create_future()
+
+    def serve(self, sock: socket.socket) -> None:
+        """Begin to serve the client at the other end of a socket."""
+        self._client = Channel(self._loop, self._batch, sock, self._on_client_frame, self._on_client_closed)
+        self._client.on_drained = self._resume_workers
+
+    def reap(self) -> None:
+        """Collect children that ended, our own and adopted ones."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            process = self._processes.pop(pid, None)
+            if process is not None:
+                self._batch.open()
+                process.gone(status)
+                self._batch.flush()
+
+    def leave(self) -> None:
+        """End everything at once: the client is gone, or asks for it."""
+        self._stopping = True
+        for process in self._processes.values():
+            process.kill()
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    # Frames from the client.
+
+    def _on_client_closed(self, error: Exception | None) -> None:
+        self.leave()
+
+    def _on_client_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        match frame.kind:
+            case Kind.TASK:
+                self._task(frame, fds)
+            case Kind.CREDIT | Kind.ITEM | Kind.END | Kind.RECALL:
+                self._to_control(frame, fds)
+            case Kind.CANCEL:
+                self._to_control(frame, fds)
+                self._enforce(frame)
+            case Kind.FUNCTION:
+                self._store.add_function(frame.body, fds)
+            case Kind.BLOB:
+                self._store.add_blob(frame.body, fds)
+            case Kind.DROP:
+                self._drop(frame)
+            case Kind.MEMBERS:
+                self._members(frame)
+            case Kind.FILES:
+                self._files(frame.body, fds)
+            case Kind.LOG_READ:
+                self._log_unread -= CALL.unpack(frame.body)[0]
+                if self._log_unread <= _LOG_WINDOW:
+                    self._each_process(Process.listen)
+            case Kind.HELLO:
+                self._welcome(decode_json(frame.body))
+            case Kind.START:
+                self._start(frame.body)
+            case Kind.REFRESH:
+                self._refresh()
+            case Kind.STOP:
+                self._stop(decode_json(frame.body)["grace"])
+            case _:
+                raise ProtocolError(f"A client sent a {Kind(frame.kind).name} frame, which only agents send.")
+
+    def _welcome(self, hello: dict[str, Any]) -> None:
+        if hello.get("version") != VERSION:
+            self._fail(f"the client speaks protocol {hello.get('version')} and this node speaks {VERSION}")
+            return
+        self._tell(
+            encode_json(
+                Kind.WELCOME,
+                {"version": VERSION, "pid": os.getpid(), "python": sys.version.split()[0], "platform": sys.platform},
+            )
+        )
+
+    def _start(self, body: bytes) -> None:
+        length = int.from_bytes(body[:4], "little")
+        self._config = decode_json(body[4 : 4 + length])
+        self._plugins = body[4 + length :]
+        os.environ.update({MARK: self._config["mark"]})
+        self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
+        if self._config["app_host"]:
+            self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
+            self._app_host.start({"facts": self._config["lanes"][0]["facts"]}, self._plugins)
+        else:
+            self._start_lanes()
+
+    def _start_lanes(self) -> None:
+        for lane in self._lanes:
+            self._start_worker(lane)
+
+    def _start_worker(self, lane: Lane) -> None:
+        lane.process = self._spawn(lane.config, lane=lane.index, slots=self._config["slots"])
+        lane.process.start(
+            {"facts": lane.config["facts"], "slots": self._config["slots"], "directory": self._config["files"]},
+            self._plugins,
+        )
+        for members in self._memberships.values():
+            lane.process.tasks.send(members)
+
+    def _spawn(self, config: dict[str, Any], *, lane: int, slots: int) -> Process:
+        process = Process(
+            self._loop,
+            self._batch,
+            argv=config["argv"],
+            env={**os.environ, **config["env"], **self._app_environment},
+            lane=lane,
+            slots=slots,
+            on_frame=self._on_worker_frame,
+            on_lines=self._on_lines,
+            on_ended=self._on_ended,
+        )
+        self._processes[process.pid] = process
+        return process
+
+    def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        process = self._lane(frame).process
+        call, timeout, _, flags, digest = TASK.unpack_from(frame.body)
+        if process is None:
+            _close(fds)
+            self._tell(encode(Kind.RECALLED, CALL.pack(call), lane=frame.lane))
+            return
+        if digest not in process.known:
+            function, segments = self._store.function_frame(digest)
+            process.known.add(digest)
+            process.tasks.send(function, [segment.fd for segment in segments], segments)
+        hold: object = _Held(fds)
+        if flags & TaskFlag.STORED:
+            stored = self._store.stored(frame.body, TASK.size)
+            hold = (hold, stored)
+            fds = (*fds, *(segment.fd for segment in stored))
+        process.in_flight[call] = timeout
+        process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
+        if timeout:
+            self._tick()
+
+    def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        process = self._lane(frame).process
+        hold = _Held(fds)
+        if process is not None:
+            process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
+        elif frame.kind == Kind.RECALL:
+            self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
+
+    def _enforce(self, frame: Frame) -> None:
+        """Give a cancelled call some seconds to leave, then end its process."""
+        process = self._lane(frame).process
+        call, _ = CANCEL.unpack(frame.body)
+        if process is not None and call in process.in_flight:
+            self._loop.call_later(GRACE, self._end_unless_left, process, call)
+
+    def _end_unless_left(self, process: Process, call: int) -> None:
+        if call in process.in_flight and any(running.call == call for running in process.board.running()):
+            process.kill(f"cancel:{call}")
+
+    def _drop(self, frame: Frame) -> None:
+        self._store.drop(frame.body)
+        if len(frame.body) == FUNCTION_DIGEST:
+            for lane in self._lanes:
+                if lane.process is not None and frame.body in lane.process.known:
+                    lane.process.known.discard(frame.body)
+                    lane.process.tasks.send(encode(Kind.DROP, frame.body))
+
+    def _members(self, frame: Frame) -> None:
+        version = decode_json(frame.body)["version"]
+        self._memberships[version] = encode(Kind.MEMBERS, frame.body)
+        while len(self._memberships) > _MEMBERSHIPS:
+            del self._memberships[next(iter(self._memberships))]
+        for lane in self._lanes:
+            if lane.process is not None:
+                lane.process.tasks.send(self._memberships[version])
+
+    def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
+        """Write the client's local modules where workers import from, and tell the workers."""
+        paths, *contents = views(decode(body, 0, fds))
+        write_files(self._config["files"], zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
+        for lane in self._lanes:
+            if lane.process is not None:
+                lane.process.tasks.send(encode(Kind.FILES))
+
+    def _refresh(self) -> None:
+        """Start every worker anew; the client sends no task until that is done."""
+        self._refreshing = True
+        self._each_process(lambda process: process.tasks.end() if process is not self._app_host else None)
+
+    def _stop(self, grace: float) -> None:
+        self._stopping = True
+        workers = [process for process in self._processes.values() if process is not self._app_host]
+        if workers:
+            for process in workers:
+                process.tasks.end()
+        elif self._app_host is not None and self._app_host.pid in self._processes:
+            self._app_host.tasks.end()
+        else:
+            self._stopped()
+        self._loop.call_later(grace, self._each_process, Process.kill)
+
+    def _stopped(self) -> None:
+        self._tell(encode(Kind.STOPPED))
+        if self._client is not None:
+            self._client.end()
+
+    # Frames from workers.
+
+    def _on_worker_frame(self, process: Process, frame: Frame, fds: tuple[int, ...]) -> None:
+        lane = process.lane
+        match frame.kind:
+            case Kind.RESULT:
+                self._result(process, lane, frame, fds)
+            case Kind.ITEM | Kind.CREDIT | Kind.EMIT:
+                self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, _Held(fds))
+            case Kind.RECALLED:
+                for at in range(0, len(frame.body), CALL.size):
+                    process.in_flight.pop(CALL.unpack_from(frame.body, at)[0], None)
+                self._tell(encode(Kind.RECALLED, frame.body, lane=lane))
+            case Kind.READY:
+                self._ready(process, frame)
+            case Kind.FAILED:
+                process.kill()
+                self._tell(encode(Kind.FAILED, frame.body))
+
+    def _result(self, process: Process, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
+        call = CALL.unpack_from(frame.body)[0]
+        if self._drained_for != self._batch.number and self._log_unread <= _LOG_WINDOW:
+            self._drained_for = self._batch.number
+            process.drain_output(call if len(process.in_flight) == 1 else 0)
+        process.in_flight.pop(call, None)
+        self._tell(encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds)), fds, _Held(fds))
+        if not self._config["reuse_processes"] and lane < len(self._lanes):
+            process.tasks.end()
+            self._start_worker(self._lanes[lane])
+
+    def _ready(self, process: Process, frame: Frame) -> None:
+        process.ready = True
+        if process is self._app_host:
+            self._app_environment = decode_json(frame.body)["environment"]
+            self._start_lanes()
+            return
+        for lane in self._lanes:
+            if lane.process is process:
+                lane.failed_starts = 0
+        if all(lane.process is not None and lane.process.ready for lane in self._lanes):
+            if not self._announced:
+                self._announced = True
+                self._tell(encode_json(Kind.READY, {"lanes": len(self._lanes)}))
+            elif self._refreshing:
+                self._refreshing = False
+                self._tell(encode(Kind.REFRESHED))
+
+    def _on_lines(self, process: Process, stream: int, lines: list[LogLine]) -> None:
+        body = encode_lines(stream, lines)
+        self._log_unread += len(body)
+        self._tell(encode(Kind.LOG, body, lane=process.lane))
+        if self._log_unread > _LOG_WINDOW:
+            self._each_process(Process.deafen)
+
+    def _on_ended(self, process: Process) -> None:
+        self._report_death(process)
+        if self._stopping:
+            if not self._processes:
+                self._stopped()
+            elif list(self._processes.values()) == [self._app_host] and self._app_host is not None:
+                self._app_host.tasks.end()
+            return
+        if process is self._app_host:
+            self._fail("the app host, which holds the plugins' around_app contexts, ended", process)
+            return
+        for lane in self._lanes:
+            if lane.process is process:
+                self._replace(lane, process)
+
+    def _replace(self, lane: Lane, process: Process) -> None:
+        lane.process = None
+        if not process.ready:
+            lane.failed_starts += 1
+            if lane.failed_starts >= _FAILED_STARTS or not self._announced:
+                self._fail(f"worker {lane.index} ended before it was ready", process)
+                return
+        self._start_worker(lane)
+
+    def _report_death(self, process: Process) -> None:
+        """Answer for every call that the process leaves behind."""
+        lane = process.lane
+        culprit = process.culprit()
+        began = {running.call for running in process.running}
+        given_back = [call for call in process.in_flight if call not in began]
+        if given_back:
+            self._tell(encode(Kind.RECALLED, b"".join(map(CALL.pack, given_back)), lane=lane))
+        killed_kind, _, killed_call = process.killed_for.partition(":")
+        for running in process.running:
+            if running.call not in process.in_flight:
+                continue
+            facts: dict[str, Any] = {"error": "WorkerDiedError", "culprit": culprit, "among": len(process.running)}
+            if killed_kind:
+                facts["culprit"] = int(killed_call)
+                if running.call == int(killed_call):
+                    facts["error"] = "TaskTimeoutError" if killed_kind == "timeout" else "CancelledError"
+            lines = [line.text for line in process.last_lines if line.call in (0, running.call)]
+            facts |= {"output": lines, **process.cause()}
+            body = RESULT.pack(running.call, Status.FAILED, max(0.0, time.monotonic() - running.since))
+            self._tell(encode(Kind.RESULT, body + encode_json(0, facts)[8:], lane=lane))
+        process.in_flight.clear()
+
+    # Timeouts.
+
+    def _tick(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self._loop.call_later(_TICK, self._check_timeouts)
+
+    def _check_timeouts(self) -> None:
+        self._ticking = False
+        now = time.monotonic()
+        for process in self._processes.values():
+            if not any(process.in_flight.values()):
+                continue
+            self._tick()
+            for running in process.board.running():
+                timeout = process.in_flight.get(running.call, 0.0)
+                over = now - running.since - timeout
+                if not timeout or over < 0:
+                    continue
+                if over >= GRACE:
+                    process.kill(f"timeout:{running.call}")
+                elif over < _TICK * 4:
+                    body = CANCEL.pack(running.call, CancelReason.TIMEOUT)
+                    process.control.send(encode(Kind.CANCEL, body))
+
+    # The rest.
+
+    def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
+        if self._client is None:
+            return
+        self._client.send(frame, fds, hold)
+        if self._client.backlog > _BACKLOG:
+            self._each_process(lambda process: process.tasks.pause())
+
+    def _resume_workers(self) -> None:
+        self._each_process(lambda process: process.tasks.resume())
+
+    def _fail(self, why: str, process: Process | None = None) -> None:
+        """Tell the client that this node cannot go on."""
+        facts = {"message": why}
+        if process is not None:
+            facts |= {"output": [line.text for line in process.last_lines], **process.cause()}
+        self._tell(encode_json(Kind.WORKER, facts))
+
+    def _each_process(self, do: Any) -> None:
+        for process in list(self._processes.values()):
+            do(process)
+
+    def _lane(self, frame: Frame) -> Lane:
+        if frame.lane >= len(self._lanes):
+            raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(self._lanes)}.")
+        return self._lanes[frame.lane]
+
+
+class _Held:
+    """Close descriptors when the frame they travel with was written."""
+
+    __slots__ = ("_fds",)
+
+    def __init__(self, fds: tuple[int, ...]) -> None:
+        self._fds = fds
+
+    def __del__(self) -> None:
+        _close(self._fds)
+
+
+def _close(fds: tuple[int, ...]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+async def serve(listener: socket.socket, directory: str) -> None:
+    """
+    Serve the first client that connects, until it leaves.
+
+    Args:
+        listener: A listening Unix socket.
+        directory: The node's directory, removed at the end.
+    """
+    loop = asyncio.get_running_loop()
+    agent = Agent(loop, directory)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        loop.add_signal_handler(number, agent.leave)
+    loop.add_signal_handler(signal.SIGCHLD, agent.reap)
+    listener.setblocking(False)
+    sock, _ = await asyncio.wait_for(loop.sock_accept(listener), timeout=60)
+    listener.close()
+    agent.serve(sock)
+    await agent.finished
+    end_children()
+    with contextlib.suppress(OSError):
+        shutil.rmtree(directory)
+
+
+def main() -> None:
+    """Start an agent: `python -m skyward.node.agent LISTENING_FD DIRECTORY`."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    adopt_orphans()
+    with contextlib.suppress(SkywardError, TimeoutError):
+        asyncio.run(serve(listener, sys.argv[2]))
+
+
+if __name__ == "__main__":
+    main()

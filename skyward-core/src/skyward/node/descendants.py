@@ -1,0 +1,69 @@
+"""Find and end every process that a node started, whatever it did to get away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+MARK = "SKYWARD_NODE"
+"""The environment variable that every process of a node inherits: pool and node."""
+
+_ROUNDS = 50
+
+
+def adopt_orphans() -> None:
+    """Make orphaned descendants children of this process, so that none is lost."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_child_subreaper = 36
+        ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1)
+
+
+def end_group(pid: int) -> None:
+    """Kill a process and the group that it leads."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def end_children() -> None:
+    """Kill and reap this process's children and all that become its children by that."""
+    for _ in range(_ROUNDS):
+        for pid in _children(os.getpid()):
+            end_group(pid)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process of this machine whose environment carries the mark; only Linux tells."""
+    entry = f"{MARK}={mark}".encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found = any(item.startswith(entry) for item in path.read_bytes().split(b"\0"))
+            if found and int(path.parent.name) != os.getpid():
+                os.kill(int(path.parent.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue
+
+
+def _children(pid: int) -> list[int]:
+    children = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_bytes().rpartition(b")")[2].split()
+            if int(fields[1]) == pid:
+                children.append(int(path.parent.name))
+        except (OSError, ValueError, IndexError):
+            continue
+    return children

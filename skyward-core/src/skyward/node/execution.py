@@ -1,0 +1,371 @@
+"""One call in a worker: from its payload to its outcome."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from skyward.link.frames import Kind, encode
+from skyward.link.messages import CREDIT, FUNCTION, FUNCTION_DIGEST, ITEM, RESULT, CancelReason, FunctionFlag, Status
+from skyward.link.payload import Payload, decode, dump, load
+from skyward.node import runtime
+from skyward.node.streams import InputStream, Interrupted, OutputStream, opening
+
+if TYPE_CHECKING:
+    from skyward.model.instance import InstanceInfo
+
+
+class Setting:
+    """
+    Hold what every task of a worker shares.
+
+    Args:
+        facts: What `instance_info` tells about this node and worker, whoever the members are.
+    """
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts = facts
+        self.memberships: dict[int, dict[str, Any]] = {}
+        self.plugins: tuple[Any, ...] = ()
+        self.main: Execution | None = None
+
+    def info(self) -> InstanceInfo:
+        """Tell about this worker before any task."""
+        from skyward.model.instance import InstanceInfo
+
+        return InstanceInfo.from_dict(self.facts)
+
+    def interrupt_main(self) -> None:
+        """Unwind the call in the main thread, if it is to be; called in the main thread by the signal."""
+        execution = self.main
+        if execution is not None and execution.armed and execution.reason is not None:
+            execution.armed = False
+            raise Interrupted
+
+
+class FunctionStore:
+    """
+    Keep the functions that were sent, and unpickle them.
+
+    A function that captures only what cannot change is unpickled once; any other one for each call, because a
+    call sees its globals and closure as they were at dispatch.
+    """
+
+    def __init__(self) -> None:
+        self._payloads: dict[bytes, tuple[int, Payload]] = {}
+        self._shared: dict[bytes, Callable[..., Any]] = {}
+
+    def add(self, body: bytes, fds: tuple[int, ...]) -> None:
+        """Take a FUNCTION frame's body."""
+        digest, flags = FUNCTION.unpack_from(body)
+        self._payloads[digest] = (flags, decode(body, FUNCTION.size, fds))
+
+    def drop(self, digest: bytes) -> None:
+        """Forget a function."""
+        self._payloads.pop(digest[:FUNCTION_DIGEST], None)
+        self._shared.pop(digest[:FUNCTION_DIGEST], None)
+
+    def get(self, digest: bytes, plugins: tuple[Any, ...]) -> Callable[..., Any]:
+        """
+        Give the function, wrapped by the plugins.
+
+        Raises:
+            Exception: Whatever unpickling it raises.
+        """
+        function = self._shared.get(digest)
+        if function is not None:
+            return function
+        flags, payload = self._payloads[digest]
+        function = load(payload)
+        function = getattr(function, "local", function)
+        if plugins:
+            from skyward.plugin import decorated
+
+            function = decorated(plugins, function)
+        if flags & FunctionFlag.SHAREABLE:
+            self._shared[digest] = function
+        return function
+
+
+class Outcome:
+    """
+    Say how a call ended.
+
+    Args:
+        status: In one word.
+        seconds: How long user code ran.
+        payload: The result.
+        text: The failure's bytes, or JSON.
+    """
+
+    __slots__ = ("payload", "seconds", "status", "text")
+
+    def __init__(self, status: Status, seconds: float, payload: Payload | None = None, text: bytes = b"") -> None:
+        self.status = status
+        self.seconds = seconds
+        self.payload = payload
+        self.text = text
+
+    def body(self, call: int) -> bytes:
+        """Render it as a RESULT body."""
+        head = RESULT.pack(call, self.status, self.seconds)
+        return head + (self.payload.encode() if self.payload is not None else self.text)
+
+
+class Execution:
+    """
+    Run one call in the thread that makes this.
+
+    Args:
+        call: Its id.
+        setting: What it shares with the worker's other calls.
+        send: Writes a frame to the agent.
+    """
+
+    def __init__(self, call: int, setting: Setting, send: Callable[..., None]) -> None:
+        self.call = call
+        self.thread = threading.get_ident()
+        self.armed = False
+        self.reason: CancelReason | None = None
+        self.output = OutputStream()
+        self._setting = setting
+        self._send = send
+        self._inputs: dict[int, InputStream] = {}
+        self._lock = threading.Lock()
+        self._main = threading.current_thread() is threading.main_thread()
+
+    def run(
+        self, functions: FunctionStore, digest: bytes, payload: Payload, members: int, *, streams: bool
+    ) -> Outcome:
+        """
+        Run it to its end, whatever that is.
+
+        Args:
+            functions: Where its function is.
+            digest: The function's.
+            payload: Its arguments.
+            members: The version of the membership it sees.
+            streams: Whether what it returns is iterated.
+        """
+        began = time.perf_counter()
+        context = runtime.TaskContext(
+            call_id=self.call,
+            function="",
+            facts=self._setting.facts,
+            membership=self._setting.memberships.get(members, {}),
+            emit=self._emit,
+        )
+        token = runtime.set_context(context)
+        if self._main:
+            self._setting.main = self
+        try:
+            if self.reason is not None:
+                raise Interrupted
+            outcome = self._guarded(functions.get, digest, payload, context, began, streams=streams)
+        except Interrupted:
+            outcome = self._stopped(began)
+        finally:
+            self._disarm()
+            runtime.reset_context(token)
+        return outcome
+
+    def interrupt(self, reason: CancelReason) -> None:
+        """Have the call stop at its next bytecode; called in another thread."""
+        with self._lock:
+            if self.reason is not None:
+                return
+            self.reason = reason
+            self.output.stop()
+            for stream in self._inputs.values():
+                stream.end(Interrupted())
+            if not self.armed:
+                return
+            if self._main:
+                from skyward.node.worker import INTERRUPT_SIGNAL
+
+                signal.pthread_kill(self.thread, INTERRUPT_SIGNAL)
+            else:
+                _raise_in_thread(self.thread, Interrupted)
+
+    def push(self, stream: int, payload: Payload) -> None:
+        """Take an item of an input stream."""
+        self._input(stream).push(payload)
+
+    def end(self, stream: int, failure: bytes) -> None:
+        """Take the end of an input stream."""
+        error: BaseException | None = None
+        if failure:
+            from skyward.link.failure import load_failure
+
+            error = load_failure(failure, note="raised by the iterator that is streamed from the client")
+        self._input(stream).end(error)
+
+    def _input(self, index: int) -> InputStream:
+        with self._lock:
+            stream = self._inputs.get(index)
+            if stream is None:
+                stream = self._inputs[index] = InputStream(index, self._consumed)
+                if self.reason is not None:
+                    stream.end(Interrupted())
+            return stream
+
+    def _consumed(self, index: int, items: int) -> None:
+        self._send(encode(Kind.CREDIT, CREDIT.pack(self.call, index, items)))
+
+    def _emit(self, event: object) -> None:
+        payload = dump(event)
+        body = RESULT.pack(self.call, 0, 0.0) + payload.encode()
+        self._send(encode(Kind.EMIT, body, fds=1 if payload.segment else 0), payload)
+
+    def _guarded(
+        self,
+        find: Callable[[bytes, tuple[Any, ...]], Callable[..., Any]],
+        digest: bytes,
+        payload: Payload,
+        context: runtime.TaskContext,
+        began: float,
+        *,
+        streams: bool,
+    ) -> Outcome:
+        try:
+            function = find(digest, self._setting.plugins)
+            context.function = getattr(function, "__qualname__", "") or type(function).__name__
+            token = opening.set(self._input)
+            try:
+                args, kwargs = load(payload)
+            finally:
+                opening.reset(token)
+        except Interrupted:
+            raise
+        except BaseException as error:
+            return self._unloadable(error, began)
+        try:
+            self._arm()
+            value = function(*args, **kwargs)
+            del args, kwargs
+            if streams:
+                self._stream(value)
+            elif hasattr(value, "cr_frame"):
+                value = _run_coroutine(value)
+        except Interrupted:
+            raise
+        except BaseException as error:
+            self._disarm()
+            return self._raised(error, began)
+        seconds = time.perf_counter() - began
+        self._disarm()
+        if streams:
+            return Outcome(Status.STREAMED, seconds)
+        try:
+            return Outcome(Status.OK, seconds, dump(value))
+        except BaseException as error:
+            return _failed("ResultError", f"its result, a {_type_name(value)}, cannot be pickled: {error}", seconds)
+
+    def _stream(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
+        """Send what a generator gives, as fast as the consumer takes it."""
+        items = _items_of(items) if isinstance(items, AsyncIterator) else iter(items)
+        try:
+            for item in items:
+                payload = dump(item)
+                if not self.output.wait():
+                    raise Interrupted
+                self.output.sent(payload.size)
+                body = ITEM.pack(self.call, 0) + payload.encode()
+                self._send(encode(Kind.ITEM, body, fds=1 if payload.segment else 0), payload)
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+
+    def _arm(self) -> None:
+        with self._lock:
+            if self.reason is not None:
+                raise Interrupted
+            self.armed = True
+
+    def _disarm(self) -> None:
+        while True:
+            try:
+                with self._lock:
+                    if self.armed and self.reason is not None and not self._main:
+                        _raise_in_thread(self.thread, None)
+                    self.armed = False
+                if self._main:
+                    self._setting.main = None
+                return
+            except Interrupted:
+                continue
+
+    def _stopped(self, began: float) -> Outcome:
+        seconds = time.perf_counter() - began
+        if self.reason == CancelReason.TIMEOUT:
+            return _failed("TaskTimeoutError", "", seconds)
+        return Outcome(Status.CANCELLED, seconds)
+
+    def _raised(self, error: BaseException, began: float) -> Outcome:
+        from skyward.link.failure import dump_failure
+
+        return Outcome(Status.RAISED, time.perf_counter() - began, text=dump_failure(error))
+
+    def _unloadable(self, error: BaseException, began: float) -> Outcome:
+        from skyward.errors import PluginError
+
+        if isinstance(error, PluginError):
+            return self._raised(error, began)
+        seconds = time.perf_counter() - began
+        if isinstance(error, ModuleNotFoundError):
+            message = (
+                f"the node has no module {error.name!r}. Add it to Image(pip=[...]) if it is a package, "
+                "or to Image(includes=[...]) if it is yours."
+            )
+        else:
+            message = f"what was sent cannot be unpickled on the node: {type(error).__name__}: {error}"
+        return _failed("SerializationError", message, seconds)
+
+
+def current_call() -> int:
+    """Name the call that the calling thread works for; 0 if none."""
+    return runtime.current_call_id()
+
+
+def _failed(kind: str, message: str, seconds: float) -> Outcome:
+    return Outcome(Status.FAILED, seconds, text=json.dumps({"error": kind, "message": message}).encode())
+
+
+def _type_name(value: object) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    import asyncio
+
+    return asyncio.run(coroutine)
+
+
+def _items_of(stream: AsyncIterator[Any]) -> Iterator[Any]:
+    """Drive an async generator from a plain thread."""
+    import asyncio
+
+    with asyncio.Runner() as runner:
+        while True:
+            try:
+                yield runner.run(_next_of(stream))
+            except StopAsyncIteration:
+                return
+
+
+async def _next_of(stream: AsyncIterator[Any]) -> Any:
+    return await stream.__anext__()
+
+
+def _raise_in_thread(thread: int, exception: type[BaseException] | None) -> None:
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), ctypes.py_object(exception) if exception else None
+    )

@@ -1,0 +1,237 @@
+"""One child process of the agent: its sockets, its output, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from skyward.link.channel import Batch, Channel
+from skyward.link.frames import Frame, Kind, encode
+from skyward.link.messages import LogLine
+from skyward.node.board import Board, Running, new_board
+from skyward.node.descendants import end_group
+from skyward.node.output import TaggedReader
+from skyward.node.worker import BOARD_FD, CONTROL_FD, TASK_FD
+
+_READ = 64 << 10
+_LAST_LINES = 20
+_ABOVE_TARGETS = 10
+
+
+class Pipe:
+    """
+    Read what a process writes to one of its standard streams.
+
+    Args:
+        stream: 1 for stdout, 2 for stderr.
+        fd: The end to read; the pipe closes it.
+    """
+
+    def __init__(self, stream: int, fd: int) -> None:
+        self.stream = stream
+        self.fd = fd
+        self._reader = TaggedReader()
+        os.set_blocking(fd, False)
+
+    def read(self) -> tuple[list[tuple[int | None, str]], bool]:
+        """Give the lines that came, and whether there may be more."""
+        try:
+            data = os.read(self.fd, _READ)
+        except BlockingIOError:
+            return [], False
+        if not data:
+            return self._reader.finish(), False
+        return self._reader.feed(data), len(data) == _READ
+
+    def close(self) -> None:
+        """Close the end to read."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+class Process:
+    """
+    Run one worker, or the app host, and tell what becomes of it.
+
+    Args:
+        loop: The agent's loop.
+        batch: Where the agent gathers writes.
+        argv: The command line.
+        env: Its whole environment.
+        lane: The lane it stands in.
+        slots: How many calls it runs at once.
+        on_frame: Called with each frame it sends.
+        on_lines: Called with each batch of lines it writes: stream, lines.
+        on_ended: Called once when it is gone, and all it sent was read.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: Batch,
+        *,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        lane: int,
+        slots: int,
+        on_frame: Callable[[Process, Frame, tuple[int, ...]], None],
+        on_lines: Callable[[Process, int, list[LogLine]], None],
+        on_ended: Callable[[Process], None],
+    ) -> None:
+        self._loop = loop
+        self._on_lines = on_lines
+        self._on_ended = on_ended
+        self._gone = False
+        self.lane = lane
+        self.slots = slots
+        self.ready = False
+        self.exit_status: int | None = None
+        self.killed_for = ""
+        self.running: list[Running] = []
+        self.in_flight: dict[int, float] = {}
+        self.known: set[bytes] = set()
+        self.last_lines: deque[LogLine] = deque(maxlen=_LAST_LINES)
+        self.oom_kills = _oom_kills()
+        self.board = new_board(slots)
+        tasks, its_tasks = socket.socketpair()
+        control, its_control = socket.socketpair()
+        for end in (tasks, its_tasks):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        out, its_out = os.pipe()
+        err, its_err = os.pipe()
+        self.pipes = [Pipe(1, out), Pipe(2, err)]
+        self.pid = _spawn(argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.board.fd])
+        its_tasks.close()
+        its_control.close()
+        os.close(its_out)
+        os.close(its_err)
+        self.tasks = Channel(loop, batch, tasks, lambda frame, fds: on_frame(self, frame, fds), lambda _: None)
+        self.control = Channel(loop, batch, control, lambda frame, fds: None, lambda _: None)
+        self._listening = False
+        self.listen()
+
+    def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
+        """Tell the process what it is to be."""
+        text = json.dumps(config).encode()
+        self.tasks.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
+
+    def listen(self) -> None:
+        """Read its output as it comes."""
+        if not self._listening and not self._gone:
+            self._listening = True
+            for pipe in self.pipes:
+                self._loop.add_reader(pipe.fd, self._read, pipe)
+
+    def deafen(self) -> None:
+        """Stop reading its output; a process that writes more than a pipe holds will wait."""
+        if self._listening:
+            self._listening = False
+            for pipe in self.pipes:
+                self._loop.remove_reader(pipe.fd)
+
+    def drain_output(self, call: int = 0) -> None:
+        """Read the output that is there now; lines that do not say whose they are count as `call`'s."""
+        for pipe in self.pipes:
+            more = True
+            while more:
+                more = self._read(pipe, call)
+
+    def kill(self, why: str = "") -> None:
+        """End it and what it started."""
+        self.killed_for = self.killed_for or why
+        if self.exit_status is None:
+            end_group(self.pid)
+
+    def gone(self, status: int) -> None:
+        """Take note that the process was reaped with this wait status."""
+        self.exit_status = status
+        end_group(self.pid)
+        self.tasks.drain()
+        self.running = self.board.running()
+        self.drain_output(self.running[0].call if len(self.running) == 1 else 0)
+        for pipe in self.pipes:
+            if rest := pipe._reader.finish():
+                self._tell(pipe.stream, rest, 0)
+        self.deafen()
+        self._gone = True
+        for pipe in self.pipes:
+            pipe.close()
+        self.tasks.close()
+        self.control.close()
+        self.board.close()
+        self._on_ended(self)
+
+    def cause(self) -> dict[str, Any]:
+        """Say how it ended: exit code or signal, and whether memory ran out."""
+        status = self.exit_status or 0
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        return {
+            "exit_code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+            "signal": signal.Signals(number).name if number else None,
+            "out_of_memory": number == signal.SIGKILL and _oom_kills() > self.oom_kills,
+        }
+
+    def culprit(self) -> int:
+        """Name the call whose thread crashed; 0 if that can't be known."""
+        if len(self.running) == 1:
+            return self.running[0].call
+        for line in self.last_lines:
+            for running in self.running:
+                if line.text.startswith("Current thread") and f"{running.thread:x}" in line.text:
+                    return running.call
+        return 0
+
+    def _read(self, pipe: Pipe, call: int = 0) -> bool:
+        lines, more = pipe.read()
+        if lines:
+            self._tell(pipe.stream, lines, call)
+        return more
+
+    def _tell(self, stream: int, lines: list[tuple[int | None, str]], call: int) -> None:
+        if not call and self.slots == 1 and (running := self.board.running()):
+            call = running[0].call
+        told = [LogLine(its_call or call, text) for its_call, text in lines]
+        self.last_lines.extend(told)
+        self._on_lines(self, stream, told)
+
+
+def _spawn(argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> int:
+    """Start a process that leads its own session, with these descriptors as 1, 2, 3, 4, 5."""
+    targets = (1, 2, TASK_FD, CONTROL_FD, BOARD_FD)
+    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE_TARGETS) for fd in fds]
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, source, target) for source, target in zip(sources, targets, strict=True)]
+    try:
+        return os.posix_spawnp(
+            argv[0],
+            list(argv),
+            dict(env),
+            file_actions=actions,
+            **({"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}),
+            setsigmask=[],
+            setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+        )
+    finally:
+        for source in sources:
+            os.close(source)
+
+
+def _oom_kills() -> int:
+    """Count what the kernel killed for want of memory since it started; 0 where it does not tell."""
+    try:
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return 0

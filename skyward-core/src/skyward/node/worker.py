@@ -1,0 +1,299 @@
+"""
+The process that runs user code.
+
+Tasks arrive on one socket, which the threads that run them read themselves: no hand-over between threads lies
+on the way of a call.
+Everything that must get through while a task runs (cancel, credit, stop) arrives on a second socket, read by a
+thread of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from typing import Any
+
+from skyward.link.channel import receive, take
+from skyward.link.frames import Frame, Kind, Parser, decode_json, encode, encode_json
+from skyward.link.messages import CALL, CANCEL, CREDIT, ITEM, TASK, CancelReason, TaskFlag
+from skyward.link.payload import Payload, decode
+from skyward.node.board import Board
+from skyward.node.execution import Execution, FunctionStore, Outcome, Setting
+from skyward.node.streams import Interrupted
+
+TASK_FD, CONTROL_FD, BOARD_FD = 3, 4, 5
+"""The descriptors that the agent hands to a worker."""
+
+INTERRUPT_SIGNAL = signal.SIGURG
+"""What wakes the main thread from a system call to be interrupted; ignored by default, and by everybody else."""
+
+
+class Worker:
+    """
+    Serve tasks until the agent closes the task socket.
+
+    Args:
+        tasks: The socket that tasks come from and results go to.
+        control: The socket for what cannot wait.
+        board: Where the agent reads what runs.
+        setting: What every task of this worker shares.
+        slots: How many tasks run at once.
+    """
+
+    def __init__(self, tasks: socket.socket, control: socket.socket, board: Board, setting: Setting, slots: int) -> None:
+        self._tasks = tasks
+        self._control = control
+        self._board = board
+        self._setting = setting
+        self._slots = slots
+        self._functions = FunctionStore()
+        self._receiving = threading.Lock()
+        self._sending = threading.Lock()
+        self._parser = Parser()
+        self._fds: deque[int] = deque()
+        self._queue: deque[tuple[bytes, tuple[int, ...]]] = deque()
+        self._executions: dict[int, Execution] = {}
+        self._state = threading.Lock()
+        self._cancelled: set[int] = set()
+        self._ended = False
+
+    def serve(self) -> None:
+        """Run tasks in this thread and in as many more as there are slots; return when there will be no more."""
+        threading.Thread(target=self._listen, name="skyward-control", daemon=True).start()
+        others = [
+            threading.Thread(target=self._serve_slot, args=(slot,), name=f"skyward-slot-{slot}", daemon=True)
+            for slot in range(1, self._slots)
+        ]
+        for thread in others:
+            thread.start()
+        self._serve_slot(0)
+        for thread in others:
+            thread.join()
+
+    def send(self, frame: bytes, payload: Payload | None = None) -> None:
+        """
+        Write one frame to the agent.
+
+        Args:
+            frame: Header and body.
+            payload: Whose segment's descriptor goes with it.
+        """
+        fds = payload.fds if payload else []
+        with self._sending:
+            sent = socket.send_fds(self._tasks, [frame], fds) if fds else self._tasks.send(frame)
+            if sent < len(frame):
+                self._tasks.sendall(memoryview(frame)[sent:])
+
+    def _serve_slot(self, slot: int) -> None:
+        while True:
+            try:
+                task = self._next_task()
+                if task is None:
+                    return
+                self._run(slot, *task)
+            except Interrupted:
+                continue
+
+    def _next_task(self) -> tuple[bytes, tuple[int, ...]] | None:
+        with self._receiving:
+            while not self._queue:
+                if self._ended:
+                    return None
+                data = receive(self._tasks, self._fds)
+                if not data:
+                    self._ended = True
+                    return None
+                self._accept(data)
+            return self._queue.popleft()
+
+    def _accept(self, data: bytes) -> None:
+        for frame in self._parser.feed(data):
+            fds = take(self._fds, frame.fds) if frame.fds else ()
+            match frame.kind:
+                case Kind.TASK:
+                    self._queue.append((frame.body, fds))
+                case Kind.FUNCTION:
+                    self._functions.add(frame.body, fds)
+                case Kind.DROP:
+                    self._functions.drop(frame.body)
+                case Kind.MEMBERS:
+                    membership = decode_json(frame.body)
+                    self._setting.memberships[membership["version"]] = membership
+                case Kind.FILES:
+                    _forget_directory_listings()
+
+    def _run(self, slot: int, body: bytes, fds: tuple[int, ...]) -> None:
+        call, _, members, flags, digest = TASK.unpack_from(body)
+        payload = decode(body, TASK.size, fds)
+        execution = Execution(call, self._setting, self.send)
+        with self._state:
+            self._executions[call] = execution
+            if call in self._cancelled:
+                self._cancelled.discard(call)
+                execution.interrupt(CancelReason.ASKED)
+        self._board.start(slot, call, execution.thread)
+        try:
+            outcome = execution.run(self._functions, digest, payload, members, streams=bool(flags & TaskFlag.STREAM))
+        finally:
+            self._finish(slot, call)
+        del payload
+        self._report(call, outcome)
+
+    def _finish(self, slot: int, call: int) -> None:
+        with self._state:
+            self._executions.pop(call, None)
+        self._board.stop(slot)
+
+    def _report(self, call: int, outcome: Outcome) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        payload = outcome.payload
+        fds = 1 if payload and payload.segment else 0
+        self.send(encode(Kind.RESULT, outcome.body(call), fds=fds), payload)
+
+    def _listen(self) -> None:
+        """Handle what cannot wait, until the agent is gone; then so is this process."""
+        parser, fds = Parser(), deque[int]()
+        while True:
+            data = receive(self._control, fds)
+            if not data:
+                os._exit(70)
+            for frame in parser.feed(data):
+                self._control_frame(frame, take(fds, frame.fds) if frame.fds else ())
+
+    def _control_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        match frame.kind:
+            case Kind.CANCEL:
+                call, reason = CANCEL.unpack(frame.body)
+                with self._state:
+                    execution = self._executions.get(call)
+                    if execution is None:
+                        self._cancelled.add(call)
+                    else:
+                        execution.interrupt(CancelReason(reason))
+            case Kind.CREDIT:
+                call, _, items = CREDIT.unpack(frame.body)
+                if (execution := self._execution(call)) is not None:
+                    execution.output.acknowledged(items)
+            case Kind.ITEM | Kind.END:
+                call, stream = ITEM.unpack_from(frame.body)
+                execution = self._execution(call)
+                if execution is None:
+                    for fd in fds:
+                        os.close(fd)
+                elif frame.kind == Kind.ITEM:
+                    execution.push(stream, decode(frame.body, ITEM.size, fds))
+                else:
+                    execution.end(stream, frame.body[ITEM.size :])
+            case Kind.RECALL:
+                self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, self._give_back()))))
+
+    def _execution(self, call: int) -> Execution | None:
+        with self._state:
+            return self._executions.get(call)
+
+    def _give_back(self) -> list[int]:
+        """Take out of the queue what has not begun; nothing waits there while a thread is ready to read."""
+        if not self._receiving.acquire(blocking=False):
+            return []
+        try:
+            with contextlib.suppress(BlockingIOError):
+                while data := receive(self._tasks, self._fds, socket.MSG_DONTWAIT):
+                    self._accept(data)
+            calls = []
+            while self._queue:
+                body, fds = self._queue.popleft()
+                calls.append(CALL.unpack_from(body)[0])
+                for fd in fds:
+                    os.close(fd)
+            return calls
+        finally:
+            self._receiving.release()
+
+
+def main() -> None:
+    """Start a worker on the descriptors that the agent left open."""
+    tasks, control = socket.socket(fileno=TASK_FD), socket.socket(fileno=CONTROL_FD)
+    _die_with_parent()
+    config, plugins_pickle = _read_start(tasks)
+    os.chdir(config["directory"])
+    sys.path.insert(0, config["directory"])
+    _install_streams(config["slots"])
+    setting = Setting(facts=config["facts"])
+    board = Board(BOARD_FD, config["slots"])
+    worker = Worker(tasks, control, board, setting, config["slots"])
+    with contextlib.ExitStack() as stack:
+        try:
+            _enter_plugins(stack, setting, plugins_pickle)
+        except BaseException as error:
+            from skyward.link.failure import dump_failure
+
+            failure = dump_failure(error)
+            worker.send(encode(Kind.FAILED, failure))
+            sys.stderr.flush()
+            os._exit(78)
+        signal.signal(INTERRUPT_SIGNAL, lambda *_: setting.interrupt_main())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        worker.send(encode_json(Kind.READY, {"pid": os.getpid(), "python": sys.version.split()[0]}))
+        worker.serve()
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _read_start(tasks: socket.socket) -> tuple[dict[str, Any], bytes]:
+    """Read the first frame, which says what this worker is to be."""
+    header = tasks.recv(8, socket.MSG_WAITALL)
+    size = int.from_bytes(header[:4], "little")
+    body = tasks.recv(size, socket.MSG_WAITALL)
+    length = int.from_bytes(body[:4], "little")
+    return decode_json(body[4 : 4 + length]), body[4 + length :]
+
+
+def _enter_plugins(stack: contextlib.ExitStack, setting: Setting, plugins_pickle: bytes) -> None:
+    if not plugins_pickle:
+        return
+    import pickle
+
+    from skyward.plugin import entered
+
+    setting.plugins = tuple(pickle.loads(plugins_pickle))
+    stack.enter_context(entered(setting.plugins, "around_process", setting.info()))
+
+
+def _install_streams(slots: int) -> None:
+    """Make prints of Python code carry the call they belong to."""
+    import faulthandler
+
+    from skyward.node.execution import current_call
+    from skyward.node.output import TaggedStream
+
+    faulthandler.enable(2)
+    sys.stdout = TaggedStream(1, current_call)
+    sys.stderr = TaggedStream(2, current_call)
+
+
+def _forget_directory_listings() -> None:
+    import importlib
+
+    importlib.invalidate_caches()
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process when the agent is gone, whatever user code does to the control thread."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    from skyward.node import worker
+
+    worker.main()

@@ -1,0 +1,65 @@
+"""What has to be run so that an environment holds what an image asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from skyward.model.image import Image
+
+
+@frozen
+class Step:
+    """
+    One command of a bootstrap.
+
+    Args:
+        phase: What it belongs to, in a word.
+        argv: The command line; `{uv}` and `{environment}` are filled in where it runs.
+    """
+
+    phase: str
+    argv: tuple[str, ...]
+
+
+def environment_steps(image: Image, python: str) -> tuple[Step, ...]:
+    """
+    List the commands that make an environment for an image.
+
+    Packages that an index is scoped to are installed from that index, each index in a step of its own.
+
+    Args:
+        image: The image.
+        python: The interpreter to base it on.
+
+    >>> [step.phase for step in environment_steps(Image(pip=["six"]), "python3")]
+    ['venv', 'deps']
+    """
+    steps = [Step("venv", ("{uv}", "venv", "--quiet", "--no-project", "--python", python, "{environment}"))]
+    rest = list(image.pip)
+    for index in image.pip_indexes:
+        scoped = [package for package in rest if _name(package) in map(_name, index.packages)]
+        rest = [package for package in rest if package not in scoped]
+        if scoped:
+            steps.append(Step("deps", (*_install(image), "--index", index.url, *scoped)))
+    if rest:
+        steps.append(Step("deps", (*_install(image), *rest)))
+    return tuple(steps)
+
+
+def shell_step(command: str) -> Step:
+    """Make a step of a plugin's shell command; braces in it stay as they are."""
+    return Step("plugins", ("sh", "-ec", command.replace("{", "{{").replace("}", "}}")))
+
+
+def _install(image: Image) -> Iterable[str]:
+    extra = ("--extra-index-url", image.pip_extra_index_url) if image.pip_extra_index_url else ()
+    return ("{uv}", "pip", "install", "--python", "{environment}/bin/python", *extra)
+
+
+def _name(requirement: str) -> str:
+    """Cut a requirement down to the package's name, spelled one way."""
+    for mark in "[<>=!~;@ ":
+        requirement = requirement.partition(mark)[0]
+    return requirement.strip().lower().replace("_", "-").replace(".", "-")

@@ -1,0 +1,45 @@
+"""Whether a call that failed is tried again."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Failure(Enum):
+    """Why an attempt came to nothing."""
+
+    FAILED = "failed"
+    """The function raised, ran too long, or took its worker down."""
+    NODE_LOST = "node lost"
+    """The node went away, through no fault of the call."""
+
+
+class Decision(NamedTuple):
+    """Whether to try again, and what is left of either kind of attempt then."""
+
+    again: bool
+    retries: int
+    interruptions: int
+
+
+def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: int) -> Decision:
+    """
+    Decide on the next attempt.
+
+    Args:
+        failure: What became of this one.
+        cancelled: Whether the caller no longer wants it.
+        retries: Attempts left after failures of the call itself.
+        interruptions: Attempts left after losses of the node.
+
+    >>> decide(Failure.FAILED, cancelled=False, retries=1, interruptions=3)
+    Decision(again=True, retries=0, interruptions=3)
+    >>> decide(Failure.FAILED, cancelled=False, retries=0, interruptions=3).again
+    False
+    """
+    if cancelled:
+        return Decision(False, retries, interruptions)
+    if failure is Failure.NODE_LOST:
+        return Decision(interruptions > 0, retries, max(0, interruptions - 1))
+    return Decision(retries > 0, max(0, retries - 1), interruptions)

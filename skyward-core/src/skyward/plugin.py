@@ -1,0 +1,403 @@
+"""
+Plugins: frozen values that take part in a pool's life, and the folds that ask them one by one.
+
+    sky.Plugin.create("wandb").with_image_transform(add_wandb).with_decorator(during(run))
+
+Workers import this module when they start, so it imports little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import attrs
+from attrs import field, frozen
+
+from skyward.errors import ConfigError, PluginError, SkywardError
+from skyward.wrapping import during
+
+if TYPE_CHECKING:
+    from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
+    from skyward.model.image import Image
+    from skyward.model.instance import InstanceInfo
+    from skyward.model.op import Op, OpLike
+
+__all__ = [
+    "HOOKS",
+    "Plugin",
+    "bootstrap_ops",
+    "decorated",
+    "during",
+    "entered",
+    "implements",
+    "launch_command",
+    "name_of",
+    "topology",
+    "transform_image",
+    "validated",
+]
+
+T = TypeVar("T")
+
+Context: TypeAlias = "AbstractContextManager[object] | None"
+Around = Literal["around_app", "around_process", "around_client"]
+
+HOOKS: Mapping[str, tuple[str, ...]] = {
+    "validate": ("cluster",),
+    "topology": ("cluster",),
+    "transform": ("image", "cluster"),
+    "bootstrap": ("cluster",),
+    "launcher": ("command", "context"),
+    "around_app": ("info",),
+    "around_process": ("info",),
+    "around_client": ("pool", "cluster"),
+    "decorate": ("fn",),
+}
+"""Arguments of each hook of a plugin, as `skyward.hookspecs` has them; here too, because workers do not load pluggy."""
+
+
+def _name(value: str) -> str:
+    """Return a plugin's name, checked."""
+    given: object = value
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigError(f"name must be the name of a plugin, not {value!r}.")
+    return given.strip()
+
+
+def _function(instance: object, attribute: Any, value: Any) -> None:
+    """Refuse what cannot be called."""
+    if value is not None and not callable(value):
+        raise ConfigError(f"{attribute.name} must be a function, not {value!r}.")
+
+
+@frozen(kw_only=True)
+class Plugin:
+    """
+    Take part in a pool's life with functions; begun with `create`, completed with `with_...`.
+
+    `skyward.hookspecs` says when and where each function is called; giving one a second time replaces the first.
+    The value travels to the nodes, lambdas included.
+
+    Args:
+        name: What errors call it.
+        validate: Refuses what cannot work.
+        topology: Contributes to the layout of ranks.
+        transform: Contributes to the image.
+        bootstrap: Contributes steps to making a node ready.
+        launcher: Wraps the command that starts a worker process.
+        around_app: Wraps the life of a node.
+        around_process: Wraps the life of a worker process.
+        around_client: Wraps the time in which the pool can be used.
+        decorate: Wraps the function of each task.
+
+    Raises:
+        ConfigError: If the name is blank, or a hook cannot be called.
+
+    >>> plugin = Plugin.create("greeting").with_bootstrap(lambda cluster: ("echo hello",))
+    >>> plugin.name, plugin.decorate is None
+    ('greeting', True)
+    """
+
+    name: str = field(converter=_name)
+    validate: Callable[[Cluster], None] | None = field(default=None, validator=_function)
+    topology: Callable[[Cluster], Topology | None] | None = field(default=None, validator=_function)
+    transform: Callable[[Image, Cluster], Image] | None = field(default=None, validator=_function)
+    bootstrap: Callable[[Cluster], Iterable[OpLike]] | None = field(default=None, validator=_function)
+    launcher: Callable[[LaunchCommand, LaunchContext], LaunchCommand] | None = field(default=None, validator=_function)
+    around_app: Callable[[InstanceInfo], Context] | None = field(default=None, validator=_function)
+    around_process: Callable[[InstanceInfo], Context] | None = field(default=None, validator=_function)
+    around_client: Callable[[Any, Cluster], Context] | None = field(default=None, validator=_function)
+    decorate: Callable[[Callable[..., Any]], Callable[..., Any]] | None = field(default=None, validator=_function)
+
+    @classmethod
+    def create(cls, name: str) -> Plugin:
+        """Begin a plugin that does nothing yet."""
+        return cls(name=name)
+
+    def with_validate(self, function: Callable[[Cluster], None]) -> Plugin:
+        """Refuse what cannot work: `function(cluster)` raises a ConfigError."""
+        return attrs.evolve(self, validate=function)
+
+    def with_topology(self, function: Callable[[Cluster], Topology | None]) -> Plugin:
+        """Contribute to the layout of ranks: `function(cluster)` returns a `Topology`."""
+        return attrs.evolve(self, topology=function)
+
+    def with_image_transform(self, function: Callable[[Image, Cluster], Image]) -> Plugin:
+        """Contribute to the image: `function(image, cluster)` returns it changed."""
+        return attrs.evolve(self, transform=function)
+
+    def with_bootstrap(self, function: Callable[[Cluster], Iterable[OpLike]]) -> Plugin:
+        """Contribute steps to making a node ready: `function(cluster)` returns them."""
+        return attrs.evolve(self, bootstrap=function)
+
+    def with_launcher(self, function: Callable[[LaunchCommand, LaunchContext], LaunchCommand]) -> Plugin:
+        """Wrap the command that starts a worker process: `function(command, context)` returns it changed."""
+        return attrs.evolve(self, launcher=function)
+
+    def with_around_app(self, function: Callable[[InstanceInfo], Context]) -> Plugin:
+        """Wrap the life of a node: `function(info)` returns a context manager."""
+        return attrs.evolve(self, around_app=function)
+
+    def with_around_process(self, function: Callable[[InstanceInfo], Context]) -> Plugin:
+        """Wrap the life of a worker process: `function(info)` returns a context manager."""
+        return attrs.evolve(self, around_process=function)
+
+    def with_around_client(self, function: Callable[[Any, Cluster], Context]) -> Plugin:
+        """Wrap the time in which the pool can be used: `function(pool, cluster)` returns a context manager."""
+        return attrs.evolve(self, around_client=function)
+
+    def with_decorator(self, function: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Plugin:
+        """Wrap the function of each task: `function(fn)` returns one to call in its place."""
+        return attrs.evolve(self, decorate=function)
+
+
+def name_of(plugin: object) -> str:
+    """
+    Return what errors call a plugin: its `name` if it has one, else the name of its class.
+
+    >>> name_of(Plugin.create("torch"))
+    'torch'
+    """
+    name = getattr(plugin, "name", None)
+    return name if isinstance(name, str) and name else type(plugin).__name__
+
+
+def implements(plugins: Iterable[Any], hook: str) -> bool:
+    """
+    Return whether any of the plugins takes part in a hook.
+
+    Args:
+        plugins: The plugins.
+        hook: One of `HOOKS`.
+
+    >>> implements([Plugin.create("idle")], "decorate")
+    False
+    """
+    return any(True for _ in _hooks(plugins, hook))
+
+
+# The folds. Each takes the plugins in the order of `plugins=[...]`.
+
+
+def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
+    """
+    Check the plugins themselves, and let each refuse what cannot work.
+
+    Raises:
+        ConfigError: If two have one name, or one refuses.
+        PluginError: If one is no plugin, or fails otherwise.
+    """
+    from skyward.registry import plugins_checked
+
+    plugins = tuple(plugins)
+    plugins_checked(plugins)
+    for name, validate in _hooks(plugins, "validate"):
+        with _attributed(name, "validate", ConfigError):
+            validate(cluster)
+
+
+def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
+    """
+    Return the layout of ranks that the plugins need, and the user allows; no number where none of them needs one.
+
+    Raises:
+        ConfigError: If they do not agree.
+        PluginError: If a plugin fails.
+    """
+    from skyward.model.cluster import Topology
+
+    ranks: int | None = None
+    collective = False
+    # One rank is what a user gets who says nothing, so that a plugin may change it.
+    asked: object = cluster.worker.per_node
+    chooser = None if asked == 1 else f"per_node={asked!r}"
+    for name, ask in _hooks(plugins, "topology"):
+        with _attributed(name, "topology"):
+            wanted = ask(cluster)
+            if wanted is None:
+                continue
+            _expect(wanted, Topology)
+        collective = collective or wanted.collective
+        if wanted.ranks_per_node is None:
+            continue
+        if chooser is not None and wanted.ranks_per_node != asked:
+            raise ConfigError(
+                f"Plugin {name!r} needs {wanted.ranks_per_node} ranks on each node, which {chooser} forbids.",
+                hint="Leave one of them out.",
+            )
+        asked = ranks = wanted.ranks_per_node
+        chooser = f"plugin {name!r} with its {ranks}"
+    return Topology(ranks_per_node=ranks, collective=collective)
+
+
+def transform_image(plugins: Iterable[Any], image: Image, cluster: Cluster) -> Image:
+    """
+    Return the image as the plugins complete it.
+
+    Raises:
+        PluginError: If a plugin fails, or returns no image.
+    """
+    from skyward.model.image import Image
+
+    for name, transform in _hooks(plugins, "transform"):
+        with _attributed(name, "transform"):
+            image = _expect(transform(image, cluster), Image)
+    return image
+
+
+def bootstrap_ops(plugins: Iterable[Any], cluster: Cluster) -> tuple[Op, ...]:
+    """
+    Return the steps of all plugins, one after the other.
+
+    Raises:
+        PluginError: If a plugin fails, or returns what is no step.
+    """
+    from skyward.model.op import op
+
+    ops: list[Op] = []
+    for name, bootstrap in _hooks(plugins, "bootstrap"):
+        with _attributed(name, "bootstrap"):
+            steps = bootstrap(cluster)
+            if isinstance(steps, str) or not isinstance(steps, Iterable):
+                raise TypeError(f"it must return a list of steps, not {steps!r}")
+            ops += map(op, steps)
+    return tuple(ops)
+
+
+def launch_command(plugins: Iterable[Any], command: LaunchCommand, context: LaunchContext) -> LaunchCommand:
+    """
+    Return the command as the plugins wrap it.
+
+    Raises:
+        PluginError: If a plugin fails, or returns no command.
+    """
+    from skyward.model.cluster import LaunchCommand
+
+    for name, launcher in _hooks(plugins, "launcher"):
+        with _attributed(name, "launcher"):
+            command = _expect(launcher(command, context), LaunchCommand)
+    return command
+
+
+@contextmanager
+def entered(plugins: Iterable[Any], hook: Around, *arguments: object) -> Iterator[None]:
+    """
+    Enter the context managers of a hook, the first plugin's first, and leave them in reverse.
+
+    What is raised inside goes on as it is, whatever a context manager makes of it.
+
+    Args:
+        plugins: In the order of `plugins=[...]`.
+        hook: `"around_app"`, `"around_process"` or `"around_client"`.
+        arguments: Of the hook.
+
+    Raises:
+        PluginError: If a context manager fails on its way in or out; those entered before are left all the same.
+    """
+    with ExitStack() as stack:
+        for name, around in _hooks(plugins, hook):
+            with _attributed(name, hook):
+                context = around(*arguments)
+                if context is None:
+                    continue
+                if not hasattr(context, "__enter__"):
+                    raise TypeError(f"it must return a context manager, not {context!r}; see contextlib.contextmanager")
+            stack.enter_context(_Entered(name, hook, context))
+        yield
+
+
+def decorated(plugins: Iterable[Any], fn: Callable[..., Any]) -> Callable[..., Any]:
+    """
+    Return a function as the plugins wrap it, the first plugin outermost.
+
+    Raises:
+        PluginError: If a plugin fails at wrapping it. What happens in a call is the call's own affair.
+    """
+    for name, decorate in reversed(tuple(_hooks(plugins, "decorate"))):
+        with _attributed(name, "decorate"):
+            wrapped = decorate(fn)
+            if not callable(wrapped):
+                raise TypeError(f"it must return a function, not {wrapped!r}")
+        fn = wrapped
+    return fn
+
+
+class _Entered:
+    """Hold a plugin's context manager, and blame the plugin for what it raises itself."""
+
+    def __init__(self, name: str, hook: str, context: AbstractContextManager[object]) -> None:
+        self._name = name
+        self._hook = hook
+        self._context = context
+
+    def __enter__(self) -> None:
+        with _attributed(self._name, self._hook):
+            self._context.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            self._context.__exit__(kind, error, tb)
+        except Exception as failure:
+            if failure is error:
+                return
+            blamed = _failure(self._name, self._hook, failure, " on its way out")
+            if error is None:
+                raise blamed from failure
+            # What went wrong first is what the user has to see.
+            error.add_note(str(blamed))
+
+
+def _hooks(plugins: Iterable[Any], hook: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield name and function of each plugin that has the hook; the function takes its arguments in order."""
+    for plugin in plugins:
+        function = getattr(plugin, hook) if isinstance(plugin, Plugin) else _method(plugin, hook)
+        if function is not None:
+            yield name_of(plugin), function
+
+
+def _method(plugin: object, hook: str) -> Callable[..., Any] | None:
+    """Return the marked method of a class plugin, called with those arguments that it names."""
+    method = getattr(type(plugin), f"skyward_{hook}", None)
+    if getattr(method, "skyward_impl", None) is None:
+        return None
+    bound = getattr(plugin, f"skyward_{hook}")
+    plain = bound
+    while hasattr(plain, "__wrapped__"):
+        plain = plain.__wrapped__
+    code = plain.__code__
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    arguments = HOOKS[hook]
+    return lambda *values: bound(
+        **{name: value for name, value in zip(arguments, values, strict=True) if name in taken}
+    )
+
+
+@contextmanager
+def _attributed(name: str, hook: str, allowed: type[SkywardError] = PluginError) -> Iterator[None]:
+    """Blame a plugin for what is raised inside; what is allowed goes on as it is."""
+    try:
+        yield
+    except allowed as error:
+        error.add_note(f"Raised by plugin {name!r} in {hook}.")
+        raise
+    except Exception as error:
+        raise _failure(name, hook, error) from error
+
+
+def _failure(name: str, hook: str, error: Exception, where: str = "") -> PluginError:
+    """Return the error that blames a plugin."""
+    return PluginError(
+        f"Plugin {name!r} failed in {hook}{where}: {type(error).__name__}: {error}.".replace("..", "."),
+        plugin=name,
+        hook=hook,
+    )
+
+
+def _expect(value: Any, kind: type[T]) -> T:
+    """Return what a hook returned, if it is what it has to be."""
+    if not isinstance(value, kind):
+        raise TypeError(f"it must return {kind.__name__}, not {value!r}")
+    return value

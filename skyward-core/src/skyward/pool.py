@@ -1,0 +1,494 @@
+"""
+Pools: the nodes, and the right-hand side of the operators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from contextvars import Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
+
+from skyward.errors import ConfigError, PoolClosedError, UsageError
+from skyward.function import Function, PendingFunction, PendingFunctionGroup, PendingStream, as_function, current_pool
+from skyward.model.keywords import PoolKeywords
+from skyward.model.nodes import Nodes, NodeSpec, nodes
+from skyward.model.options import Options
+from skyward.model.spec import Spec
+from skyward.plan.request import request
+
+if TYPE_CHECKING:
+    from skyward.engine.opening import OpenPool
+    from skyward.engine.waiting import Future
+    from skyward.model.event import SkywardEvent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+Target = int | Literal["head"] | None
+
+
+class Pool:
+    """
+    Nodes that decorated functions run on, for the time of a `with` block.
+
+    Building one starts nothing; entering it gets the nodes, and leaving it gives them back, always.
+    `sky.Compute` is its usual name.
+
+    Args:
+        specs: What hardware, in order of preference; or give the fields of one spec as keywords.
+        name: A pool of `skyward.toml`.
+        options: How the pool behaves; its fields can also be given as keywords.
+        keywords: Fields of `Spec`, `Options` and `Worker`.
+
+    Raises:
+        UsageError: If the ways to ask are mixed, or a keyword is unknown.
+        ConfigError: If a value makes no sense.
+
+    >>> import skyward as sky
+    >>> @sky.function
+    ... def double(x: int) -> int:
+    ...     return 2 * x
+    >>> with sky.Compute(nodes=2, console="silent") as pool:
+    ...     double(4) >> pool
+    ...     double(4) @ pool
+    ...     pool.map(double, range(5))
+    8
+    [8, 8]
+    [0, 2, 4, 6, 8]
+    """
+
+    def __init__(
+        self,
+        *specs: Spec,
+        name: str | None = None,
+        options: Options | None = None,
+        **keywords: Unpack[PoolKeywords],
+    ) -> None:
+        self._request = request(specs, keywords, name=name, options=options, named=_read_named)
+        self._open: OpenPool | None = None
+        self._used = False
+        self._entering = threading.Lock()
+        self._handlers: list[tuple[type[Any], Callable[[Any], object]]] = []
+        self._tokens: list[Token[Any]] = []
+
+    # What runs where.
+
+    def run(self, pending: PendingFunction[T], *, target: Target = None) -> T:
+        """
+        Run a call on one node, and wait for its result; the same as `pending >> pool`.
+
+        Args:
+            pending: The call.
+            target: `"head"` or the index of the node to run on; None takes any.
+
+        Raises:
+            Exception: What the function raised, as itself.
+            ConfigError: If there is no such node.
+        """
+        from skyward.engine import operations
+
+        running = self._running
+        result: T = operations.run(running, _one(pending), node=running.check_node(target))
+        return result
+
+    def run_async(self, pending: PendingFunction[T], *, target: Target = None) -> Future[T]:
+        """
+        Run a call on one node, and promise its result; the same as `pending > pool`.
+
+        Args:
+            pending: The call.
+            target: `"head"` or the index of the node to run on; None takes any.
+        """
+        from skyward.engine import operations
+
+        running = self._running
+        return operations.run_async(running, _one(pending), node=running.check_node(target))
+
+    def broadcast(self, pending: PendingFunction[T], *, return_exceptions: bool = False) -> list[T]:
+        """
+        Run a call on every rank of every ready node; the same as `pending @ pool`.
+
+        Args:
+            pending: The call.
+            return_exceptions: Whether what is raised takes its place among the results instead of being raised.
+
+        Returns:
+            One result a rank, in the order of ranks.
+        """
+        from skyward.engine import operations
+
+        return operations.broadcast(self._running, _one(pending), keep_errors=return_exceptions)
+
+    @overload
+    def run_parallel(self, group: PendingStream[T]) -> Iterator[T]: ...
+    @overload
+    def run_parallel(self, group: PendingFunctionGroup[Unpack[tuple[T, ...]]]) -> tuple[T, ...]: ...
+    def run_parallel(self, group: Any) -> Any:
+        """
+        Run the calls of a group side by side; the same as `group >> pool`.
+
+        Args:
+            group: Made by `&` or `gather`.
+
+        Returns:
+            A tuple of results in the order of the calls, or an iterator for a group made with `stream=True`.
+        """
+        from skyward.engine import operations
+
+        if isinstance(group, PendingStream):
+            return operations.stream_all(
+                self._running, group.calls, ordered=group.ordered, keep_errors=group.return_exceptions
+            )
+        if not isinstance(group, PendingFunctionGroup):
+            raise UsageError(f"run_parallel takes a group made by `&` or `sky.gather`, not a {type(group).__name__}.")
+        return tuple(operations.run_all(self._running, group.calls, keep_errors=group.return_exceptions))
+
+    run_batch = run_parallel
+
+    @overload
+    def map(
+        self, fn: Callable[[Any], R] | Function[..., R], items: Iterable[Any], *, return_exceptions: bool = ...,
+        stream: Literal[False] = ..., ordered: bool = ...,
+    ) -> list[R]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Any], R] | Function[..., R], items: Iterable[Any], *, return_exceptions: bool = ...,
+        stream: Literal[True], ordered: bool = ...,
+    ) -> Iterator[R]: ...  # fmt: skip
+    def map(
+        self,
+        fn: Callable[[Any], Any] | Function[..., Any],
+        items: Iterable[Any],
+        *,
+        return_exceptions: bool = False,
+        stream: bool = False,
+        ordered: bool = True,
+    ) -> Any:
+        """
+        Run a function once for each item.
+
+        The items are taken as the nodes get on: an endless iterator is never read to its end.
+        The function is captured once, when the map begins.
+
+        Args:
+            fn: Takes one item; need not be decorated.
+            items: Any iterable.
+            return_exceptions: Whether what is raised takes its place among the results instead of being raised.
+            stream: Whether to give an iterator over results as they come, instead of a list.
+            ordered: With `stream`, whether results come in the order of the items, or in that of their ends.
+
+        Raises:
+            Exception: The first failure in the order of the items.
+        """
+        from skyward.engine import mapping
+
+        function = as_function(fn)
+        if stream:
+            return mapping.stream(self._running, function, items, ordered=ordered, keep_errors=return_exceptions)
+        return mapping.collect(self._running, function, items, keep_errors=return_exceptions)
+
+    # What there is.
+
+    @property
+    def name(self) -> str:
+        """Name the pool as its messages do."""
+        return self._request.name
+
+    @property
+    def is_active(self) -> bool:
+        """Tell whether the pool is open."""
+        return self._open is not None
+
+    @property
+    def instance_count(self) -> int:
+        """Count the machines there are, ready or not."""
+        return self._open.running.instance_count if self._open else 0
+
+    @property
+    def concurrency(self) -> int:
+        """Count the calls that a rank runs at once."""
+        return self._request.options.workers.concurrency
+
+    def current_nodes(self) -> int:
+        """Count the nodes that take calls now."""
+        return self._open.running.ready_nodes if self._open else 0
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give what the pool is at this moment, as plain values."""
+        return {"name": self.name, "active": self.is_active, **(self._open.running.snapshot() if self._open else {})}
+
+    def resize(self, size: NodeSpec) -> None:
+        """
+        Change how many nodes the pool has; returns at once.
+
+        Args:
+            size: As for `nodes=`.
+
+        Raises:
+            ConfigError: If it is no number of nodes.
+        """
+        self._running.resize(nodes(size))
+
+    def refresh(self) -> None:
+        """
+        Start every worker anew, so that changed files of local modules are imported again.
+
+        Waits until no call is under way.
+        """
+        running = self._running
+        running.engine.run(running.refresh())
+
+    def on(self, event_type: type[SkywardEvent], handler: Callable[[Any], object]) -> Pool:
+        """
+        Have a handler called with each event of a type; works before and while the pool is open.
+
+        Args:
+            event_type: An event class; `sky.SkywardEvent` means all.
+            handler: Called in the dispatcher's thread.
+        """
+        if self._open is not None:
+            self._open.dispatcher.subscribe(event_type, handler)
+        else:
+            self._handlers.append((event_type, handler))
+        return self
+
+    # Its life.
+
+    def __enter__(self) -> Pool:
+        from skyward.engine.opening import open_pool
+
+        with self._entering:
+            if self._used:
+                raise PoolClosedError(
+                    f"The pool {self.name!r} was entered before, and a pool is entered once. Make another one."
+                )
+            self._used = True
+        self._open = open_pool(self, self._request, secrets.token_hex(4), self._handlers)
+        self._tokens.append(current_pool.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from skyward.engine.opening import close_pool
+
+        opened, self._open = self._open, self._open
+        if self._tokens:
+            current_pool.reset(self._tokens.pop())
+        if opened is not None:
+            try:
+                close_pool(opened, error)
+            finally:
+                self._open = None
+
+    async def __aenter__(self) -> Pool:
+        await asyncio.to_thread(self.__enter__)
+        self._tokens[:] = [current_pool.set(self)]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        current_pool.reset(self._tokens.pop())
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<pool {self.name!r}, {'open' if self.is_active else 'not open'}>"
+
+    @property
+    def _running(self) -> Any:
+        if self._open is None:
+            state = "closed" if self._used else "not open yet: use it inside `with sky.Compute(...) as pool:`"
+            raise PoolClosedError(f"The pool {self.name!r} is {state}.", pool=self.name)
+        self._open.running.engine.check()
+        return self._open.running
+
+
+Compute = Pool
+
+
+def pool(
+    *specs: Spec, name: str | None = None, options: Options | None = None, **keywords: Unpack[PoolKeywords]
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """
+    Open a pool for the time of each call of a function; inside, `sky` is the pool.
+
+    Args:
+        specs: As for `Compute`.
+        name: As for `Compute`.
+        options: As for `Compute`.
+        keywords: As for `Compute`.
+
+    >>> import skyward as sky
+    >>> @sky.function
+    ... def double(x: int) -> int:
+    ...     return 2 * x
+    >>> @sky.pool(console="silent")
+    ... def main() -> int:
+    ...     return double(4) >> sky
+    >>> main()
+    8
+    """
+    Pool(*specs, name=name, options=options, **keywords)
+
+    def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+        if asyncio.iscoroutinefunction(fn):
+
+            @functools.wraps(fn)
+            async def run_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+                async with Pool(*specs, name=name, options=options, **keywords):
+                    return await fn(*args, **kwargs)
+
+            return run_async  # type: ignore[return-value]  # the same signature, asynchronous as `fn` is
+
+        @functools.wraps(fn)
+        def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            with Pool(*specs, name=name, options=options, **keywords):
+                return fn(*args, **kwargs)
+
+        return run
+
+    return decorate
+
+
+class MultiPool:
+    """
+    Open several pools side by side, and close them so.
+
+    If one cannot be opened, the others are given back.
+
+    Args:
+        pools: The pools, none of them open.
+
+    >>> import skyward as sky
+    >>> with sky.MultiPool(sky.Compute(console="silent"), sky.Compute(console="silent")) as (one, other):
+    ...     one.current_nodes() + other.current_nodes()
+    2
+    """
+
+    def __init__(self, *pools: Pool) -> None:
+        for one in pools:
+            if not isinstance(one, Pool):
+                raise UsageError(f"MultiPool takes pools, not a {type(one).__name__}.")
+        self._pools = pools
+
+    def __enter__(self) -> tuple[Pool, ...]:
+        errors = _side_by_side([one.__enter__ for one in self._pools])
+        if errors:
+            self.__exit__(type(errors[0]), errors[0], errors[0].__traceback__)
+            raise errors[0]
+        return self._pools
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        errors = _side_by_side(
+            [functools.partial(one.__exit__, kind, error, trace) for one in self._pools if one.is_active]
+        )
+        if errors and error is None:
+            raise errors[0]
+
+
+class Session:
+    """
+    Hold pools whose lifetimes do not nest; whatever is still open is closed at the end.
+
+    >>> import skyward as sky
+    >>> with sky.Session() as session:
+    ...     first = session.compute(console="silent")
+    ...     session.close(first)
+    ...     first.is_active
+    False
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._pools: list[Pool] = []
+
+    def compute(
+        self, *specs: Spec, name: str | None = None, options: Options | None = None, **keywords: Unpack[PoolKeywords]
+    ) -> Pool:
+        """Open a pool; the arguments are those of `Compute`."""
+        opened = Pool(*specs, name=name, options=options, **keywords).__enter__()
+        opened._tokens.clear()
+        self._pools.append(opened)
+        return opened
+
+    def close(self, one: Pool) -> None:
+        """
+        Close one of the session's pools.
+
+        Raises:
+            ConfigError: If the session has not opened it.
+        """
+        if one not in self._pools:
+            raise ConfigError(f"{one!r} is not an open pool of this session.")
+        self._pools.remove(one)
+        one.__exit__(None, None, None)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pools, self._pools = self._pools, []
+        errors = _side_by_side([functools.partial(one.__exit__, kind, error, trace) for one in pools])
+        if errors and error is None:
+            raise errors[0]
+
+
+def partial(error: BaseException) -> list[Any]:
+    """
+    Give what was already done when a gather, map or broadcast failed: results and exceptions, in order.
+
+    Args:
+        error: What was raised.
+
+    >>> partial(ValueError("nothing to do with a pool"))
+    []
+    """
+    return list(getattr(error, "__skyward_partial__", ()))
+
+
+def _one(pending: object) -> PendingFunction[Any]:
+    if isinstance(pending, PendingFunction):
+        return pending
+    if isinstance(pending, PendingFunctionGroup | PendingStream):
+        raise UsageError("This is a group of calls; send it with `>> pool` or `pool.run_parallel(group)`.")
+    raise UsageError(f"A pool runs pending calls, and this is a {type(pending).__name__}: call the function first.")
+
+
+def _side_by_side(steps: list[Callable[[], object]]) -> list[BaseException]:
+    """Take steps in a thread each, and give what they raised."""
+    errors: list[BaseException] = []
+
+    def take(step: Callable[[], object]) -> None:
+        try:
+            step()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=take, args=(step,), name="skyward-multipool") for step in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def _read_named(name: str) -> Any:
+    from skyward.engine.pool_file import read_named
+    from skyward.registry import plugin, provider
+
+    return read_named(name, provider_of=provider, plugin_of=plugin)
+
+
+assert sys.version_info >= (3, 11)

@@ -1,0 +1,18 @@
+"""
+The providers that core brings itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skyward.hookspecs import hookimpl
+
+
+@hookimpl
+def skyward_providers() -> Mapping[str, Callable[..., Any]]:
+    """Register this machine as a provider."""
+    from skyward.providers.local import Local
+
+    return {"Local": Local}

@@ -1,0 +1,112 @@
+"""The provider that is always there: nodes on this machine, each a process tree of its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from skyward.errors import ProvisionError
+from skyward.hookspecs import hookimpl
+from skyward.model.machine import Instance, LocalAddress, ProviderFacts
+from skyward.model.offer import Offer
+
+if TYPE_CHECKING:
+    from skyward.model.cluster import Cluster
+    from skyward.model.machine import LaunchRequest
+    from skyward.model.spec import Spec
+
+_LONGEST_PARENT = 60
+
+
+@frozen
+class Local:
+    """
+    Run nodes on this machine, without renting or installing anything.
+
+    Each node is a process tree with a directory and a Unix socket of its own; it is gone with the pool.
+    Nodes share the machine's processors and memory: four nodes here are for trying things out, not for speed.
+
+    >>> import skyward as sky
+    >>> sky.Local()
+    Local()
+    """
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: nothing is billed, and nodes reach each other on the loopback address."""
+        return ProviderFacts(name="local", ends_own_bill=True)
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """Offer this machine as it is."""
+        return (_this_machine(),)
+
+    @hookimpl
+    async def skyward_open(self, cluster: Cluster) -> str:
+        """Make the directory that the pool's nodes live in."""
+        return str(_pool_directory(cluster.pool_id))
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest, infra: str) -> Sequence[Instance]:
+        """Give each node a directory of its own."""
+        return [
+            Instance(
+                id=f"node-{node}-{request.token[-6:]}",
+                node=node,
+                provider="local",
+                address=LocalAddress(str(Path(infra) / f"node-{node}-{request.token[-6:]}")),
+                instance_type=request.cluster.offer.instance_type,
+                ip="127.0.0.1",
+                private_ip="127.0.0.1",
+            )
+            for node in request.nodes
+        ]
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster, infra: str) -> Sequence[Instance]:
+        """List the nodes whose directories are there."""
+        return [
+            Instance(id=path.name, node=int(path.name.split("-")[1]), provider="local", address=LocalAddress(str(path)))
+            for path in sorted(Path(infra).glob("node-*"))
+        ]
+
+    @hookimpl
+    async def skyward_terminate(self, infra: str, ids: Sequence[str]) -> None:
+        """Remove the nodes' directories; their processes have ended with their agents."""
+        for directory in ids:
+            shutil.rmtree(Path(infra) / directory, ignore_errors=True)
+
+    @hookimpl
+    async def skyward_release(self, infra: str) -> None:
+        """Remove the pool's directory."""
+        shutil.rmtree(infra, ignore_errors=True)
+
+
+def _this_machine() -> Offer:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return Offer(
+        provider="local",
+        instance_type=platform.node() or "this-machine",
+        vcpus=float(os.cpu_count() or 1),
+        memory_gb=round(memory, 1),
+        on_demand_price=0.0,
+    )
+
+
+def _pool_directory(pool_id: str) -> Path:
+    """Make a directory that only this user can enter, at a path short enough for Unix sockets."""
+    for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
+        if parent and len(parent) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
+            return Path(tempfile.mkdtemp(prefix=f"skyward-{pool_id}-", dir=parent))
+    raise ProvisionError(
+        "No directory for the nodes' sockets can be made.",
+        provider="local",
+        hint="Set TMPDIR to a directory with a short path that can be written to.",
+    )

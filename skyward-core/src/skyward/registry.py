@@ -1,0 +1,322 @@
+"""
+What the installed distributions bring: providers, plugins, integrations, accelerators.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from skyward.errors import ConfigError, NotInstalledError, PluginError
+from skyward.model.setting import nearest
+from skyward.plugin import Plugin, name_of
+
+if TYPE_CHECKING:
+    from pluggy import PluginManager
+
+    from skyward.model.device import Device
+
+__all__ = [
+    "EXTRAS",
+    "Registry",
+    "hook_callers",
+    "installed",
+    "integration",
+    "plugin",
+    "plugin_factories",
+    "plugins_checked",
+    "provider",
+    "providers",
+    "read",
+]
+
+GROUP = "skyward"
+
+CORE = EntryPoint(name="core", value="skyward.providers", group=GROUP)
+"""How core registers what it brings itself: through the door that everybody uses."""
+
+_PREFIXES = {"provider": "sky.", "plugin": "sky.plugins.", "integration": "sky.integrations."}
+"""What is written in front of a name of each kind."""
+
+EXTRAS: Mapping[str, str] = {
+    **{f"sky.{name}": name.lower() for name in "AWS Container DigitalOcean RunPod Verda VastAI".split()},
+    **{
+        f"sky.{room}.{name}": name
+        for name in "torch jax keras tensorflow accelerate transformers joblib sklearn mig mps cuml".split()
+        for room in ("plugins", "integrations")
+    },
+    "sky.integrations.JoblibPool": "joblib",
+    "sky.integrations.ScikitLearnPool": "sklearn",
+    "sky.integrations.joblib_backend": "joblib",
+    "sky.integrations.sklearn_backend": "sklearn",
+}
+"""Extra of the `skyward` distribution that brings a name which core does not have."""
+
+
+@frozen(kw_only=True)
+class Registry:
+    """
+    Hold what was registered.
+
+    Args:
+        providers: Classes of providers by name.
+        plugins: What makes each plugin, by name.
+        integrations: What `sky.integrations` holds besides the plugins.
+        accelerators: Devices to add to the catalogue.
+    """
+
+    providers: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    plugins: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    integrations: Mapping[str, Any] = field(factory=dict)
+    accelerators: tuple[Device, ...] = ()
+
+
+def read(found: Iterable[EntryPoint]) -> Registry:
+    """
+    Load distributions, and ask each what it brings.
+
+    Args:
+        found: The entry points, one for each distribution.
+
+    Raises:
+        PluginError: If two have one name, one implements a hook wrongly or fails in it, or two register one name.
+    """
+    modules = _loaded(found)
+    providers: dict[str, Any] = {}
+    plugins: dict[str, Any] = {}
+    integrations: dict[str, Any] = {}
+    accelerators: list[Device] = []
+    owners: dict[tuple[str, str], str] = {}
+    for owner, module in modules.items():
+        hooks = hook_callers(module, owner)
+        for hook, table in (("providers", providers), ("plugins", plugins), ("integrations", integrations)):
+            for name, value in dict(_registered(hooks, owner, hook) or {}).items():
+                if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and callable(value)):
+                    raise _wrong(owner, hook, f"{name!r} must be an identifier, and what it names must be callable")
+                # Plugins and integrations stand side by side in `sky.integrations`.
+                other = owners.setdefault(("providers" if hook == "providers" else "plugins", name), owner)
+                if name in table or other != owner:
+                    raise _wrong(owner, hook, f"{name!r} is registered by {other!r} already")
+                table[name] = value
+        accelerators += _registered(hooks, owner, "accelerators") or ()
+    return Registry(providers=providers, plugins=plugins, integrations=integrations, accelerators=tuple(accelerators))
+
+
+@cache
+def installed() -> Registry:
+    """
+    Return what the installed distributions bring; they are loaded the first time, and their devices catalogued.
+
+    Raises:
+        PluginError: As `read`.
+    """
+    from skyward.model.catalogue import CATALOGUE
+
+    registry = read((CORE, *entry_points(group=GROUP)))
+    for device in registry.accelerators:
+        try:
+            CATALOGUE.register(device)
+        except ConfigError as error:
+            raise PluginError(f"A plugin registers an accelerator that cannot be: {error}") from error
+    return registry
+
+
+def providers() -> Mapping[str, Callable[..., Any]]:
+    """
+    Return the classes of installed providers by name.
+
+    >>> "Local" in providers()
+    True
+    """
+    return installed().providers
+
+
+def plugin_factories() -> Mapping[str, Callable[..., Any]]:
+    """Return what makes each installed plugin, by name."""
+    return installed().plugins
+
+
+def provider(name: str) -> Callable[..., Any]:
+    """
+    Return the class of a provider.
+
+    Args:
+        name: As it is written after `sky.`.
+
+    Raises:
+        NotInstalledError: If it comes with a distribution that is not installed; the message has the command.
+        ConfigError: If there is none of this name; the nearest is offered.
+    """
+    factory: Callable[..., Any] = _get(installed().providers, "provider", name)
+    return factory
+
+
+def plugin(name: str) -> Callable[..., Any]:
+    """
+    Return what makes a plugin.
+
+    Args:
+        name: As it is written after `sky.plugins.`.
+
+    Raises:
+        NotInstalledError: If it comes with a distribution that is not installed; the message has the command.
+        ConfigError: If there is none of this name; the nearest is offered.
+
+    >>> plugin("tourch")
+    Traceback (most recent call last):
+    ...
+    skyward.errors.ConfigError: There is no plugin 'tourch'. Did you mean sky.plugins.torch?
+    """
+    factory: Callable[..., Any] = _get(installed().plugins, "plugin", name)
+    return factory
+
+
+def integration(name: str) -> Any:
+    """
+    Return what makes a plugin, or what was registered for `sky.integrations` besides the plugins.
+
+    Args:
+        name: As it is written after `sky.integrations.`.
+
+    Raises:
+        NotInstalledError: If it comes with a distribution that is not installed; the message has the command.
+        ConfigError: If there is none of this name; the nearest is offered.
+    """
+    return _get({**installed().plugins, **installed().integrations}, "integration", name)
+
+
+def plugins_checked(plugins: Iterable[Any]) -> None:
+    """
+    Refuse what is no plugin, or implements a hook wrongly.
+
+    Args:
+        plugins: As in `plugins=[...]`.
+
+    Raises:
+        ConfigError: If two have one name.
+        PluginError: If one has no hook at all, one that does not exist, or one with arguments it does not get.
+    """
+    seen: set[str] = set()
+    for each in plugins:
+        name = name_of(each)
+        if name in seen:
+            raise ConfigError(f"plugins holds {name!r} twice.", hint="Leave one of them out.")
+        seen.add(name)
+        if not isinstance(each, Plugin):
+            hook_callers(each, name)
+
+
+def hook_callers(implementation: object, name: str) -> PluginManager:
+    """
+    Return a manager that knows only the hooks of one module, provider or plugin.
+
+    Args:
+        implementation: The module, or the value whose class has the hooks as methods.
+        name: What errors call it.
+
+    Raises:
+        PluginError: If it has no hook, one that does not exist, or one with arguments that the hook has not.
+    """
+    from pluggy import PluginManager, PluginValidationError
+
+    from skyward import hookspecs
+
+    manager = PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    hooks = _marked(implementation)
+    if not hooks:
+        raise PluginError(
+            f"{name!r} is no plugin: it has no function that is marked @hookimpl.",
+            plugin=name,
+            hint="skyward.hookspecs lists the hooks.",
+        )
+    try:
+        # Only the marked functions are registered: a value may be unhashable, equal to another, or have properties that
+        # must not be looked at.
+        manager.register(SimpleNamespace(**hooks), name)
+        manager.check_pending()
+    except PluginValidationError as error:
+        raise PluginError(f"{name!r} implements a hook wrongly: {error}", plugin=name) from error
+    return manager
+
+
+def _marked(implementation: object) -> dict[str, Any]:
+    """Return the functions marked as hooks, by name."""
+    # Methods are found on the class, so that no property of a value is run.
+    home = implementation if isinstance(implementation, ModuleType) else type(implementation)
+    found: dict[str, Any] = {}
+    for name in dir(home):
+        options = getattr(getattr(home, name, None), "skyward_impl", None)
+        if not isinstance(options, dict):
+            continue
+        if options["wrapper"] or options["hookwrapper"] or options["specname"]:
+            raise PluginError(
+                f"{name} of {implementation!r} must be marked @hookimpl without wrapper= and specname=.",
+                hook=name,
+            )
+        found[name] = getattr(implementation, name)
+    return found
+
+
+def _loaded(found: Iterable[EntryPoint]) -> dict[str, Any]:
+    """Return the module of each entry point by its name, in the order of names."""
+    points: dict[str, EntryPoint] = {}
+    for point in found:
+        other = points.setdefault(point.name, point)
+        if other.value != point.value:
+            raise PluginError(
+                f"Two distributions register the name {point.name!r}: {other.value} and {point.value}.",
+                plugin=point.name,
+                hint="Uninstall one of them.",
+            )
+    modules = {}
+    for name, point in sorted(points.items()):
+        try:
+            modules[name] = point.load()
+        except Exception as error:
+            if point is CORE:
+                raise
+            warnings.warn(
+                f"The Skyward plugin {name!r} is left out, because {point.value} cannot be imported: "
+                f"{type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return modules
+
+
+def _registered(hooks: PluginManager, owner: str, hook: str) -> Any:
+    """Return what one distribution answers to a hook that registers; None if it has none."""
+    for implementation in getattr(hooks.hook, f"skyward_{hook}").get_hookimpls():
+        try:
+            return implementation.function()
+        except Exception as error:
+            raise _wrong(owner, hook, f"{type(error).__name__}: {error}") from error
+    return None
+
+
+def _wrong(owner: str, hook: str, reason: str) -> PluginError:
+    """Return the error that blames a distribution."""
+    return PluginError(f"Plugin {owner!r} failed in skyward_{hook}: {reason}.", plugin=owner, hook=f"skyward_{hook}")
+
+
+def _get(table: Mapping[str, Any], kind: str, name: str) -> Any:
+    """Return an entry of a table, or say what to type to get it."""
+    if name in table:
+        return table[name]
+    prefix = _PREFIXES[kind]
+    extra = EXTRAS.get(f"{prefix}{name}")
+    if extra is not None:
+        raise NotInstalledError(
+            f"{prefix}{name} comes with a distribution that is not installed.",
+            hint=f'Type: pip install "skyward[{extra}]"',
+        )
+    rest = (full.removeprefix(prefix) for full in EXTRAS if full.startswith(prefix))
+    meant = nearest(name, {*table, *(known for known in rest if "." not in known)})
+    raise ConfigError(f"There is no {kind} {name!r}.", hint=f"Did you mean {prefix}{meant}?" if meant else None)

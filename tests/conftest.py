@@ -1,0 +1,39 @@
+"""
+What holds for every test: its threads end with it, and the environment is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+# A deadline would time the machine and not the code.
+settings.register_profile("skyward", deadline=None, print_blob=True)
+settings.load_profile("skyward")
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_threads_behind() -> Iterator[None]:
+    """Fail a test that leaves a thread behind which would keep the interpreter from ending."""
+    before = set(threading.enumerate())
+    yield
+    left = [thread for thread in threading.enumerate() if thread not in before and not thread.daemon]
+    for thread in left:
+        thread.join(timeout=5)
+    assert [] == [thread.name for thread in left if thread.is_alive()]
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_environment() -> Iterator[None]:
+    """Put the environment back as it was."""
+    before = dict(os.environ)
+    yield
+    # pytest keeps the running phase there and takes it away itself.
+    before.pop("PYTEST_CURRENT_TEST", None)
+    for name in set(os.environ) - set(before) - {"PYTEST_CURRENT_TEST"}:
+        del os.environ[name]
+    os.environ.update(before)

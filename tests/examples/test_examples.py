@@ -1,0 +1,49 @@
+"""
+Every example runs as a user would run it, and ends with the line that it promises.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+
+LAST_LINES = {
+    "broadcast_shard.py": r"most frequent: \('the', 1500\)",
+    "digits.py": r"Digits read correctly: at least 9\d\.\d%\.",
+    "errors.py": r"succeeded at attempt 3",
+    "events.py": r"lines printed: 4 \| losses sent: 20 \| falling: True",
+    "hello.py": r"\[0, 1, 4, 9\]",
+    "map_many.py": r"longest under 5000: 3711 takes 237 steps",
+    "operators.py": r"here:        49",
+    "pip_image.py": r"on the node: 256\.0 MiB",
+    "plugin.py": r"written down by the plugin: \['fibonacci', 'fibonacci', 'fibonacci'\]",
+    "streaming.py": r"mean of a stream of 20000: 4999\.75",
+}
+MARKS = {
+    # It trains for real, twice, on cores that other tests use at the same time.
+    "digits.py": [pytest.mark.slow, pytest.mark.timeout(300)],
+    "pip_image.py": [pytest.mark.packaging, pytest.mark.timeout(300)],
+}
+
+
+def test_every_example_is_run() -> None:
+    """No example is without its expected line, and no line is left of an example that is gone."""
+    assert set(LAST_LINES) == {path.name for path in FOLDER.glob("*.py")}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, [])) for name in sorted(LAST_LINES)])
+def test_example_ends_with_its_line(name: str, tmp_path: Path) -> None:
+    """An example exits with 0, and its last line is the expected one."""
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / name)], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    last = done.stdout.strip().splitlines()[-1]
+    assert re.fullmatch(LAST_LINES[name], last), done.stdout
+    assert [] == list(tmp_path.iterdir()), "the example left files behind"
