@@ -178,6 +178,11 @@ def _told_to_type_checkers() -> Iterator[tuple[str, str]]:
             yield ast.unparse(node.targets[0]), known[ast.unparse(node.value)]
 
 
+def test_a_function_runs_here_when_asked_to() -> None:
+    """`.local` is on every function, also on those that were wrapped by call."""
+    assert 3 == sky.function(len).local("abc")
+
+
 def test_public_modules_are_modules() -> None:
     """The short names of modules give the modules themselves."""
     assert all(isinstance(getattr(sky, name), ModuleType) for name in names.MODULES)

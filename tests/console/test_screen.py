@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -147,16 +147,16 @@ def test_a_pool_that_is_over_at_once_shows_no_foot(monkeypatch: pytest.MonkeyPat
 
 def test_a_closed_stream_is_passed_over() -> None:
     """A terminal that has gone breaks nothing."""
-    terminal = Terminal()
-    screen = Screen(terminal, terminal.size)
     read, write = os.pipe()
     os.close(read)
-    gone = Screen(os.fdopen(write, "w"), terminal.size)
-    with panel(gone, "foot"):
-        gone.draw()
-        gone.write(["line"])
+    stream = os.fdopen(write, "w")
+    screen = Screen(stream, Terminal().size)
     with panel(screen, "foot"):
         screen.draw()
+        screen.write(["line"])
+    with suppress(BrokenPipeError):
+        stream.close()
+    screen.write(["line"])
 
 
 def test_panels_are_drawn_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,3 +181,13 @@ def test_a_terminal_has_one_screen() -> None:
     terminal = Terminal()
     assert screen_of(terminal) is screen_of(terminal)
     assert screen_of(terminal) is not screen_of(Terminal())
+
+
+def test_a_terminal_without_a_size_has_no_foot() -> None:
+    """Where the terminal does not know its size, lines are all there is."""
+    terminal = Terminal()
+    screen = Screen(terminal, lambda: os.terminal_size((0, 0)))
+    with panel(screen, "foot"):
+        screen.draw()
+        screen.write(["line"])
+    assert terminal.raw == "line\n"

@@ -201,9 +201,7 @@ def test_drained_is_called_when_pressure_goes(dispatcher: Dispatcher, gate: Gate
     assert not dispatcher.pressure
 
 
-def test_dropped_events_are_reported_once(
-    dispatcher: Dispatcher, gate: Gate, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dropped_events_are_reported_once(dispatcher: Dispatcher, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     """What was dropped is counted in one warning."""
     with caplog.at_level(logging.WARNING, "skyward.engine.dispatcher"):
         for value in range(15):

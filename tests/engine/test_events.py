@@ -39,9 +39,12 @@ def dispatcher() -> Iterator[Dispatcher]:
 def test_compose_hands_changed_events_on() -> None:
     """An event that a callback returns takes the place of the event for those after it."""
     seen: list[SkywardEvent] = []
-    callback = compose(
-        lambda event: attrs.evolve(event, node=7), lambda event: None, lambda event: seen.append(event)
-    )
+
+    def moved(event: SkywardEvent) -> SkywardEvent:
+        assert isinstance(event, NodeReady)
+        return attrs.evolve(event, node=7)
+
+    callback = compose(moved, lambda event: None, seen.append)
     changed = callback(NodeReady(node=1, at=0.0))
     assert [NodeReady(node=7, at=0.0)] == seen
     assert NodeReady(node=7, at=0.0) == changed

@@ -16,6 +16,7 @@ Public names are loaded when they are first used, so that `import skyward` costs
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -181,6 +182,10 @@ class _Package(ModuleType):
         if isinstance(value, ModuleType) and name in _names.LIVES_IN:
             return
         super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        # Functions that use `sky` as a global are sent to nodes with it.
+        return importlib.import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -26,7 +26,6 @@ from typing import (
 
 from attrs import evolve, field, frozen
 
-
 from skyward.errors import ConfigError, NoPoolError, UsageError
 from skyward.model.duration import seconds
 
@@ -69,7 +68,7 @@ def target_of(target: object, operator: str) -> Target:
         UsageError: If it is no pool at all.
     """
     if hasattr(target, "run_parallel"):
-        return cast(Target, target)
+        return cast("Target", target)
     if isinstance(target, ModuleType) and target is sys.modules.get("skyward"):
         try:
             return current_pool.get()

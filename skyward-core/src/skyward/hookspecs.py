@@ -22,15 +22,21 @@ from typing import TYPE_CHECKING, Any
 
 from pluggy import HookimplMarker, HookspecMarker
 
+from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
+from skyward.model.device import Device, Variant
+from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts
+from skyward.model.offer import Offer
+from skyward.model.op import AptInstall, OpLike, PipInstall, Shell
+
 if TYPE_CHECKING:
-    from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
-    from skyward.model.device import Device
     from skyward.model.image import Image
     from skyward.model.instance import InstanceInfo
-    from skyward.model.machine import Instance, LaunchRequest, ProviderFacts
-    from skyward.model.offer import Offer
-    from skyward.model.op import OpLike
     from skyward.model.spec import Spec
+
+# Beside the hooks, plugins import from here what hooks take and return.
+__all__ = ["Cluster", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext", "LaunchRequest"]
+__all__ += ["AptInstall", "LocalAddress", "Offer", "PipInstall", "ProviderFacts", "Shell", "Topology", "Variant"]
+__all__ += ["hookimpl", "hookspec"]
 
 hookspec = HookspecMarker("skyward")
 hookimpl = HookimplMarker("skyward")
@@ -98,7 +104,7 @@ def skyward_accelerators() -> Iterable[Device]:
     Returns:
         The devices. All are added to the catalogue; a spelling that means two devices is a PluginError.
 
-    Example: `return [Device("X1", Manufacturer.NVIDIA, (Variant(96),))]` makes `sky.accelerators.X1`.
+    Example: `return [Device(name="X1", manufacturer="AMD", architecture="X", variants=[Variant(memory_gb=96)])]`
     Since: 0.1
     """
 
@@ -339,7 +345,7 @@ def skyward_bootstrap(cluster: Cluster) -> Iterable[OpLike]:
         cluster: What is about to be rented.
 
     Returns:
-        Steps, each a value of `skyward.model.op` or a command; those of all plugins follow each other.
+        Steps: commands, `Shell`, `PipInstall` or `AptInstall`; those of all plugins follow each other.
 
     Example: `.with_bootstrap(lambda cluster: ["nvidia-smi -pm 1"])`
     Since: 0.1

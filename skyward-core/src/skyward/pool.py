@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, over
 from skyward.errors import ConfigError, PoolClosedError, UsageError
 from skyward.function import Function, PendingFunction, PendingFunctionGroup, PendingStream, as_function, current_pool
 from skyward.model.keywords import PoolKeywords
-from skyward.model.nodes import Nodes, NodeSpec, nodes
+from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
 from skyward.model.spec import Spec
 from skyward.plan.request import request

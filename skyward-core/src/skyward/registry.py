@@ -69,12 +69,14 @@ class Registry:
         plugins: What makes each plugin, by name.
         integrations: What `sky.integrations` holds besides the plugins.
         accelerators: Devices to add to the catalogue.
+        packages: Import packages of the distributions, core's left out; nodes need them to unpickle plugins.
     """
 
     providers: Mapping[str, Callable[..., Any]] = field(factory=dict)
     plugins: Mapping[str, Callable[..., Any]] = field(factory=dict)
     integrations: Mapping[str, Any] = field(factory=dict)
     accelerators: tuple[Device, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 def read(found: Iterable[EntryPoint]) -> Registry:
@@ -105,7 +107,14 @@ def read(found: Iterable[EntryPoint]) -> Registry:
                     raise _wrong(owner, hook, f"{name!r} is registered by {other!r} already")
                 table[name] = value
         accelerators += _registered(hooks, owner, "accelerators") or ()
-    return Registry(providers=providers, plugins=plugins, integrations=integrations, accelerators=tuple(accelerators))
+    packages = {module.__name__.partition(".")[0] for module in modules.values()} - {__name__.partition(".")[0]}
+    return Registry(
+        providers=providers,
+        plugins=plugins,
+        integrations=integrations,
+        accelerators=tuple(accelerators),
+        packages=tuple(sorted(packages)),
+    )
 
 
 @cache
@@ -264,7 +273,7 @@ def _marked(implementation: object) -> dict[str, Any]:
     return found
 
 
-def _loaded(found: Iterable[EntryPoint]) -> dict[str, Any]:
+def _loaded(found: Iterable[EntryPoint]) -> dict[str, ModuleType]:
     """Return the module of each entry point by its name, in the order of names."""
     points: dict[str, EntryPoint] = {}
     for point in found:
@@ -278,7 +287,7 @@ def _loaded(found: Iterable[EntryPoint]) -> dict[str, Any]:
     modules = {}
     for name, point in sorted(points.items()):
         try:
-            modules[name] = point.load()
+            module = point.load()
         except Exception as error:
             if point is CORE:
                 raise
@@ -288,6 +297,10 @@ def _loaded(found: Iterable[EntryPoint]) -> dict[str, Any]:
                 RuntimeWarning,
                 stacklevel=2,
             )
+            continue
+        if not isinstance(module, ModuleType):
+            raise PluginError(f"The entry point of {name!r}, {point.value}, must name a module.", plugin=name)
+        modules[name] = module
     return modules
 
 

@@ -59,7 +59,7 @@ class FootConsole(ABC):
 
     def handle(self, event: SkywardEvent) -> None:
         """
-        Take in an event; lines are written at once, the foot follows within an eighth of a second.
+        Take in an event; lines are written at once, the foot follows with its next drawing.
 
         Args:
             event: What happened.

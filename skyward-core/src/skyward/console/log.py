@@ -54,10 +54,12 @@ class LogConsole:
         stream: Where to write.
         colours: Whether the stream is a terminal that shows colours.
 
-    >>> import sys
+    >>> import io
     >>> from skyward.model.event import Log
-    >>> LogConsole(sys.stdout).handle(Log(line="loss 0.1", node=3, at=0.0))  # doctest: +ELLIPSIS
-    ...:00 node-3 | loss 0.1
+    >>> stream = io.StringIO()
+    >>> LogConsole(stream).handle(Log(line="loss 0.1", node=3))
+    >>> stream.getvalue()[9:]
+    'node-3 | loss 0.1\\n'
     """
 
     events: tuple[type[SkywardEvent], ...] = tuple(kind for kind in ALL if kind not in _UNHEARD)

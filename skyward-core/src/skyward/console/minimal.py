@@ -20,7 +20,7 @@ class MinimalConsole(FootConsole):
     def rows(self, state: State, now: float, width: int, spare: int) -> list[str]:
         """Return the one row."""
         frames = _SPINNER if self.unicode else _ASCII_SPINNER
-        frame = frames[int(now * 8) % len(frames)]
+        frame = frames[int(now * 5) % len(frames)]
         return [cut(f"{frame} {summary(state, now)}", width, "…" if self.unicode else "...")]
 
 

@@ -20,7 +20,7 @@ from attrs import define, field
 
 __all__ = ["GRACE_S", "INTERVAL_S", "Panel", "Screen", "screen_of"]
 
-INTERVAL_S = 0.125
+INTERVAL_S = 0.2
 """Between two drawings of the foot, in seconds."""
 
 # Frames that changed nothing are left out, but not forever: the user may have cleared the screen.
@@ -120,7 +120,8 @@ class Screen:
             try:
                 columns, lines = self._size()
             except (OSError, ValueError):
-                columns, lines = 80, 24
+                # Like a terminal that does not know its size and says 0: it has room for lines only.
+                columns, lines = 0, 0
             rows: list[str] = []
             for panel in self._panels:
                 spare = lines - _LEAST_SCROLLING - len(rows)

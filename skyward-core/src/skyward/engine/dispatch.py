@@ -126,9 +126,7 @@ class Dispatch:
             return
         for call in calls:
             self._calls[call.id] = call
-        self._scheduler.submit_group(
-            [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
-        )
+        self._scheduler.submit_group([(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)])
         self._assign()
 
     def cancel(self, calls: Iterable[Call]) -> None:
@@ -179,7 +177,9 @@ class Dispatch:
         if member is None:
             return
         for lost in self._scheduler.remove_node(node):
-            call = self._calls[lost]
+            call = self._calls.get(lost)
+            if call is None:
+                continue
             answer = self._failure("NodeLostError", why, call=call, where=member.where)
             self._attempt_failed(call, answer, Failure.NODE_LOST)
         self._assign()
@@ -324,7 +324,9 @@ class Dispatch:
         return json.dumps(facts).encode()
 
     def _answer_of(self, call: Call, closed: Answer) -> Answer:
-        return Answer(closed.status, None, closed.text, where=closed.where, function=call.function.name, pool=self._pool)
+        return Answer(
+            closed.status, None, closed.text, where=closed.where, function=call.function.name, pool=self._pool
+        )
 
     def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
         return Answer(

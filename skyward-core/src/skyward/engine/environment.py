@@ -67,17 +67,21 @@ def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[
 
 def runtime_directory() -> Path:
     """Give a directory with our side of a worker and what it needs, copied from what the client runs."""
+    from skyward.registry import installed
+
     digest = hashlib.sha256(sys.version.encode())
     sources = []
-    for name in RUNTIME:
+    # Plugins are pickled by reference to the packages that they come in.
+    own = ("skyward", *installed().packages)
+    for name in dict.fromkeys((*RUNTIME, *own)):
         spec = importlib.util.find_spec(name)
         if spec is None or not spec.submodule_search_locations:
             raise ProvisionError(f"The client's package {name!r} has no directory that could be given to nodes.")
         source = Path(next(iter(spec.submodule_search_locations)))
         sources.append((name, source))
-        if name == "skyward":
+        if name in own:
             for path in sorted(source.rglob("*.py")):
-                digest.update(path.relative_to(source).as_posix().encode() + path.read_bytes())
+                digest.update(f"{name}/{path.relative_to(source).as_posix()}".encode() + path.read_bytes())
         else:
             digest.update(f"{name} {version('attrs' if name == 'attr' else name)}".encode())
     directory = cache_directory() / "runtime" / digest.hexdigest()[:16]

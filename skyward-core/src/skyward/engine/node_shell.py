@@ -34,9 +34,7 @@ class NodeShell:
         info: What events and messages tell about it.
     """
 
-    def __init__(
-        self, engine: EngineLoop, index: int, instance: Instance, host: LocalHost, info: InstanceInfo
-    ) -> None:
+    def __init__(self, engine: EngineLoop, index: int, instance: Instance, host: LocalHost, info: InstanceInfo) -> None:
         self.index = index
         self.instance = instance
         self.host = host

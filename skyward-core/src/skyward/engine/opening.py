@@ -82,7 +82,9 @@ def open_pool(
         opened = OpenPool(running, dispatcher, stack)
         _open_pools.add(opened)
         try:
-            stack.enter_context(hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster))
+            stack.enter_context(
+                hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
+            )
         except BaseException:
             running.engine.run(running.close(PATIENCE))
             raise

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
 from skyward.engine.feeding import Feeder
-from skyward.engine.waiting import Collector, Future, Stream, Waiter
+from skyward.engine.waiting import Collector, Future, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError
 from skyward.node.streams import StreamArgument
 
 if TYPE_CHECKING:
     from skyward.engine.running import Running
     from skyward.function import PendingFunction
+
 
 def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Any:
     """Run on one node and wait; a generator function gives a stream at once."""
@@ -45,11 +46,14 @@ def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None 
 
 def open_stream(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Stream[Any]:
     """Run a generator function, and give its items as they come."""
-    calls: list[Call] = []
-    stream: Stream[Any] = Stream(lambda: pool.cancel(calls), lambda items: pool.credit(calls[0], items))
-    calls.append(pool.call(pending, stream, node=node))
-    pool.submit(calls)
-    return stream
+    end = StreamEnd()
+    call = pool.call(pending, end, node=node)
+    pool.submit([call])
+    return _stream_of(pool, call, end)
+
+
+def _stream_of(pool: Running, call: Call, end: StreamEnd) -> Stream[Any]:
+    return Stream(end, lambda: pool.cancel([call]), lambda items: pool.credit(call, items))
 
 
 def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_errors: bool) -> list[Any]:
@@ -203,22 +207,12 @@ def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors
 
 
 def _broadcast_streams(pool: Running, pending: PendingFunction[Any]) -> list[Any]:
-    calls: list[Call] = []
-    streams: list[Stream[Any]] = []
-    for index in range(pool.ranks):
-        streams.append(
-            Stream(
-                lambda index=index: pool.cancel(calls[index : index + 1]),  # type: ignore[misc]
-                lambda items, index=index: pool.credit(calls[index], items),  # type: ignore[misc]
-            )
-        )
-    calls += pool.submit_broadcast(pending, streams)
-    return streams[: len(calls)]
+    ends = [StreamEnd() for _ in range(pool.ranks)]
+    calls = pool.submit_broadcast(pending, ends)
+    return [_stream_of(pool, call, end) for call, end in zip(calls, ends, strict=False)]
 
 
-def with_streams(
-    pool: Running, pending: PendingFunction[Any]
-) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
+def with_streams(pool: Running, pending: PendingFunction[Any]) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
     """Put a stand-in for each iterator that is streamed, and make what feeds them."""
     names = pending.function.stream_parameters
     if not names:

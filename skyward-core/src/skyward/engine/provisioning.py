@@ -19,6 +19,7 @@ from skyward.engine.environment import image_steps, prepare, runtime_directory
 from skyward.engine.local_host import LocalHost
 from skyward.engine.loop import EngineLoop
 from skyward.engine.node_shell import NodeShell, facts_of
+from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.reporting import Reporting
 from skyward.errors import ConfigError, PluginError, ProvisionError
 from skyward.model import event as events
@@ -28,7 +29,6 @@ from skyward.model.instance import AcceleratorInfo, InstanceInfo
 from skyward.model.machine import Instance, LaunchRequest, LocalAddress
 from skyward.model.op import Shell
 from skyward.plan.bootstrap import shell_step
-from skyward.engine.provider_handle import ProviderHandle
 
 if TYPE_CHECKING:
     from skyward.engine.membership import Membership
@@ -114,9 +114,7 @@ class Provisioning:
         self._ops = hooks.bootstrap_ops(plugins, self.cluster)
         self._plugins_pickle = _pickled(plugins)
         self._reporting.publish(events.InfraCreating(provider=self._provider.name, region=self._spec.region))
-        self.infrastructure = await self._provider.call(
-            "skyward_open", cluster=self.cluster, timeout=PROVIDER_TIMEOUT
-        )
+        self.infrastructure = await self._provider.call("skyward_open", cluster=self.cluster, timeout=PROVIDER_TIMEOUT)
         self._reporting.publish(events.InfraCreated(provider=self._provider.name, region=self._spec.region))
 
     infrastructure: Any = None
@@ -140,7 +138,9 @@ class Provisioning:
             )
         )
         timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
-        instances = await self._provider.call("skyward_launch", request=request, infra=self.infrastructure, timeout=timeout)
+        instances = await self._provider.call(
+            "skyward_launch", request=request, infra=self.infrastructure, timeout=timeout
+        )
         shells = []
         for node, instance in zip(nodes, instances, strict=True):
             if not isinstance(instance.address, LocalAddress):
@@ -291,11 +291,17 @@ class Provisioning:
             env["PYTHONPATH"] = str(runtime_directory())
         lanes = []
         for lane, rank, _ in self.lanes:
-            command = LaunchCommand(argv=(python, "-P", "-m", "skyward.node.worker"), env={**env, **self._devices(rank)})
+            command = LaunchCommand(
+                argv=(python, "-P", "-m", "skyward.node.worker"), env={**env, **self._devices(rank)}
+            )
             context = LaunchContext(cluster=self.cluster, node=shell.index, rank=rank, lane=lane)
             command = hooks.launch_command(self._spec.plugins, command, context)
             lanes.append(
-                {"argv": list(command.argv), "env": dict(command.env), "facts": facts_of(evolve(shell.info, worker=rank))}
+                {
+                    "argv": list(command.argv),
+                    "env": dict(command.env),
+                    "facts": facts_of(evolve(shell.info, worker=rank)),
+                }
             )
         app_host = None
         if hooks.implements(self._spec.plugins, "around_app"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from skyward.function import Function, PendingFunction
     from skyward.model.spec import Spec
     from skyward.plan.request import Request
+
+
+_log = logging.getLogger(__name__)
 
 
 class Running:
@@ -98,9 +102,7 @@ class Running:
         """Count the machines there are, ready or not."""
         return len(self._nodes)
 
-    def call(
-        self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0
-    ) -> Call:
+    def call(self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0) -> Call:
         """Make a call of a pending function: pickle what it needs."""
         args, kwargs, feeder = operations.with_streams(self, pending)
         function = pending.function
@@ -357,7 +359,11 @@ class Running:
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
-        self._dispatch.remove(node, reason)
+        try:
+            self._dispatch.remove(node, reason)
+        except Exception:
+            # Whatever is wrong with the calls, the machine is given back.
+            _log.exception("node.remove_failed node=%s", node)
         self._membership.change({index: info for index, info in self._membership.infos.items() if index != node})
         if shell is not None:
             self.reporting.stopping(shell, reason)
@@ -394,6 +400,8 @@ class Running:
             ready.set_exception(NodeLostError("The pool has no ready node to broadcast to.", pool=self.name))
             return
         places = [(member.index, rank) for member in members for rank in range(self.provisioning.ranks_per_node)]
+        if len(sinks) > 1:
+            places = places[: len(sinks)]
         calls = []
         for index, (node, _) in enumerate(places):
             sink = sinks[index] if len(sinks) > 1 else sinks[0]

@@ -141,23 +141,13 @@ def _decode(answer: Answer) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-class Stream(Iterator[T], Generic[T]):
-    """
-    Iterate over what a generator function gives on a node.
+class StreamEnd:
+    """Take a stream's items where they arrive; apart from `Stream`, so that nothing of ours keeps that alive."""
 
-    Leaving the loop, closing it or letting go of it ends the generator there.
+    __slots__ = ("_arrived",)
 
-    Args:
-        cancel: Stops the call.
-        credit: Lets the node send so many items more.
-    """
-
-    def __init__(self, cancel: Callable[[], None], credit: Callable[[int], None]) -> None:
-        self._cancel = cancel
-        self._credit = credit
+    def __init__(self) -> None:
         self._arrived: queue.SimpleQueue[Payload | Answer] = queue.SimpleQueue()
-        self._taken = 0
-        self._over = False
 
     def resolve(self, call: Call, answer: Answer) -> None:
         """Take the end of the stream."""
@@ -167,10 +157,34 @@ class Stream(Iterator[T], Generic[T]):
         """Take an item."""
         self._arrived.put(payload)
 
+    def next(self) -> Payload | Answer:
+        """Wait for the next item, or the end."""
+        return self._arrived.get()
+
+
+class Stream(Iterator[T], Generic[T]):
+    """
+    Iterate over what a generator function gives on a node.
+
+    Leaving the loop, closing it or letting go of it ends the generator there.
+
+    Args:
+        end: Where items arrive.
+        cancel: Stops the call.
+        credit: Lets the node send so many items more.
+    """
+
+    def __init__(self, end: StreamEnd, cancel: Callable[[], None], credit: Callable[[int], None]) -> None:
+        self._end = end
+        self._cancel = cancel
+        self._credit = credit
+        self._taken = 0
+        self._over = False
+
     def __next__(self) -> T:
         if self._over:
             raise StopIteration
-        arrived = self._arrived.get()
+        arrived = self._end.next()
         if isinstance(arrived, Answer):
             self._over = True
             arrived.value()

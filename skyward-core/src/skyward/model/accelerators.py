@@ -240,13 +240,15 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    CATALOGUE.complete()
     families = [name for members in _FAMILIES.values() for name in members]
     return sorted({*CATALOGUE.names, *MAKERS, *families, "Custom"})
 
 
 def _named(name: str) -> Device | None:
     """Return the device of exactly that name, if there is one."""
-    return CATALOGUE[name] if name in CATALOGUE.names else None
+    found = CATALOGUE.find(name)
+    return found if found is not None and found.name == name else None
 
 
 def _missing(where: str, name: str) -> str:

@@ -4,7 +4,8 @@ The accelerators that Skyward knows, found by any of their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 
 from skyward.errors import ConfigError
 from skyward.model.catalogue_nvidia import NVIDIA_DEVICES
@@ -20,6 +21,7 @@ class Catalogue:
 
     Args:
         devices: The devices known from the start.
+        further: Called once, before a name is said to be unknown; registers what plugins bring.
 
     Raises:
         ConfigError: If two of the devices share a name.
@@ -28,7 +30,8 @@ class Catalogue:
     'RTX_4090'
     """
 
-    def __init__(self, devices: Iterable[Device] = ()) -> None:
+    def __init__(self, devices: Iterable[Device] = (), further: Callable[[], object] | None = None) -> None:
+        self._further = further
         self._devices: dict[str, Device] = {}
         self._index: dict[str, tuple[Device, Spelling]] = {}
         for device in devices:
@@ -71,6 +74,14 @@ class Catalogue:
         self._devices[device.name] = device
         self._index.update((key, (device, spelling)) for key, spelling in known.items())
 
+    def complete(self) -> bool:
+        """Take in the devices that plugins bring, the first time; return whether there are more now."""
+        further, self._further = self._further, None
+        before = len(self._devices)
+        if further is not None:
+            further()
+        return len(self._devices) > before
+
     def spelled(self, text: str) -> tuple[Device, Spelling] | None:
         """Return the device that is spelled so, and what else that spelling says."""
         return self._index.get(compact(text))
@@ -78,6 +89,8 @@ class Catalogue:
     def find(self, name: str) -> Device | None:
         """Return the device of that name or spelling, if there is one."""
         found = self.spelled(name)
+        if found is None and self.complete():
+            found = self.spelled(name)
         return found[0] if found else None
 
     def nearest(self, name: str) -> tuple[str, ...]:
@@ -93,4 +106,10 @@ class Catalogue:
         return tuple(dict.fromkeys(self._index[key][0].name for key in close))[:3]
 
 
-CATALOGUE = Catalogue((*NVIDIA_DEVICES, *OTHER_DEVICES))
+def _ask_plugins() -> None:
+    """Have installed plugins register their devices."""
+    # By name, because the doors for plugins stand above the values.
+    import_module("skyward.registry").installed()
+
+
+CATALOGUE = Catalogue((*NVIDIA_DEVICES, *OTHER_DEVICES), _ask_plugins)

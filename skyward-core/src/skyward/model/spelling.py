@@ -62,6 +62,12 @@ def read(text: str) -> Reading:
     ('A100', 80.0, 'SXM')
     """
     text = text.strip()
+    seen = _read(text)
+    return _read(text) if seen.device is None and CATALOGUE.complete() else seen
+
+
+def _read(text: str) -> Reading:
+    """Return what a name says to those who know the catalogue as it is now."""
     whole = CATALOGUE.spelled(text)
     if whole is not None:
         device, spelling = whole

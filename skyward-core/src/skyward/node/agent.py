@@ -493,6 +493,9 @@ async def serve(listener: socket.socket, directory: str) -> None:
     end_children()
     with contextlib.suppress(OSError):
         shutil.rmtree(directory)
+    with contextlib.suppress(OSError):
+        # The pool's directory, if this was its last node and the client did not live to remove it.
+        os.rmdir(os.path.dirname(directory))
 
 
 def main() -> None:

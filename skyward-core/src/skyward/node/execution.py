@@ -138,9 +138,7 @@ class Execution:
         self._lock = threading.Lock()
         self._main = threading.current_thread() is threading.main_thread()
 
-    def run(
-        self, functions: FunctionStore, digest: bytes, payload: Payload, members: int, *, streams: bool
-    ) -> Outcome:
+    def run(self, functions: FunctionStore, digest: bytes, payload: Payload, members: int, *, streams: bool) -> Outcome:
         """
         Run it to its end, whatever that is.
 

@@ -202,7 +202,7 @@ def _callback(given: object) -> Any:
     return given
 
 
-def _checked(where: str, only: Only) -> Callable[[InstanceInfo], bool]:
+def _checked(where: str, only: object) -> Any:
     if only == "head":
         return _at_head
     if not callable(only):

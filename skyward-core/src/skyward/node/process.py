@@ -17,7 +17,7 @@ from typing import Any
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import LogLine
-from skyward.node.board import Board, Running, new_board
+from skyward.node.board import Running, new_board
 from skyward.node.descendants import end_group
 from skyward.node.output import TaggedReader
 from skyward.node.worker import BOARD_FD, CONTROL_FD, TASK_FD

@@ -29,6 +29,8 @@ from skyward.node.streams import Interrupted
 TASK_FD, CONTROL_FD, BOARD_FD = 3, 4, 5
 """The descriptors that the agent hands to a worker."""
 
+_REMEMBERED = 1024
+
 INTERRUPT_SIGNAL = signal.SIGURG
 """What wakes the main thread from a system call to be interrupted; ignored by default, and by everybody else."""
 
@@ -45,7 +47,9 @@ class Worker:
         slots: How many tasks run at once.
     """
 
-    def __init__(self, tasks: socket.socket, control: socket.socket, board: Board, setting: Setting, slots: int) -> None:
+    def __init__(
+        self, tasks: socket.socket, control: socket.socket, board: Board, setting: Setting, slots: int
+    ) -> None:
         self._tasks = tasks
         self._control = control
         self._board = board
@@ -59,7 +63,9 @@ class Worker:
         self._queue: deque[tuple[bytes, tuple[int, ...]]] = deque()
         self._executions: dict[int, Execution] = {}
         self._state = threading.Lock()
-        self._cancelled: set[int] = set()
+        # What arrived for calls that have not begun, and which calls have ended lately.
+        self._early: dict[int, list[tuple[Frame, tuple[int, ...]]]] = {}
+        self._over: deque[int] = deque(maxlen=_REMEMBERED)
         self._ended = False
 
     def serve(self) -> None:
@@ -133,9 +139,9 @@ class Worker:
         execution = Execution(call, self._setting, self.send)
         with self._state:
             self._executions[call] = execution
-            if call in self._cancelled:
-                self._cancelled.discard(call)
-                execution.interrupt(CancelReason.ASKED)
+            early = self._early.pop(call, ())
+        for frame, its_fds in early:
+            self._deliver(execution, frame, its_fds)
         self._board.start(slot, call, execution.thread)
         try:
             outcome = execution.run(self._functions, digest, payload, members, streams=bool(flags & TaskFlag.STREAM))
@@ -147,6 +153,7 @@ class Worker:
     def _finish(self, slot: int, call: int) -> None:
         with self._state:
             self._executions.pop(call, None)
+            self._over.append(call)
         self._board.stop(slot)
 
     def _report(self, call: int, outcome: Outcome) -> None:
@@ -168,35 +175,31 @@ class Worker:
                 self._control_frame(frame, take(fds, frame.fds) if frame.fds else ())
 
     def _control_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        if frame.kind == Kind.RECALL:
+            self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, self._give_back()))))
+            return
+        (call,) = CALL.unpack_from(frame.body)
+        with self._state:
+            execution = self._executions.get(call)
+            if execution is None and call not in self._over:
+                self._early.setdefault(call, []).append((frame, fds))
+                return
+        if execution is not None:
+            self._deliver(execution, frame, fds)
+        else:
+            for fd in fds:
+                os.close(fd)
+
+    def _deliver(self, execution: Execution, frame: Frame, fds: tuple[int, ...]) -> None:
         match frame.kind:
             case Kind.CANCEL:
-                call, reason = CANCEL.unpack(frame.body)
-                with self._state:
-                    execution = self._executions.get(call)
-                    if execution is None:
-                        self._cancelled.add(call)
-                    else:
-                        execution.interrupt(CancelReason(reason))
+                execution.interrupt(CancelReason(CANCEL.unpack(frame.body)[1]))
             case Kind.CREDIT:
-                call, _, items = CREDIT.unpack(frame.body)
-                if (execution := self._execution(call)) is not None:
-                    execution.output.acknowledged(items)
-            case Kind.ITEM | Kind.END:
-                call, stream = ITEM.unpack_from(frame.body)
-                execution = self._execution(call)
-                if execution is None:
-                    for fd in fds:
-                        os.close(fd)
-                elif frame.kind == Kind.ITEM:
-                    execution.push(stream, decode(frame.body, ITEM.size, fds))
-                else:
-                    execution.end(stream, frame.body[ITEM.size :])
-            case Kind.RECALL:
-                self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, self._give_back()))))
-
-    def _execution(self, call: int) -> Execution | None:
-        with self._state:
-            return self._executions.get(call)
+                execution.output.acknowledged(CREDIT.unpack(frame.body)[2])
+            case Kind.ITEM:
+                execution.push(ITEM.unpack_from(frame.body)[1], decode(frame.body, ITEM.size, fds))
+            case Kind.END:
+                execution.end(ITEM.unpack_from(frame.body)[1], frame.body[ITEM.size :])
 
     def _give_back(self) -> list[int]:
         """Take out of the queue what has not begun; nothing waits there while a thread is ready to read."""
@@ -206,10 +209,12 @@ class Worker:
             with contextlib.suppress(BlockingIOError):
                 while data := receive(self._tasks, self._fds, socket.MSG_DONTWAIT):
                     self._accept(data)
-            calls = []
+            calls: list[int] = []
             while self._queue:
                 body, fds = self._queue.popleft()
-                calls.append(CALL.unpack_from(body)[0])
+                calls += CALL.unpack_from(body)
+                with self._state:
+                    self._early.pop(calls[-1], None)
                 for fd in fds:
                     os.close(fd)
             return calls

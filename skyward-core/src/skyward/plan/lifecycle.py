@@ -222,14 +222,14 @@ def _started(state: PoolState, node: int) -> tuple[PoolState, tuple[Command, ...
     return state, ()
 
 
-def _start_failed(
-    state: PoolState, node: int, reason: str, *, final: bool
-) -> tuple[PoolState, tuple[Command, ...]]:
+def _start_failed(state: PoolState, node: int, reason: str, *, final: bool) -> tuple[PoolState, tuple[Command, ...]]:
     if node not in state.nodes or state.nodes[node].status is Status.LEAVING:
         return state, ()
     failures = state.nodes[node].failures + 1
     if final or failures >= state.attempts:
-        state = evolve(_with(state, node, Status.LEAVING), desired=max(0, state.desired - 1) if state.usable else state.desired)
+        state = evolve(
+            _with(state, node, Status.LEAVING), desired=max(0, state.desired - 1) if state.usable else state.desired
+        )
         if state.usable and state.ready:
             return state, (Terminate(node, reason),)
         return state, (Terminate(node, reason), GiveUp(reason))

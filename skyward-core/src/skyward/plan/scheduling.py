@@ -280,11 +280,7 @@ class Scheduler:
         places = []
         for call, node, rank in group.members:
             lane = next(
-                (
-                    lane
-                    for lane in self._nodes.get(node, ())
-                    if lane.rank == rank and len(lane.calls) < lane.capacity
-                ),
+                (lane for lane in self._nodes.get(node, ()) if lane.rank == rank and len(lane.calls) < lane.capacity),
                 None,
             )
             if lane is None:

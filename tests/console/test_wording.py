@@ -1,0 +1,134 @@
+"""How the consoles put things."""
+
+from __future__ import annotations
+
+import pytest
+
+from skyward.console.line_style import dressed
+from skyward.console.wording import Line, clean, lasted, money, tell
+from skyward.model.event import (
+    ALL,
+    BootstrapFailed,
+    BootstrapPhase,
+    ClusterReady,
+    CostFinal,
+    Error,
+    InstanceLaunching,
+    InstancePreempted,
+    InstanceProvisioned,
+    Log,
+    SkywardEvent,
+    TaskCompleted,
+    TaskStarted,
+)
+from skyward.model.instance import InstanceInfo
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (Log(line="hello", node=1), "hello"),
+        (InstanceLaunching(count=1, instance_type="p4d", provider="aws"), "launching 1 instance of type p4d at aws"),
+        (
+            InstanceProvisioned(
+                instance_id="i-1", node=0, spot=True, provider="aws", ip="1.2.3.4", instance_type="p4d", price_spot=9.8
+            ),
+            "runs: i-1, p4d, spot, 1.2.3.4, $9.80 an hour",
+        ),
+        (
+            BootstrapPhase(phase="apt", event="completed", elapsed=3.0, instance=InstanceInfo(node=2)),
+            "bootstrap, apt: completed in 3.0 s",
+        ),
+        (BootstrapFailed(phase="apt", error="no such package"), "bootstrap failed in apt: no such package"),
+        (ClusterReady(nodes=4, elapsed=61.0), "ready: 4 nodes in 1:01"),
+        (TaskCompleted(task_id="1", function="train", node=0, duration=90.0), "train returned after 1:30"),
+        (
+            TaskCompleted(task_id="1", function="train", node=0, success=False, duration=2.0, error="ValueError: no"),
+            "train failed after 2.0 s: ValueError: no",
+        ),
+        (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
+        (
+            CostFinal(total_cost=1.5, total_seconds=600, savings_vs_ondemand=0.5),
+            "cost $1.50 for 10:00, $0.50 less than on demand",
+        ),
+        (Error(message="no heartbeat"), "no heartbeat"),
+    ],
+)
+def test_events_are_told_in_one_line(event: SkywardEvent, text: str) -> None:
+    """What happened is said with its facts."""
+    line = tell(event)
+    assert line is not None
+    assert text == line.text
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        TaskStarted(task_id="1", function="f", node=0),
+        TaskCompleted(task_id="1", function="f", node=0, duration=0.5),
+        BootstrapPhase(phase="apt", event="started"),
+        CostFinal(total_cost=0.0, total_seconds=1.0),
+    ],
+)
+def test_what_is_no_news_has_no_line(event: SkywardEvent) -> None:
+    """Short tasks, beginnings of phases and pools that cost nothing have no line."""
+    assert tell(event) is None
+
+
+def test_every_line_has_words() -> None:
+    """No event is told in a line without text."""
+    plain = {"Error": Error(message="x"), "ClusterReady": ClusterReady(nodes=0, elapsed=0.0)}
+    lines = [tell(event) for event in plain.values()]
+    assert all(line is not None and line.text for line in lines)
+    assert set(plain) <= {kind.__name__ for kind in ALL}
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("plain", "plain"),
+        ("tab\tstays", "tab\tstays"),
+        ("10 %\r20 %\r30 %", "30 %"),
+        ("30 %\r", "30 %"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[1;1Hhome", "home"),
+        ("\x1b]0;title\x07text", "text"),
+        ("bell\x07\x08", "bell"),
+        ("\x1b", ""),
+        ("ünïcödé ✓", "ünïcödé ✓"),
+    ],
+)
+def test_what_moves_the_cursor_is_taken_out(written: str, shown: str) -> None:
+    """User code cannot disturb the terminal with what it writes."""
+    assert shown == clean(written)
+
+
+def test_colours_stay_where_there_are_colours() -> None:
+    """A terminal shows the colours that user code wrote, and nothing runs on into the next line."""
+    assert "\x1b[31mred\x1b[0m" == clean("\x1b[31mred\x1b[2K", colours=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 ms"), (-1, "0 ms"), (0.0996, "100 ms"), (0.5, "0.5 s"), (59.96, "1:00"), (3599.9, "1:00:00")],
+)
+def test_durations_round_into_the_next_unit(seconds: float, text: str) -> None:
+    """A duration never reads 60 seconds."""
+    assert text == lasted(seconds)
+
+
+def test_small_amounts_are_not_nothing() -> None:
+    """A cost of fractions of a cent is shown."""
+    assert ("$0.0012", "$1,234.50") == (money(0.0012), money(1234.5))
+
+
+def test_each_line_of_a_text_has_the_prefix() -> None:
+    """Text of several lines can be told apart from other nodes'."""
+    assert ["node-1 · a", "node-1 · b"] == dressed(Line("a\nb", "error", 1), colours=False)
+    assert ["skyward · ready"] == dressed(Line("ready"), colours=False)
+
+
+def test_nodes_have_colours_of_their_own() -> None:
+    """Neighbours can be told apart by the colour of their prefix."""
+    first, second = (dressed(Line("x", "log", node), colours=True)[0].split("n")[0] for node in (0, 1))
+    assert first != second

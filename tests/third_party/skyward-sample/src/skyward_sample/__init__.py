@@ -1,0 +1,26 @@
+"""
+A provider and a plugin for Skyward, as anybody could write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skyward.hookspecs import hookimpl
+
+
+@hookimpl
+def skyward_providers() -> Mapping[str, Callable[..., Any]]:
+    """Register `sky.SampleCloud`."""
+    from skyward_sample.provider import SampleCloud
+
+    return {"SampleCloud": SampleCloud}
+
+
+@hookimpl
+def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
+    """Register `sky.plugins.sample`."""
+    from skyward_sample.tally import sample
+
+    return {"sample": sample}
