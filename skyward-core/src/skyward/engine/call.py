@@ -84,8 +84,8 @@ class Call:
     """
 
     __slots__ = (
-        "attempt", "began", "cancelled", "feeder", "function", "id", "index", "interruptions", "lane", "members", "node",
-        "on", "payload", "retries", "sink", "streams", "timeout",
+        "attempt", "began", "cancelled", "feeder", "function", "id", "index", "interruptions", "lane", "members",
+        "node", "on", "payload", "retries", "sink", "streams", "timeout",
     )  # fmt: skip
 
     def __init__(

@@ -324,7 +324,7 @@ class Dispatcher:
 
     def _take(self) -> list[Any]:
         """Return what waits, but not too much of it; the lock is held."""
-        batch = []
+        batch: list[Any] = []
         waiting = [queue for queue in self._queues if queue]
         while waiting and len(batch) < _BATCH:
             first = waiting[0] if len(waiting) == 1 else min(waiting, key=_head)

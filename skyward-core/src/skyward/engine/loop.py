@@ -22,13 +22,13 @@ class EngineLoop:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.batch = Batch(self.loop)
-        self._posted: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._posted: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._woken = False
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="skyward-engine", daemon=True)
         self._thread.start()
 
-    def post(self, do: Callable[..., None], *args: Any) -> None:
+    def post(self, do: Callable[..., object], *args: Any) -> None:
         """Have something done in the loop soon; many posts cost one wake-up."""
         self.check()
         self._posted.append((do, args))
@@ -52,7 +52,7 @@ class EngineLoop:
             return ended.result()
         except BaseException:
             if not ended.done():
-                self.post(lambda: tasks[0].cancel())
+                self.post(_cancel, tasks)
                 ended.exception()
             raise
 
@@ -63,11 +63,16 @@ class EngineLoop:
         Raises:
             PoolClosedError: In a child process that was forked from the client.
         """
-        if os.getpid() != self._pid:
+        if not self.is_here:
             raise PoolClosedError(
                 "This process was forked from the one that opened the pool and cannot use it. "
                 "Open a pool in this process, or dispatch in the parent."
             )
+
+    @property
+    def is_here(self) -> bool:
+        """Tell whether the loop's thread lives in this process; a fork does not take it along."""
+        return os.getpid() == self._pid
 
     @property
     def is_current_thread(self) -> bool:
@@ -93,6 +98,11 @@ class EngineLoop:
             self.batch.flush()
 
 
+def _cancel(tasks: list[asyncio.Task[T]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
 def _copy(task: asyncio.Task[T], future: Future[T]) -> None:
     if task.cancelled():
         future.set_exception(CancelledError())
@@ -102,14 +112,13 @@ def _copy(task: asyncio.Task[T], future: Future[T]) -> None:
         future.set_result(task.result())
 
 
-_current: EngineLoop | None = None
+_current: list[EngineLoop] = []
 _making = threading.Lock()
 
 
 def engine_loop() -> EngineLoop:
     """Give this process's engine loop; started on first use, anew in a forked child."""
-    global _current
     with _making:
-        if _current is None or _current._pid != os.getpid():
-            _current = EngineLoop()
-        return _current
+        if not _current or not _current[0].is_here:
+            _current[:] = [EngineLoop()]
+        return _current[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
@@ -65,7 +65,7 @@ def _answers(pool: Running, function: Function[..., Any], items: Iterable[Any], 
     if function.streams:
         raise UsageError(f"{function.name} is a generator function, and `map` wants one result for each item.")
     collector = Collector()
-    total = len(items) if hasattr(items, "__len__") else None
+    total = len(items) if isinstance(items, Sized) else None
     under_way = _UnderWay(pool, pool.caller(function, collector), enumerate(items), collector)
     return _in_order(under_way, pool.progress(function.name, total), ordered=ordered)
 

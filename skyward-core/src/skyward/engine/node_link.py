@@ -86,10 +86,13 @@ class NodeLink:
         """Tell the node that so many bytes of log were read."""
         self._channel.send(encode(Kind.LOG_READ, CALL.pack(size)))
 
+    def greet(self, version: int) -> None:
+        """Tell the agent which protocol this client speaks."""
+        self._channel.send(encode_json(Kind.HELLO, {"version": version}))
+
     def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
         """Tell the agent what node it is of."""
         text = json.dumps(config).encode()
-        self._channel.send(encode_json(Kind.HELLO, {"version": config["version"]}))
         self._channel.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
 
     def refresh(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.loop import EngineLoop
@@ -51,11 +51,24 @@ class NodeShell:
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
 
-    def connect(self, connection: socket.socket, config: dict[str, Any], plugins_pickle: bytes) -> None:
-        """Speak to the agent at the other end of a socket."""
+    def connect(
+        self, connection: socket.socket, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]
+    ) -> None:
+        """
+        Speak to the agent at the other end of a socket.
+
+        Args:
+            connection: The socket.
+            config: What node it is of.
+            plugins_pickle: The plugins, for the workers.
+            files: The user's modules; they are there before the workers start, whose plugins may import them.
+        """
         channel = Channel(self._engine.loop, self._engine.batch, connection, self._on_frame, self._on_closed)
         self.link = NodeLink(channel)
-        self.link.start({"version": VERSION, **config}, plugins_pickle)
+        self.link.greet(VERSION)
+        for payload in files:
+            self.link.send_files(payload)
+        self.link.start(config, plugins_pickle)
 
     async def ready(self, timeout: float) -> None:
         """

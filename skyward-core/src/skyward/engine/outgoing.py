@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import OrderedDict
@@ -103,10 +104,8 @@ class Captures:
             raise blame(error, function=name, arguments={}, target=plain) from error
         captured = _captured(name, payload, shareable=taken is not None and taken.shareable)
         if taken is not None:
-            try:
+            with contextlib.suppress(TypeError):
                 self._known[function] = (taken, captured)
-            except TypeError:
-                pass
         return captured
 
 

@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,10 @@ from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.image import Image, check_python
 from skyward.model.instance import AcceleratorInfo, InstanceInfo
 from skyward.model.machine import Instance, LaunchRequest, LocalAddress
-from skyward.model.op import Shell
-from skyward.plan.bootstrap import shell_step
+from skyward.plan.bootstrap import Step, op_step
 
 if TYPE_CHECKING:
-    from skyward.engine.membership import Membership
+    from skyward.link.payload import Payload
     from skyward.model.spec import Spec
     from skyward.plan.request import Request
 
@@ -97,6 +96,7 @@ class Provisioning:
             PluginError: If a hook raises.
         """
         check_python(self._spec.image)
+        await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         offers = await self._provider.call("skyward_offers", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         offer = offers[0] if offers else None
         if offer is None:
@@ -152,14 +152,13 @@ class Provisioning:
             shells.append(shell)
         return shells
 
-    async def start(self, shell: NodeShell, files: list[Any], membership: Membership) -> None:
+    async def start(self, shell: NodeShell, files: Sequence[Payload]) -> None:
         """
         Make a machine into a node.
 
         Args:
             shell: The node.
-            files: Payloads of the user's modules.
-            membership: Not used before the node is ready.
+            files: The user's modules.
 
         Raises:
             ProvisionError: If it can't be made ready.
@@ -170,10 +169,7 @@ class Provisioning:
         config = self._config(shell, python)
         env = {**os.environ, **self._image.env}
         connection = await asyncio.to_thread(shell.host.start, env)
-        shell.connect(connection, config, self._plugins_pickle)
-        if shell.link is not None:
-            for payload in files:
-                shell.link.send_files(payload)
+        shell.connect(connection, config, self._plugins_pickle, files)
         await shell.ready(max(timeout, START_TIMEOUT))
 
     async def terminate(self, shell: NodeShell, patience: float) -> str:
@@ -263,17 +259,17 @@ class Provisioning:
 
     async def _environment(self, shell: NodeShell, timeout: float) -> str:
         """Give the interpreter of the image's environment; made once, however many nodes wait for it."""
-        ops = [op for op in self._ops if isinstance(op, Shell) and op.scope == "environment"]
+        ops = [op for op in self._ops if op.scope == "environment"]
         for op in self._ops:
-            if op not in ops:
+            if op.scope != "environment":
                 self._reporting.publish(
                     events.BootstrapConsole(line=f"not run on this machine: {op}", instance=shell.info)
                 )
         if not self._image.needs_environment and not ops:
             return sys.executable
         if self._preparing is None:
-            steps = (*image_steps(self._image), *(shell_step(op.command) for op in ops))
-            key = _environment_key(self._image, [op.command for op in ops])
+            steps = (*image_steps(self._image), *map(op_step, ops))
+            key = _environment_key(self._image, steps if ops else ())
             self._preparing = asyncio.ensure_future(
                 asyncio.to_thread(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell))
             )
@@ -308,7 +304,6 @@ class Provisioning:
             app_host = {"argv": [python, "-P", "-m", "skyward.node.app_host"], "env": env}
         return {
             "mark": f"{self._pool_id}/{shell.index}",
-            "files": str(shell.host.files),
             "slots": self._worker.threads_per_process,
             "reuse_processes": self._worker.reuse_processes,
             "lanes": lanes,
@@ -322,13 +317,14 @@ class Provisioning:
         return {"CUDA_VISIBLE_DEVICES": str(rank), "SKYWARD_DEVICE": str(rank)}
 
 
-def _environment_key(image: Image, commands: list[str]) -> str:
+def _environment_key(image: Image, steps: tuple[Step, ...]) -> str:
+    """Name an environment by what is in it: the image, and what plugins add to it."""
     import hashlib
 
     tag = f"py{sys.version_info.major}.{sys.version_info.minor}-{image.content_hash()}"
-    if not commands:
+    if not steps:
         return tag
-    return f"{tag}-{hashlib.sha256(json.dumps(commands).encode()).hexdigest()[:8]}"
+    return f"{tag}-{hashlib.sha256(json.dumps([step.argv for step in steps]).encode()).hexdigest()[:8]}"
 
 
 def _pickled(plugins: tuple[Any, ...]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 import time
@@ -16,23 +15,23 @@ from skyward.engine.call import Call
 from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.loop import engine_loop
 from skyward.engine.membership import Membership
-from skyward.engine.modules import LocalModules, ModuleFile, include_files
 from skyward.engine.node_shell import NodeShell
 from skyward.engine.outgoing import Buffers, Captures, dump_arguments
 from skyward.engine.provisioning import Provisioning
 from skyward.engine.reporting import Reporting
+from skyward.engine.shipping import Shipping
+from skyward.engine.sizing import Sizing
 from skyward.errors import ConfigError, NodeLostError, ProvisionError, SkywardError
 from skyward.link.frames import Frame, Kind
-from skyward.link.payload import pack
 from skyward.model.nodes import Nodes
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
-from skyward.plan.scaling import Load, scale
 
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
     from skyward.engine.node_link import NodeLink
     from skyward.function import Function, PendingFunction
+    from skyward.link.payload import Payload
     from skyward.model.spec import Spec
     from skyward.plan.request import Request
 
@@ -59,8 +58,7 @@ class Running:
         self.reporting = Reporting(dispatcher)
         self._buffers = Buffers()
         self._captures = Captures(self._buffers)
-        self._modules = LocalModules(spec.image.excludes)
-        self._includes = include_files(spec.image.includes, spec.image.excludes)
+        self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
         self.provisioning = Provisioning(self.engine, request, spec, pool_id, self.reporting)
         self._membership = Membership(pool_id)
         self._dispatch = Dispatch(
@@ -79,10 +77,8 @@ class Running:
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
         self._whole = threading.Condition()
-        self._bounds = spec.nodes
         self._opened = time.monotonic()
-        self._last_scaled = self._opened
-        self._idle_since: dict[int, float] = {}
+        self._sizing = Sizing(self, spec.nodes, request.options)
         self._given_up = ""
 
     # From the user's threads.
@@ -106,7 +102,7 @@ class Running:
         """Make a call of a pending function: pickle what it needs."""
         args, kwargs, feeder = operations.with_streams(self, pending)
         function = pending.function
-        self._send_new_modules()
+        self._shipping.send_new()
         return Call(
             self._captures.capture(function, function.name),
             dump_arguments(self._buffers, function.local, function.name, args, kwargs),
@@ -129,7 +125,7 @@ class Running:
         retries, interruptions = function.retries, self.options.retry_on_interruption
 
         def make(item: Any, index: int) -> Call:
-            self._send_new_modules()
+            self._shipping.send_new()
             payload = dump_arguments(self._buffers, function.local, function.name, (item,), {})
             return Call(
                 captured, payload, sink, timeout=timeout, retries=retries, interruptions=interruptions, index=index
@@ -178,7 +174,7 @@ class Running:
 
     def resize(self, nodes: Nodes) -> None:
         """Change how many nodes the pool has."""
-        self.engine.post(self._resize, nodes)
+        self.engine.post(self._sizing.resize, nodes)
 
     def check_node(self, target: int | str | None) -> int | None:
         """
@@ -215,7 +211,7 @@ class Running:
             await self.close(0.0)
             raise
         self.reporting.cluster_ready(len(self._state.ready), time.monotonic() - self._opened)
-        self._tick()
+        self._sizing.start()
 
     async def close(self, patience: float) -> None:
         """
@@ -270,11 +266,10 @@ class Running:
 
     async def refresh(self) -> None:
         """Start every worker anew, and send what changed of the local modules."""
-        changed = self._modules.refresh()
+        changed = self._shipping.changed()
         await self.settled()
-        for node in self._nodes.values():
-            if node.link is not None and changed:
-                node.link.send_files(_packed(changed))
+        for files in changed:
+            self._send_files(files)
         await asyncio.gather(*(node.refresh() for node in self._nodes.values() if node.link is not None))
 
     _patience = 5.0
@@ -337,7 +332,7 @@ class Running:
         shell.on_emitted = self.reporting.emitted
         shell.on_lost = self._on_lost
         try:
-            await self.provisioning.start(shell, self._include_frames(), self._membership)
+            await self.provisioning.start(shell, self._shipping.all())
         except Exception as error:
             self._start_failed(node, error)
             return
@@ -419,73 +414,38 @@ class Running:
         self._dispatch.submit_group(calls, places)
         ready.set_result(calls)
 
-    def _send_new_modules(self) -> None:
-        self._modules.new_files(self._deliver_modules)
-
-    def _deliver_modules(self, files: tuple[ModuleFile, ...]) -> None:
-        packed = _packed(files)
-        self.engine.post(self._send_files, packed)
-
-    def _send_files(self, packed: Any) -> None:
+    def _send_files(self, packed: Payload) -> None:
         for node in self._nodes.values():
             if node.link is not None:
                 node.link.send_files(packed)
 
-    def _include_frames(self) -> list[Any]:
-        files = (*self._includes, *self._modules.all_files())
-        return [_packed(files)] if files else []
-
     # Size.
 
-    def _resize(self, nodes: Nodes) -> None:
-        self._bounds = nodes
-        self._scale_to(nodes.desired)
+    @property
+    def closing(self) -> bool:
+        """Tell whether the pool is being closed."""
+        return self._state.closing
 
-    def _scale_to(self, desired: int) -> None:
-        idle = tuple(index for index in self._state.ready if self._dispatch.idle(index))
-        self._last_scaled = time.monotonic()
-        self._step(lifecycle.Resized(desired, idle))
+    @property
+    def desired(self) -> int:
+        """Count the nodes that are wanted."""
+        return self._state.desired
 
-    def _tick(self) -> None:
-        """Compare, now and then, what the pool has with what it needs."""
-        if self._state.closing:
-            return
-        self._autoscale()
-        interval = min(self.options.reconcile_tick_interval, 1.0 if self._bounds.max else 60.0)
-        self.engine.loop.call_later(interval, self._tick)
+    @property
+    def queued(self) -> int:
+        """Count the calls that wait for a slot."""
+        return self._dispatch.queued
 
-    def _autoscale(self) -> None:
-        if self._bounds.max is None:
-            return
-        now = time.monotonic()
-        for index in self._state.ready:
-            if self._dispatch.idle(index):
-                self._idle_since.setdefault(index, now)
-            else:
-                self._idle_since.pop(index, None)
-        load = Load(
-            queued=self._dispatch.queued,
-            slots_per_node=self.provisioning.slots_per_node,
-            idle_seconds=tuple(now - since for index, since in self._idle_since.items() if index in self._state.ready),
-            since_change=now - self._last_scaled,
-        )
-        desired = scale(
-            self._state.desired,
-            self._bounds,
-            load,
-            cooldown=self.options.autoscale_cooldown,
-            idle_timeout=self.options.autoscale_idle_timeout,
-        )
-        if desired != self._state.desired:
-            self._scale_to(desired)
+    def idle_nodes(self) -> tuple[int, ...]:
+        """List the ready nodes that nothing runs on."""
+        return tuple(index for index in self._state.ready if self._dispatch.idle(index))
+
+    def change_size(self, desired: int) -> None:
+        """Have another number of nodes; idle ones go first."""
+        self._step(lifecycle.Resized(desired, self.idle_nodes()))
 
 
 def _worth_another_try(error: Exception) -> bool:
     from skyward.errors import PluginError
 
     return not isinstance(error, ConfigError | PluginError)
-
-
-def _packed(files: Iterable[ModuleFile]) -> Any:
-    files = tuple(files)
-    return pack([json.dumps([file.path for file in files]).encode(), *(file.data for file in files)])

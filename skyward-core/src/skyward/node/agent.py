@@ -75,7 +75,7 @@ class Agent:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, directory: str) -> None:
         self._loop = loop
-        self._directory = directory
+        self._files_directory = os.path.join(directory, "files")
         self._batch = Batch(loop)
         self._client: Channel | None = None
         self._config: dict[str, Any] = {}
@@ -192,7 +192,7 @@ class Agent:
     def _start_worker(self, lane: Lane) -> None:
         lane.process = self._spawn(lane.config, lane=lane.index, slots=self._config["slots"])
         lane.process.start(
-            {"facts": lane.config["facts"], "slots": self._config["slots"], "directory": self._config["files"]},
+            {"facts": lane.config["facts"], "slots": self._config["slots"], "directory": self._files_directory},
             self._plugins,
         )
         for members in self._memberships.values():
@@ -273,7 +273,7 @@ class Agent:
     def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
         """Write the client's local modules where workers import from, and tell the workers."""
         paths, *contents = views(decode(body, 0, fds))
-        write_files(self._config["files"], zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
+        write_files(self._files_directory, zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
         for lane in self._lanes:
             if lane.process is not None:
                 lane.process.tasks.send(encode(Kind.FILES))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from skyward.model.image import Image
+from skyward.model.op import Op, PipInstall, Shell
 
 
 @frozen
@@ -48,9 +49,22 @@ def environment_steps(image: Image, python: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def shell_step(command: str) -> Step:
-    """Make a step of a plugin's shell command; braces in it stay as they are."""
-    return Step("plugins", ("sh", "-ec", command.replace("{", "{{").replace("}", "}}")))
+def op_step(op: Op) -> Step:
+    """
+    Make a step of what a plugin adds to an environment.
+
+    Args:
+        op: A command, or packages to install.
+
+    >>> op_step(Shell("echo {}", scope="environment")).argv
+    ('sh', '-ec', 'echo {{}}')
+    """
+    if isinstance(op, PipInstall):
+        index = ("--index", op.index_url) if op.index_url else ()
+        return Step("plugins", ("{uv}", "pip", "install", "--python", "{environment}/bin/python", *index, *op.packages))
+    if isinstance(op, Shell):
+        return Step("plugins", ("sh", "-ec", op.command.replace("{", "{{").replace("}", "}}")))
+    return Step("plugins", ("apt-get", "install", "--yes", *op.packages))
 
 
 def _install(image: Image) -> Iterable[str]:

@@ -74,7 +74,7 @@ class Local:
         """List the nodes whose directories are there."""
         return [
             Instance(id=path.name, node=int(path.name.split("-")[1]), provider="local", address=LocalAddress(str(path)))
-            for path in sorted(Path(infra).glob("node-*"))
+            for path in _node_directories(infra)
         ]
 
     @hookimpl
@@ -87,6 +87,10 @@ class Local:
     async def skyward_release(self, infra: str) -> None:
         """Remove the pool's directory."""
         shutil.rmtree(infra, ignore_errors=True)
+
+
+def _node_directories(infra: str) -> list[Path]:
+    return sorted(Path(infra).glob("node-*"))
 
 
 def _this_machine() -> Offer:
@@ -102,7 +106,7 @@ def _this_machine() -> Offer:
 
 def _pool_directory(pool_id: str) -> Path:
     """Make a directory that only this user can enter, at a path short enough for Unix sockets."""
-    for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
+    for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), os.path.join(os.sep, "tmp")):
         if parent and len(parent) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
             return Path(tempfile.mkdtemp(prefix=f"skyward-{pool_id}-", dir=parent))
     raise ProvisionError(

@@ -1,0 +1,78 @@
+"""Keep an elastic pool as large as its work asks for."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from skyward.plan.scaling import Load, scale
+
+if TYPE_CHECKING:
+    from skyward.engine.running import Running
+    from skyward.model.nodes import Nodes
+    from skyward.model.options import Options
+
+_ELASTIC_TICK = 1.0
+
+
+class Sizing:
+    """
+    Compare, now and then, what a pool has with what it needs; lives in the engine's loop.
+
+    Args:
+        pool: The pool.
+        bounds: Between which its number of nodes may be.
+        options: How fast it may change.
+    """
+
+    def __init__(self, pool: Running, bounds: Nodes, options: Options) -> None:
+        self._pool = pool
+        self._options = options
+        self._idle_since: dict[int, float] = {}
+        self._changed_at = time.monotonic()
+        self._ticking = False
+        self.bounds = bounds
+
+    def resize(self, bounds: Nodes) -> None:
+        """Take other bounds, and the number of nodes they want."""
+        self.bounds = bounds
+        self._to(bounds.desired)
+        self.start()
+
+    def start(self) -> None:
+        """Begin to look after the size, if it may change by itself."""
+        if self.bounds.max is not None and not self._ticking:
+            self._ticking = True
+            self._later()
+
+    def _later(self) -> None:
+        interval = min(self._options.reconcile_tick_interval, _ELASTIC_TICK)
+        self._pool.engine.loop.call_later(interval, self._tick)
+
+    def _tick(self) -> None:
+        if self._pool.closing or self.bounds.max is None:
+            self._ticking = False
+            return
+        now = time.monotonic()
+        idle = self._pool.idle_nodes()
+        self._idle_since = {node: self._idle_since.get(node, now) for node in idle}
+        load = Load(
+            queued=self._pool.queued,
+            slots_per_node=self._pool.provisioning.slots_per_node,
+            idle_seconds=tuple(now - since for since in self._idle_since.values()),
+            since_change=now - self._changed_at,
+        )
+        desired = scale(
+            self._pool.desired,
+            self.bounds,
+            load,
+            cooldown=self._options.autoscale_cooldown,
+            idle_timeout=self._options.autoscale_idle_timeout,
+        )
+        if desired != self._pool.desired:
+            self._to(desired)
+        self._later()
+
+    def _to(self, desired: int) -> None:
+        self._changed_at = time.monotonic()
+        self._pool.change_size(desired)
