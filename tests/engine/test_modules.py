@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skyward.engine.modules import LocalModules, ModuleFile, include_files
+from skyward.engine.includes import include_files
+from skyward.engine.modules import LocalModules, ModuleFile
 from skyward.errors import ConfigError
 from skyward.node.modules import write_files
 

@@ -21,6 +21,7 @@ class Membership:
     def __init__(self, job: str) -> None:
         self._job = job
         self._version = 0
+        self._rendered: dict[int, dict[str, Any]] = {}
         self.infos: dict[int, InstanceInfo] = {}
 
     def change(self, infos: Mapping[int, InstanceInfo]) -> None:
@@ -28,13 +29,20 @@ class Membership:
         if dict(infos) != self.infos:
             self.infos = dict(sorted(infos.items()))
             self._version += 1
+            self._rendered.clear()
 
     def of(self, node: int) -> tuple[int, dict[str, Any]]:
         """Give the version, and what a node is to know of it."""
+        known = self._rendered.get(node)
+        if known is None:
+            known = self._rendered[node] = self._render(node)
+        return self._version, known
+
+    def _render(self, node: int) -> dict[str, Any]:
         order = list(self.infos)
         infos = list(self.infos.values())
         head = infos[0] if infos else InstanceInfo()
-        return self._version, {
+        return {
             "version": self._version,
             "node": order.index(node) if node in order else node,
             "total_nodes": len(infos) or 1,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from skyward.engine.modules import LocalModules, ModuleFile, include_files
+from skyward.engine.includes import include_files
+from skyward.engine.modules import LocalModules, ModuleFile
 from skyward.link.payload import Payload, pack
 from skyward.model.image import Image
 
