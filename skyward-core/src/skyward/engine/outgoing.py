@@ -13,8 +13,9 @@ from typing import Any
 from skyward.engine.call import CapturedFunction
 from skyward.link.blame import blame
 from skyward.link.capture import Snapshot, snapshot
+from skyward.link.digest import digest_of
 from skyward.link.messages import FUNCTION, FUNCTION_DIGEST, FunctionFlag
-from skyward.link.payload import OUT_OF_BAND, Keep, Payload, digest_of, dump, views
+from skyward.link.payload import OUT_OF_BAND, Keep, Payload, dump, views
 from skyward.link.segment import Segment, write_segment
 
 _SEEN = 512

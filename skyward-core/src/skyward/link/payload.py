@@ -11,7 +11,6 @@ Each part travels inside the frame, in a segment, or as the digest of something 
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -258,14 +257,6 @@ def views(payload: Payload) -> list[memoryview | bytearray]:
         else:
             found.append(next(stored).map()[:size])
     return found
-
-
-def digest_of(*parts: bytes | bytearray | memoryview) -> bytes:
-    """Name content by its SHA-256, which processors of the last ten years hash at about 2 GB/s."""
-    state = hashlib.sha256()
-    for part in parts:
-        state.update(part)
-    return state.digest()
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
+from skyward.link.recycling import AVAILABLE, WORTH_IT, recycling
+
 ALIGN = 64
 """Every buffer in a segment starts at a multiple of this many bytes, as vector instructions like it."""
 
@@ -68,17 +70,22 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
     >>> bytes(write_segment([[b"ab", b"c"], [b"d"]]).map()[:3])
     b'abc'
     """
-    fd = _anonymous_file()
-    segment = Segment(fd, 0)
     parts: list[bytes | memoryview] = []
+    total = 0
     for buffer in buffers:
         parts += buffer
         size = sum(map(len, buffer))
-        segment.size += aligned(size)
+        total += aligned(size)
         if aligned(size) != size:
             parts.append(bytes(aligned(size) - size))
+    recycled = AVAILABLE and total >= WORTH_IT
+    fd = (recycling.take(total) if recycled else None) or _anonymous_file()
+    segment = Segment(fd, total)
+    at = 0
     for start in range(0, len(parts), _IOV_MAX):
-        _write_all(fd, [memoryview(part) for part in parts[start : start + _IOV_MAX]])
+        at = _write_all(fd, [memoryview(part) for part in parts[start : start + _IOV_MAX]], at)
+    if recycled:
+        segment.fd = recycling.lend(fd)
     return segment
 
 
@@ -90,10 +97,13 @@ def _anonymous_file() -> int:
     return fd
 
 
-def _write_all(fd: int, parts: list[memoryview]) -> None:
+def _write_all(fd: int, parts: list[memoryview], at: int) -> int:
+    """Write parts from a place on, and give the place behind them."""
     while parts:
-        written = os.writev(fd, parts)
+        written = os.pwritev(fd, parts, at)
+        at += written
         while parts and written >= len(parts[0]):
             written -= len(parts.pop(0))
         if written:
             parts[0] = parts[0][written:]
+    return at

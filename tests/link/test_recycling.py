@@ -1,0 +1,95 @@
+"""Segments are written again only when nobody looks at them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from skyward.link.recycling import KEPT_BYTES, WORTH_IT, Recycling
+from skyward.link.segment import Segment, write_segment
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux opens shared memory anew")
+
+
+@pytest.fixture
+def recycling() -> Iterator[Recycling]:
+    recycling = Recycling()
+    yield recycling
+    recycling.clear()
+
+
+def _file(size: int) -> int:
+    fd = os.memfd_create("test", os.MFD_CLOEXEC)
+    os.ftruncate(fd, size)
+    return fd
+
+
+def test_segment_is_taken_again_when_its_reader_is_gone(recycling: Recycling) -> None:
+    """The last reader's end frees it."""
+    reader = recycling.lend(_file(WORTH_IT))
+    assert recycling.take(WORTH_IT) is None
+    os.close(reader)
+    fd = recycling.take(WORTH_IT)
+    assert fd is not None
+    os.close(fd)
+
+
+def test_copy_of_a_descriptor_holds_the_segment(recycling: Recycling) -> None:
+    """The lock travels with every copy, as through a socket."""
+    reader = recycling.lend(_file(WORTH_IT))
+    copy = os.dup(reader)
+    os.close(reader)
+    assert recycling.take(WORTH_IT) is None
+    os.close(copy)
+
+
+def test_mapping_holds_the_segment_after_its_descriptor_is_closed(recycling: Recycling) -> None:
+    """What the user still has is never written over."""
+    segment = Segment(recycling.lend(_file(WORTH_IT)), WORTH_IT)
+    view = segment.map()
+    segment.close()
+    assert recycling.take(WORTH_IT) is None
+    view.release()
+    del view
+    fd = recycling.take(WORTH_IT)
+    assert fd is not None
+    os.close(fd)
+
+
+def test_reader_cannot_write_to_the_file(recycling: Recycling) -> None:
+    """A reader's descriptor is for reading."""
+    reader = recycling.lend(_file(WORTH_IT))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.write(reader, b"x")
+    os.close(reader)
+
+
+def test_segment_that_is_much_too_large_is_not_taken(recycling: Recycling) -> None:
+    """At most half of a segment is wasted."""
+    os.close(recycling.lend(_file(4 * WORTH_IT)))
+    assert recycling.take(WORTH_IT) is None
+
+
+def test_no_more_than_the_limit_is_kept(recycling: Recycling) -> None:
+    """The oldest go first."""
+    for _ in range(3):
+        os.close(recycling.lend(_file(KEPT_BYTES // 2)))
+    taken = [recycling.take(KEPT_BYTES // 2) for _ in range(3)]
+    assert [fd is not None for fd in taken] == [True, True, False]
+    for fd in taken:
+        if fd is not None:
+            os.close(fd)
+
+
+def test_values_written_one_after_the_other_do_not_mix() -> None:
+    """Two large segments that are both in use have two memories; a later one may take the first's."""
+    first, second = write_segment([[b"a" * WORTH_IT]]), write_segment([[b"b" * WORTH_IT]])
+    one, other = first.map(), second.map()
+    assert (bytes(one[:1]), bytes(other[:1])) == (b"a", b"b")
+    first.close()
+    del one
+    third = write_segment([[b"c" * WORTH_IT]])
+    assert (bytes(other[:1]), bytes(third.map()[:1])) == (b"b", b"c")
