@@ -27,11 +27,9 @@ from skyward.model.event import (
     InstancePreempted,
     InstanceProvisioned,
     InstanceReplaced,
-    InstanceStopping,
     Log,
     NodeReady,
     PoolStopping,
-    ShutdownRequested,
     SkywardEvent,
     TaskCompleted,
 )
@@ -42,6 +40,9 @@ Kind: TypeAlias = Literal["log", "note", "good", "warning", "error"]
 
 # Longer tasks are worth a line of their own in an append-only log.
 LONG_TASK_S = 1.0
+
+# An environment that was there already is not worth one.
+WORTH_A_LINE_S = 0.1
 
 # An escape sequence: of colours (kept where there are colours), of anything else, or a lone control character.
 _COLOUR = re.compile(r"\x1b\[[\d;:]*m")
@@ -183,7 +184,7 @@ def _provisioned(event: InstanceProvisioned) -> Line:
 
 
 def _phase(event: BootstrapPhase) -> Line | None:
-    if event.event == "started" and event.phase != "bootstrap":
+    if event.event == "started" or (event.event == "completed" and event.elapsed < WORTH_A_LINE_S):
         return None
     node = event.instance.node if event.instance is not None else None
     what = "bootstrap" if event.phase == "bootstrap" else f"bootstrap, {event.phase}"
@@ -241,14 +242,10 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     TaskCompleted: _completed,
     InstancePreempted: _preempted,
     InstanceReplaced: _replaced,
-    ShutdownRequested: lambda event: Line(f"asked to close{_because(event.reason)}", passing=True),
     PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),
-    InstanceStopping: lambda event: Line(
-        f"ending {event.instance_id}{_because(event.reason)}", node=event.node, passing=True
-    ),
     InstanceDestroyed: lambda event: Line(f"{event.instance_id} has ended", node=event.node, passing=True),
     CostFinal: _final,
-    ClusterDestroyed: lambda event: Line(f"closed{_because(event.reason)}", passing=True),
+    ClusterDestroyed: lambda event: Line(f"closed after {lasted(event.elapsed)}", passing=True),
     Error: lambda event: Line(event.message, "error" if event.fatal else "warning"),
     BootstrapStarting: _phase,
     BootstrapProgress: _phase,

@@ -132,6 +132,8 @@ class Provisioning:
             nodes=nodes,
             token=secrets.token_hex(8),
         )
+        for node in nodes:
+            self._reporting.publish(events.InstanceRequested(node=node))
         self._reporting.publish(
             events.InstanceLaunching(
                 count=len(nodes), instance_type=self.cluster.offer.instance_type, provider=self._provider.name
@@ -164,8 +166,8 @@ class Provisioning:
             ProvisionError: If it can't be made ready.
         """
         timeout = self._options.bootstrap_timeout or self._image.bootstrap_timeout
-        python = await self._environment(shell, timeout)
-        self._reporting.bootstrapped(shell)
+        with self._reporting.bootstrap(shell):
+            python = await self._environment(shell, timeout)
         config = self._config(shell, python)
         env = {**os.environ, **self._image.env}
         connection = await asyncio.to_thread(shell.host.start, env)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +152,26 @@ class Reporting:
         for kind in (events.InstanceLaunched, events.InstanceRunning, events.InstanceProvisioned):
             self.publish(kind(**facts))
 
-    def bootstrapped(self, shell: NodeShell) -> None:
-        """Tell that a node's environment is made."""
+    @contextlib.contextmanager
+    def bootstrap(self, shell: NodeShell) -> Iterator[None]:
+        """Tell of the beginning and the end of making a node's environment."""
+        began = time.monotonic()
+        facts: dict[str, Any] = {"instance_id": shell.instance.id, "instance": shell.info}
+        self.publish(events.BootstrapRequested(instance=shell.info))
+        self.publish(events.BootstrapStarting(**facts))
+        try:
+            yield
+        except Exception as error:
+            self.publish(events.BootstrapFailed(phase="bootstrap", error=str(error), instance=shell.info))
+            raise
+        self.publish(events.BootstrapCompleted(**facts, elapsed=time.monotonic() - began))
         self.publish(events.InstanceBootstrapped(node=shell.index, instance=shell.info))
+
+    def replaced(self, old: NodeShell, new: NodeShell) -> None:
+        """Tell that a node moved to another machine."""
+        self.publish(
+            events.InstanceReplaced(old=old.instance.id, new=new.instance.id, node=new.index, instance=new.info)
+        )
 
     def node_ready(self, shell: NodeShell) -> None:
         """Tell that a node takes calls."""

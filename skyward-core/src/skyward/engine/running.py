@@ -74,6 +74,7 @@ class Running:
             attempts=self.options.max_provision_attempts or 3,
         )
         self._nodes: dict[int, NodeShell] = {}
+        self._lost: dict[int, NodeShell] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
         self._whole = threading.Condition()
@@ -323,6 +324,8 @@ class Running:
             return
         for shell in shells:
             self._nodes[shell.index] = shell
+            if (before := self._lost.pop(shell.index, None)) is not None:
+                self.reporting.replaced(before, shell)
             self._step(lifecycle.Launched(shell.index))
 
     async def _start(self, node: int) -> None:
@@ -371,7 +374,8 @@ class Running:
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
         self.reporting.lost(shell, why)
-        self._step(lifecycle.Lost(shell.index, f"{shell.where} was lost: {why}"))
+        self._lost[shell.index] = shell
+        self._step(lifecycle.Lost(shell.index, why))
 
     # Frames and calls, in the engine's loop.
 

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -110,6 +111,10 @@ class Process:
         out, its_out = os.pipe()
         err, its_err = os.pipe()
         self.pipes = [Pipe(1, out), Pipe(2, err)]
+        # Asked before each result: cheaper than reading two pipes that are empty.
+        self._waiting_output = select.poll()
+        for pipe in self.pipes:
+            self._waiting_output.register(pipe.fd, select.POLLIN)
         self.pid = _spawn(argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.board.fd])
         its_tasks.close()
         its_control.close()
@@ -141,6 +146,8 @@ class Process:
 
     def drain_output(self, call: int = 0) -> None:
         """Read the output that is there now; lines that do not say whose they are count as `call`'s."""
+        if not self._waiting_output.poll(0):
+            return
         for pipe in self.pipes:
             more = True
             while more:

@@ -157,9 +157,8 @@ class Worker:
         self._board.stop(slot)
 
     def _report(self, call: int, outcome: Outcome) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                stream.flush()
+        _flush(sys.stdout)
+        _flush(sys.stderr)
         payload = outcome.payload
         fds = 1 if payload and payload.segment else 0
         self.send(encode(Kind.RESULT, outcome.body(call), fds=fds), payload)
@@ -281,6 +280,14 @@ def _install_streams(slots: int) -> None:
     faulthandler.enable(2)
     sys.stdout = TaggedStream(1, current_call)
     sys.stderr = TaggedStream(2, current_call)
+
+
+def _flush(stream: Any) -> None:
+    """Write out what is held back; user code may have replaced or closed the stream."""
+    try:
+        stream.flush()
+    except (OSError, ValueError, AttributeError):
+        return
 
 
 def _forget_directory_listings() -> None:
