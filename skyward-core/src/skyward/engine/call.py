@@ -52,6 +52,9 @@ class Sink(Protocol):
     def item(self, call: Call, payload: Payload) -> None:
         """Take one item of a stream."""
 
+    def stalled(self) -> bool:
+        """Tell whether items wait that nobody has taken since this was last asked."""
+
 
 class Feeder(Protocol):
     """Whoever feeds a call's input streams; called in the engine's loop."""

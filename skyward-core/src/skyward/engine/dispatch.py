@@ -98,6 +98,12 @@ class Dispatch:
         """Count the slots of all ready nodes."""
         return self._scheduler.slots
 
+    def stalled_streams(self) -> list[Call]:
+        """List the streams whose items nobody has taken since this was last asked, if nothing else runs."""
+        running = [call for call in self._calls.values() if call.on is not None]
+        stalled = [call for call in running if call.streams and call.sink.stalled()]
+        return stalled if len(stalled) == len(running) else []
+
     @property
     def members(self) -> dict[int, Member]:
         """Give the ready nodes by their index."""
@@ -131,16 +137,16 @@ class Dispatch:
 
     def cancel(self, calls: Iterable[Call]) -> None:
         """Stop calls, wherever they are."""
-        calls = [call for call in calls if call.id in self._calls and not call.cancelled]
-        if self._scheduler.withdraw_group(call.id for call in calls if call.on is None):
-            pass
-        for call in calls:
+        wanted = [call for call in calls if call.id in self._calls and not call.cancelled]
+        if not wanted:
+            return
+        self._scheduler.withdraw(*(call.id for call in wanted if call.on is None))
+        for call in wanted:
             call.cancelled = True
             if call.on is not None:
                 self._members[call.on].link.send_cancel(call)
-                continue
-            self._scheduler.withdraw(call.id)
-            self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
+            else:
+                self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
         self._assign()
 
     def cancel_all(self) -> None:
@@ -150,6 +156,7 @@ class Dispatch:
     def close(self, why: str) -> None:
         """Answer everything that is still open, and refuse what comes."""
         self._closed = self._failure("PoolClosedError", why)
+        self._scheduler.withdraw(*self._calls)
         for call in list(self._calls.values()):
             self._end(call, self._answer_of(call, self._closed))
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+STALLED_AFTER = 1.0
+"""Seconds after which a stream that nobody reads is stopped, once the pool is being left and nothing else runs."""
+
 
 class Running:
     """
@@ -254,16 +257,15 @@ class Running:
         self._dispatch.cancel_all()
 
     async def settled(self) -> None:
-        """Wait until no call is under way."""
-        if self._dispatch.running or self._dispatch.queued:
-            done = self.engine.loop.create_future()
-
-            def progress() -> None:
-                if not self._dispatch.running and not self._dispatch.queued and not done.done():
-                    done.set_result(None)
-
-            self._dispatch.on_progress = progress
-            await done
+        """Wait until no call is under way; streams that nobody reads any more are stopped."""
+        progress = asyncio.Event()
+        self._dispatch.on_progress = progress.set
+        while self._dispatch.running or self._dispatch.queued:
+            progress.clear()
+            try:
+                await asyncio.wait_for(progress.wait(), STALLED_AFTER)
+            except TimeoutError:
+                self._dispatch.cancel(self._dispatch.stalled_streams())
 
     async def refresh(self) -> None:
         """Start every worker anew, and send what changed of the local modules."""

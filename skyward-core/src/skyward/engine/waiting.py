@@ -35,6 +35,10 @@ class Waiter:
     def item(self, call: Call, payload: Payload) -> None:
         """Ignore items: nobody asked for a stream."""
 
+    def stalled(self) -> bool:
+        """Never: nothing is held back."""
+        return False
+
     def wait(self) -> Answer:
         """Wait for the answer; an interrupt of the thread gets through."""
         self._lock.acquire()
@@ -56,6 +60,10 @@ class Collector:
 
     def item(self, call: Call, payload: Payload) -> None:
         """Ignore items: nobody asked for a stream."""
+
+    def stalled(self) -> bool:
+        """Never: nothing is held back."""
+        return False
 
     def next(self) -> tuple[int, Answer]:
         """Wait for the next answer, and tell the index of its call."""
@@ -86,6 +94,10 @@ class Future(concurrent.futures.Future[T], Generic[T]):
 
     def item(self, call: Call, payload: Payload) -> None:
         """Ignore items: nobody asked for a stream."""
+
+    def stalled(self) -> bool:
+        """Never: nothing is held back."""
+        return False
 
     def settle(self, value: T) -> None:
         """Take a result that needs no unpickling."""
@@ -144,14 +156,21 @@ def _decode(answer: Answer) -> tuple[Any, BaseException | None]:
 class StreamEnd:
     """Take a stream's items where they arrive; apart from `Stream`, so that nothing of ours keeps that alive."""
 
-    __slots__ = ("_arrived",)
+    __slots__ = ("_arrived", "_taken", "_taken_before")
 
     def __init__(self) -> None:
         self._arrived: queue.SimpleQueue[Payload | Answer] = queue.SimpleQueue()
+        self._taken = 0
+        self._taken_before = -1
 
     def resolve(self, call: Call, answer: Answer) -> None:
         """Take the end of the stream."""
         self._arrived.put(answer)
+
+    def stalled(self) -> bool:
+        """Tell whether items wait that nobody has taken since this was last asked."""
+        before, self._taken_before = self._taken_before, self._taken
+        return before == self._taken and not self._arrived.empty()
 
     def item(self, call: Call, payload: Payload) -> None:
         """Take an item."""
@@ -159,7 +178,9 @@ class StreamEnd:
 
     def next(self) -> Payload | Answer:
         """Wait for the next item, or the end."""
-        return self._arrived.get()
+        arrived = self._arrived.get()
+        self._taken += 1
+        return arrived
 
 
 class Stream(Iterator[T], Generic[T]):

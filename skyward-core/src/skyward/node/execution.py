@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from skyward.model.instance import InstanceInfo
 
 
+MEMBERSHIPS = 64
+"""How many versions of the membership a node remembers."""
+
+
 class Setting:
     """
     Hold what every task of a worker shares.
@@ -32,6 +36,12 @@ class Setting:
         self.memberships: dict[int, dict[str, Any]] = {}
         self.plugins: tuple[Any, ...] = ()
         self.main: Execution | None = None
+
+    def remember(self, membership: dict[str, Any]) -> None:
+        """Take a membership; calls name it by its version."""
+        self.memberships[membership["version"]] = membership
+        while len(self.memberships) > MEMBERSHIPS:
+            del self.memberships[next(iter(self.memberships))]
 
     def info(self) -> InstanceInfo:
         """Tell about this worker before any task."""

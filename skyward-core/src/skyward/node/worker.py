@@ -129,7 +129,7 @@ class Worker:
                     self._functions.drop(frame.body)
                 case Kind.MEMBERS:
                     membership = decode_json(frame.body)
-                    self._setting.memberships[membership["version"]] = membership
+                    self._setting.remember(membership)
                 case Kind.FILES:
                     _forget_directory_listings()
 

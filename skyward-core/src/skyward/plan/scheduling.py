@@ -157,23 +157,22 @@ class Scheduler:
         """
         self._queue.append(_Group(tuple(members)))
 
-    def withdraw(self, call: int) -> bool:
-        """Take a call out of the queue; False if it was sent already, or is a group's."""
-        for queue in (self._queue, *self._pinned.values()):
-            for index, entry in enumerate(queue):
-                if not isinstance(entry, _Group) and entry[0] == call:
-                    del queue[index]
-                    return True
-        return False
-
-    def withdraw_group(self, calls: Iterable[int]) -> bool:
-        """Take a group out of the queue; False if it was placed already."""
+    def withdraw(self, *calls: int) -> set[int]:
+        """Take calls out of the queue, each with its whole group; tell which were there."""
         wanted = set(calls)
-        for index, entry in enumerate(self._queue):
-            if isinstance(entry, _Group) and wanted & {call for call, _, _ in entry.members}:
-                del self._queue[index]
-                return True
-        return False
+        found: set[int] = set()
+        kept: deque[tuple[int, bytes] | _Group] = deque()
+        for entry in self._queue:
+            members = {call for call, _, _ in entry.members} if isinstance(entry, _Group) else {entry[0]}
+            if members & wanted:
+                found |= members
+            else:
+                kept.append(entry)
+        self._queue = kept
+        for node, pinned in list(self._pinned.items()):
+            found |= {call for call, _ in pinned if call in wanted}
+            self._pinned[node] = deque(entry for entry in pinned if entry[0] not in wanted)
+        return found
 
     def assign(self) -> list[Assignment]:
         """Say what is to be sent where now."""
