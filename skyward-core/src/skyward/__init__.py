@@ -55,10 +55,7 @@ if TYPE_CHECKING:
     )
     from skyward.function import (
         Function as Function,
-        PendingFunction as PendingFunction,
-        PendingFunctionGroup as PendingFunctionGroup,
         function as function,
-        gather as gather,
     )
     from skyward.model import accelerators as accelerators, container, duration, metric
     from skyward.model.accelerator import Accelerator as Accelerator, is_nvidia as is_nvidia, is_trainium as is_trainium
@@ -136,14 +133,21 @@ if TYPE_CHECKING:
     )
     from skyward.node.sampler import DistributedSampler as DistributedSampler
     from skyward.node.shard import shard as shard
+    from skyward.pending import (
+        PendingFunction as PendingFunction,
+        PendingFunctionGroup as PendingFunctionGroup,
+        gather as gather,
+    )
     from skyward.plugin import Plugin as Plugin
     from skyward.pool import (
         Compute as Compute,
-        MultiPool as MultiPool,
         Pool as Pool,
-        Session as Session,
         partial as partial,
         pool as pool,
+    )
+    from skyward.pools import (
+        MultiPool as MultiPool,
+        Session as Session,
     )
     from skyward.providers.local import Local as Local
 

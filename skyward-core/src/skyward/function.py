@@ -1,5 +1,5 @@
 """
-Functions that run elsewhere: `@sky.function`, pending calls, their operators, and `gather`.
+Functions that run elsewhere: `@sky.function`.
 """
 
 from __future__ import annotations
@@ -7,85 +7,17 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextvars import ContextVar
-from types import MethodType, ModuleType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Generic,
-    Literal,
-    NoReturn,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    TypeVarTuple,
-    Unpack,
-    cast,
-    overload,
-)
+from types import MethodType
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from attrs import evolve, field, frozen
+from skyward.errors import UsageError
+from skyward.pending import PendingFunction, checked_retries, checked_timeout, short
 
-from skyward.errors import ConfigError, NoPoolError, UsageError
-from skyward.model.duration import seconds
-
-if TYPE_CHECKING:
-    from skyward.engine.waiting import Future
+_VARARGS, _VARKEYWORDS = 4, 8
+"""Flags of code objects, as `inspect` names them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
-U = TypeVar("U")
-T_co = TypeVar("T_co", covariant=True)
-Ts = TypeVarTuple("Ts")
-
-
-class Target(Protocol):
-    """Whatever stands on the right of an operator: a pool."""
-
-    def run(self, pending: PendingFunction[T], /) -> T:
-        """Run on one node and wait."""
-
-    def run_async(self, pending: PendingFunction[T], /) -> Future[T]:
-        """Run on one node and promise the result."""
-
-    def broadcast(self, pending: PendingFunction[T], /) -> list[T]:
-        """Run on every rank and wait."""
-
-    def run_parallel(self, group: Any, /) -> Any:
-        """Run each call of a group and wait."""
-
-
-current_pool: ContextVar[Target] = ContextVar("skyward_pool")
-"""The innermost open pool of this context; what `sky` means as a target."""
-
-
-def target_of(target: object, operator: str) -> Target:
-    """
-    Find the pool that the right-hand side of an operator means.
-
-    Raises:
-        NoPoolError: If it is `sky` and no pool is open in this context.
-        UsageError: If it is no pool at all.
-    """
-    if hasattr(target, "run_parallel"):
-        return cast("Target", target)
-    if isinstance(target, ModuleType) and target is sys.modules.get("skyward"):
-        try:
-            return current_pool.get()
-        except LookupError:
-            raise NoPoolError(
-                f"`{operator} sky` needs an open pool, and none is open in this context. "
-                "Open one with `with sky.Compute(...)`, decorate the caller with `@sky.pool(...)`, "
-                "or, in a thread of your own, write the pool itself on the right-hand side."
-            ) from None
-    if isinstance(target, PendingFunction | PendingFunctionGroup):
-        raise UsageError(
-            f"The right-hand side of `{operator}` is a pending call, not a pool. "
-            "Python binds `a & b >> pool` as `a & (b >> pool)`: write `(a & b) >> pool`."
-        )
-    raise UsageError(
-        f"The right-hand side of `{operator}` is a {type(target).__name__}; it must be an open pool, or `sky`."
-    )
 
 
 class Function(Generic[P, T]):
@@ -107,6 +39,8 @@ class Function(Generic[P, T]):
         functools.update_wrapper(self, local)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> PendingFunction[T]:
+        if kwargs or len(args) != self._arity:
+            self._check(args, kwargs)
         return PendingFunction(self, args, kwargs, self.timeout, self.retries)
 
     def wrapped(self, decorator: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Function[P, T]:
@@ -136,6 +70,28 @@ class Function(Generic[P, T]):
         """List the parameters annotated as `Iterator[...]`, whose items are streamed to the node."""
         return _stream_parameters(self.local)
 
+    @functools.cached_property
+    def _arity(self) -> int:
+        """Count the parameters, if that many positional arguments are always right; else -1."""
+        code = getattr(self.local, "__code__", None)
+        if code is None or code.co_flags & (_VARARGS | _VARKEYWORDS) or code.co_kwonlyargcount:
+            return -1
+        count: int = code.co_argcount
+        return count
+
+    def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse arguments that the function does not take, here and not on a node."""
+        import inspect
+
+        try:
+            signature = inspect.signature(self.local)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise UsageError(f"{self.name}{signature} cannot be called like this: {error}.") from None
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -162,225 +118,6 @@ class Function(Generic[P, T]):
 
 def _restored(local: Callable[..., Any], timeout: float | None, retries: int) -> Function[..., Any]:
     return Function(local, timeout=timeout, retries=retries)
-
-
-@frozen(eq=False)
-class PendingFunction(Generic[T]):
-    """
-    A call that has not run: the function and its arguments.
-
-    Args:
-        function: What it calls.
-        args: Positional arguments.
-        kwargs: Keyword arguments.
-        timeout: Seconds that one attempt may run; None for no limit.
-        retries: How many more attempts there are after one that fails.
-
-    >>> import skyward as sky
-    >>> @sky.function
-    ... def double(x: int) -> int:
-    ...     return 2 * x
-    >>> double(4)
-    <pending double(4)>
-    >>> double.local(4)
-    8
-    """
-
-    function: Function[..., T]
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(factory=dict)
-    timeout: float | None = None
-    retries: int = 0
-
-    def with_timeout(self, limit: float) -> PendingFunction[T]:
-        """
-        Give the same call with a limit to how long it may run.
-
-        Args:
-            limit: Seconds from when it starts on the worker.
-
-        Raises:
-            ConfigError: If the limit is not a positive number.
-        """
-        return evolve(self, timeout=_timeout(limit))
-
-    def with_retries(self, retries: int) -> PendingFunction[T]:
-        """
-        Give the same call with more attempts.
-
-        Args:
-            retries: How many more attempts there are after one that fails.
-
-        Raises:
-            ConfigError: If it is no whole number from 0.
-        """
-        return evolve(self, retries=_retries(retries))
-
-    def local(self) -> T:
-        """Run the call here and now."""
-        return self.function.local(*self.args, **self.kwargs)
-
-    def __rshift__(self, target: object) -> T:
-        return target_of(target, ">>").run(self)
-
-    def __gt__(self, target: object) -> Future[T]:
-        return target_of(target, ">").run_async(self)
-
-    def __matmul__(self, target: object) -> list[T]:
-        return target_of(target, "@").broadcast(self)
-
-    def __and__(self, other: PendingFunction[U]) -> PendingFunctionGroup[T, U]:
-        return PendingFunctionGroup((self, _pending(other)))
-
-    def __rand__(self, other: object) -> NoReturn:
-        _pending(other)
-        raise UsageError("`&` joins pending calls from the left.")
-
-    def __bool__(self) -> bool:
-        raise UsageError(f"{self!r} has not run, so it is neither true nor false. Send it to a pool first: `>> pool`.")
-
-    def __eq__(self, other: object) -> bool:
-        raise UsageError(f"{self!r} has not run and cannot be compared. Send it to a pool first: `>> pool`.")
-
-    __hash__ = object.__hash__
-
-    def _compared(self, other: object) -> NoReturn:
-        raise UsageError(f"{self!r} has not run and cannot be compared. Send it to a pool first: `>> pool`.")
-
-    __lt__ = __le__ = __ge__ = _compared
-
-    def __repr__(self) -> str:
-        given = [_short(arg) for arg in self.args]
-        given += [f"{name}={_short(value)}" for name, value in self.kwargs.items()]
-        return f"<pending {self.function.name}({', '.join(given)})>"
-
-
-@frozen(eq=False)
-class PendingFunctionGroup(Generic[Unpack[Ts]]):
-    """
-    Calls that are sent to a pool together, made by `&` or `gather`.
-
-    Args:
-        calls: The calls, in order.
-        return_exceptions: Whether what is raised takes its place among the results instead of being raised.
-    """
-
-    calls: tuple[PendingFunction[Any], ...]
-    return_exceptions: bool = False
-
-    def __and__(self, other: PendingFunction[U]) -> PendingFunctionGroup[Unpack[Ts], U]:
-        return PendingFunctionGroup((*self.calls, _pending(other)), self.return_exceptions)
-
-    def __rshift__(self, target: object) -> tuple[Unpack[Ts]]:
-        return cast("tuple[Unpack[Ts]]", target_of(target, ">>").run_parallel(self))
-
-    def __matmul__(self, target: object) -> NoReturn:
-        raise UsageError("A group cannot be broadcast. Send it with `>> pool`, or broadcast each call with `@ pool`.")
-
-    def __gt__(self, target: object) -> NoReturn:
-        raise UsageError("A group has no `>`. Send it with `>> pool`, or each call with `> pool`.")
-
-    def __bool__(self) -> bool:
-        raise UsageError("A group that has not run is neither true nor false. Send it to a pool first: `>> pool`.")
-
-    def __len__(self) -> int:
-        return len(self.calls)
-
-
-@frozen(eq=False)
-class PendingStream(Generic[T]):
-    """
-    A group whose results are given as they come, made by `gather(..., stream=True)`.
-
-    Args:
-        calls: The calls, in order.
-        ordered: Whether results come in the order of the calls, or in that of their ends.
-        return_exceptions: Whether what is raised takes its place among the results instead of being raised.
-    """
-
-    calls: tuple[PendingFunction[T], ...]
-    ordered: bool = True
-    return_exceptions: bool = False
-
-    def __rshift__(self, target: object) -> Iterator[T]:
-        return cast("Iterator[T]", target_of(target, ">>").run_parallel(self))
-
-    def __matmul__(self, target: object) -> NoReturn:
-        raise UsageError("A group cannot be broadcast. Send it with `>> pool`.")
-
-    def __gt__(self, target: object) -> NoReturn:
-        raise UsageError("A group has no `>`. Send it with `>> pool`.")
-
-    def __bool__(self) -> bool:
-        raise UsageError("A group that has not run is neither true nor false. Send it to a pool first: `>> pool`.")
-
-
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
-E = TypeVar("E")
-F = TypeVar("F")
-G = TypeVar("G")
-H = TypeVar("H")
-
-
-# fmt: off
-@overload
-def gather(a: PendingFunction[A], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B, C]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B, C, D]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D], e: PendingFunction[E], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B, C, D, E]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D], e: PendingFunction[E], f: PendingFunction[F], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B, C, D, E, F]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D], e: PendingFunction[E], f: PendingFunction[F], g: PendingFunction[G], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B, C, D, E, F, G]: ...
-
-@overload
-def gather(a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D], e: PendingFunction[E], f: PendingFunction[F], g: PendingFunction[G], h: PendingFunction[H], /, *, stream: Literal[False] = False, ordered: bool = ..., return_exceptions: Literal[False] = False) -> PendingFunctionGroup[A, B, C, D, E, F, G, H]: ...
-@overload
-def gather(*calls: PendingFunction[T], stream: Literal[True], ordered: bool = ..., return_exceptions: bool = ...) -> PendingStream[T]: ...
-@overload
-def gather(*calls: PendingFunction[T], stream: Literal[False] = False, ordered: bool = ..., return_exceptions: bool = ...) -> PendingFunctionGroup[Unpack[tuple[T, ...]]]: ...
-# fmt: on
-def gather(
-    *calls: PendingFunction[Any], stream: bool = False, ordered: bool = True, return_exceptions: bool = False
-) -> Any:
-    """
-    Group calls to be sent to a pool together.
-
-    Args:
-        calls: The pending calls.
-        stream: Whether `>> pool` gives an iterator over results as they come, instead of a tuple.
-        ordered: With `stream`, whether results come in the order of the calls, or in that of their ends.
-        return_exceptions: Whether what is raised takes its place among the results instead of being raised.
-
-    Raises:
-        UsageError: If something is no pending call, or calls a generator function.
-
-    >>> import skyward as sky
-    >>> @sky.function
-    ... def double(x: int) -> int:
-    ...     return 2 * x
-    >>> len(sky.gather(double(1), double(2)))
-    2
-    """
-    for call in calls:
-        _pending(call)
-    if stream:
-        return PendingStream(calls, ordered, return_exceptions)
-    return PendingFunctionGroup(calls, return_exceptions)
 
 
 @overload
@@ -411,8 +148,8 @@ def function(fn: Any = None, /, *, timeout: float | None = None, retries: int = 
     >>> train(4).timeout
     600.0
     """
-    limit = None if timeout is None else _timeout(timeout)
-    attempts = _retries(retries)
+    limit = None if timeout is None else checked_timeout(timeout)
+    attempts = checked_retries(retries)
     if fn is None:
         return lambda fn: Function(_callable(fn), timeout=limit, retries=attempts)
     return Function(_callable(fn), timeout=limit, retries=attempts)
@@ -436,42 +173,8 @@ def _callable(fn: object) -> Callable[..., Any]:
     if isinstance(fn, Function):
         return fn.local
     if not callable(fn):
-        raise UsageError(f"`@sky.function` is for functions, and this is a {type(fn).__name__}: {_short(fn)}.")
+        raise UsageError(f"`@sky.function` is for functions, and this is a {type(fn).__name__}: {short(fn)}.")
     return fn
-
-
-def _pending(call: object) -> PendingFunction[Any]:
-    if not isinstance(call, PendingFunction):
-        if isinstance(call, Function):
-            raise UsageError(f"{call.name} was not called: write `{call.name}(...)`.")
-        raise UsageError(
-            f"`&` and `gather` join pending calls, and this is a {type(call).__name__}. "
-            "Python binds `a & b >> pool` as `a & (b >> pool)`: write `(a & b) >> pool`."
-        )
-    if call.function.streams:
-        raise UsageError(
-            f"{call.function.name} is a generator function; its stream cannot be part of a group. "
-            f"Send it by itself: `{call.function.name}(...) >> pool`."
-        )
-    return call
-
-
-def _timeout(limit: float) -> float:
-    checked = seconds(limit, "timeout")
-    if not checked:
-        raise ConfigError("timeout must be more than 0 seconds; leave it out for no limit.")
-    return checked
-
-
-def _retries(retries: int) -> int:
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise ConfigError(f"retries must be a whole number from 0, not {retries!r}.")
-    return retries
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _stream_parameters(fn: Callable[..., Any]) -> tuple[str, ...]:

@@ -7,20 +7,19 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
-from skyward.errors import ConfigError, PoolClosedError, UsageError
-from skyward.function import Function, PendingFunction, PendingFunctionGroup, PendingStream, as_function, current_pool
+from skyward.errors import PoolClosedError, UsageError
+from skyward.function import Function, as_function
 from skyward.model.keywords import PoolKeywords
 from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
 from skyward.model.spec import Spec
+from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool
 from skyward.plan.request import request
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class Pool:
     @overload
     def run_parallel(self, group: PendingStream[T]) -> Iterator[T]: ...
     @overload
-    def run_parallel(self, group: PendingFunctionGroup[Unpack[tuple[T, ...]]]) -> tuple[T, ...]: ...
+    def run_parallel(self, group: PendingFunctionGroup[*tuple[T, ...]]) -> tuple[T, ...]: ...
     def run_parallel(self, group: Any) -> Any:
         """
         Run the calls of a group side by side; the same as `group >> pool`.
@@ -261,7 +260,14 @@ class Pool:
 
     # Its life.
 
-    def __enter__(self) -> Pool:
+    def open(self) -> None:
+        """
+        Get the nodes, without making this the pool that `sky` means; `close` gives them back.
+
+        Raises:
+            PoolClosedError: If the pool was entered before.
+            SkywardError: If the nodes can't be had; nothing is left behind then.
+        """
         from skyward.engine.opening import open_pool
 
         with self._entering:
@@ -271,33 +277,43 @@ class Pool:
                 )
             self._used = True
         self._open = open_pool(self, self._request, secrets.token_hex(4), self._handlers)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """
+        Give the nodes back; harmless when that is done.
+
+        Args:
+            error: What the pool is left by; with one, calls under way are cancelled instead of waited for.
+        """
+        from skyward.engine.opening import close_pool
+
+        if self._open is not None:
+            try:
+                close_pool(self._open, error)
+            finally:
+                self._open = None
+
+    def __enter__(self) -> Self:
+        self.open()
         self._tokens.append(current_pool.set(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from skyward.engine.opening import close_pool
+        current_pool.reset(self._tokens.pop())
+        self.close(error)
 
-        opened, self._open = self._open, self._open
-        if self._tokens:
-            current_pool.reset(self._tokens.pop())
-        if opened is not None:
-            try:
-                close_pool(opened, error)
-            finally:
-                self._open = None
-
-    async def __aenter__(self) -> Pool:
-        await asyncio.to_thread(self.__enter__)
-        self._tokens[:] = [current_pool.set(self)]
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.open)
+        self._tokens.append(current_pool.set(self))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         current_pool.reset(self._tokens.pop())
-        await asyncio.to_thread(self.__exit__, kind, error, trace)
+        await asyncio.to_thread(self.close, error)
 
     def __repr__(self) -> str:
         return f"<pool {self.name!r}, {'open' if self.is_active else 'not open'}>"
@@ -358,93 +374,6 @@ def pool(
     return decorate
 
 
-class MultiPool:
-    """
-    Open several pools side by side, and close them so.
-
-    If one cannot be opened, the others are given back.
-
-    Args:
-        pools: The pools, none of them open.
-
-    >>> import skyward as sky
-    >>> with sky.MultiPool(sky.Compute(console="silent"), sky.Compute(console="silent")) as (one, other):
-    ...     one.current_nodes() + other.current_nodes()
-    2
-    """
-
-    def __init__(self, *pools: Pool) -> None:
-        for one in pools:
-            if not isinstance(one, Pool):
-                raise UsageError(f"MultiPool takes pools, not a {type(one).__name__}.")
-        self._pools = pools
-
-    def __enter__(self) -> tuple[Pool, ...]:
-        errors = _side_by_side([one.__enter__ for one in self._pools])
-        if errors:
-            self.__exit__(type(errors[0]), errors[0], errors[0].__traceback__)
-            raise errors[0]
-        return self._pools
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        errors = _side_by_side(
-            [functools.partial(one.__exit__, kind, error, trace) for one in self._pools if one.is_active]
-        )
-        if errors and error is None:
-            raise errors[0]
-
-
-class Session:
-    """
-    Hold pools whose lifetimes do not nest; whatever is still open is closed at the end.
-
-    >>> import skyward as sky
-    >>> with sky.Session() as session:
-    ...     first = session.compute(console="silent")
-    ...     session.close(first)
-    ...     first.is_active
-    False
-    """
-
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._pools: list[Pool] = []
-
-    def compute(
-        self, *specs: Spec, name: str | None = None, options: Options | None = None, **keywords: Unpack[PoolKeywords]
-    ) -> Pool:
-        """Open a pool; the arguments are those of `Compute`."""
-        opened = Pool(*specs, name=name, options=options, **keywords).__enter__()
-        opened._tokens.clear()
-        self._pools.append(opened)
-        return opened
-
-    def close(self, one: Pool) -> None:
-        """
-        Close one of the session's pools.
-
-        Raises:
-            ConfigError: If the session has not opened it.
-        """
-        if one not in self._pools:
-            raise ConfigError(f"{one!r} is not an open pool of this session.")
-        self._pools.remove(one)
-        one.__exit__(None, None, None)
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pools, self._pools = self._pools, []
-        errors = _side_by_side([functools.partial(one.__exit__, kind, error, trace) for one in pools])
-        if errors and error is None:
-            raise errors[0]
-
-
 def partial(error: BaseException) -> list[Any]:
     """
     Give what was already done when a gather, map or broadcast failed: results and exceptions, in order.
@@ -466,29 +395,8 @@ def _one(pending: object) -> PendingFunction[Any]:
     raise UsageError(f"A pool runs pending calls, and this is a {type(pending).__name__}: call the function first.")
 
 
-def _side_by_side(steps: list[Callable[[], object]]) -> list[BaseException]:
-    """Take steps in a thread each, and give what they raised."""
-    errors: list[BaseException] = []
-
-    def take(step: Callable[[], object]) -> None:
-        try:
-            step()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=take, args=(step,), name="skyward-multipool") for step in steps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
-
-
 def _read_named(name: str) -> Any:
     from skyward.engine.pool_file import read_named
     from skyward.registry import plugin, provider
 
     return read_named(name, provider_of=provider, plugin_of=plugin)
-
-
-assert sys.version_info >= (3, 11)

@@ -111,7 +111,7 @@ def find_uv() -> str:
     uv = tools / "bin" / "uv"
     if not uv.exists():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tools), "uv"]
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode or not uv.exists():
             raise ProvisionError(
                 f"Environments are made with uv, which is not on the PATH and could not be installed: "
@@ -127,7 +127,13 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
         env.setdefault("UV_FIND_LINKS", env["PIP_FIND_LINKS"])
     try:
         done = subprocess.run(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, timeout=timeout
+            argv,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=env,
+            timeout=timeout,
         )
     except subprocess.TimeoutExpired:
         raise ProvisionError(

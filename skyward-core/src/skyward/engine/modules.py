@@ -167,6 +167,9 @@ class LocalModules:
 
 
 def loaded_modules() -> dict[str, ModuleType]:
+    """
+    Return the loaded modules by name, as they are at this moment; other threads may import meanwhile.
+    """
     while True:
         try:
             return sys.modules.copy()
@@ -253,6 +256,16 @@ def _package_data(name: str, folder: Path) -> dict[str, Path]:
 
 
 def read_file(path: str, file: Path) -> ModuleFile:
+    """
+    Read a file for the nodes.
+
+    Args:
+        path: Where it goes there.
+        file: Where it is here.
+
+    Raises:
+        ConfigError: It is larger than 64 MiB.
+    """
     size = file.stat().st_size
     if size > _FILE_LIMIT:
         raise ConfigError(

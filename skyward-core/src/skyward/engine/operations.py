@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
-from skyward.engine.feeding import Feeder
 from skyward.engine.waiting import Collector, Future, Stream, StreamEnd, Waiter
-from skyward.errors import NodeLostError, UsageError
-from skyward.node.streams import StreamArgument
+from skyward.errors import NodeLostError
 
 if TYPE_CHECKING:
     from skyward.engine.running import Running
-    from skyward.function import PendingFunction
+    from skyward.pending import PendingFunction
 
 
 def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Any:
@@ -210,33 +208,6 @@ def _broadcast_streams(pool: Running, pending: PendingFunction[Any]) -> list[Any
     ends = [StreamEnd() for _ in range(pool.ranks)]
     calls = pool.submit_broadcast(pending, ends)
     return [_stream_of(pool, call, end) for call, end in zip(calls, ends, strict=False)]
-
-
-def with_streams(pool: Running, pending: PendingFunction[Any]) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
-    """Put a stand-in for each iterator that is streamed, and make what feeds them."""
-    names = pending.function.stream_parameters
-    if not names:
-        return pending.args, pending.kwargs, None
-    import inspect
-
-    bound = inspect.signature(pending.function.local).bind(*pending.args, **pending.kwargs)
-    sources: list[Iterator[Any]] = []
-    for name in names:
-        if name in bound.arguments and not isinstance(bound.arguments[name], StreamArgument):
-            try:
-                sources.append(iter(bound.arguments[name]))
-            except TypeError:
-                raise UsageError(
-                    f"{pending.function.name}({name}=...) takes an iterator, "
-                    f"and got a {type(bound.arguments[name]).__name__}."
-                ) from None
-            bound.arguments[name] = StreamArgument(len(sources) - 1)
-    if pending.retries:
-        raise UsageError(
-            f"{pending.function.name} takes an iterator, which can be consumed once: retries must be 0, "
-            f"not {pending.retries}."
-        )
-    return bound.args, bound.kwargs, Feeder(tuple(sources), pool.feed)
 
 
 def raise_with_partial(error: BaseException, results: list[Any]) -> None:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from skyward.engine import operations
 from skyward.engine.call import Call
 from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.loop import engine_loop
+from skyward.engine.making import CallMaker
 from skyward.engine.membership import Membership
 from skyward.engine.node_shell import NodeShell
-from skyward.engine.outgoing import Buffers, Captures, dump_arguments
 from skyward.engine.provisioning import Provisioning
 from skyward.engine.reporting import Reporting
 from skyward.engine.shipping import Shipping
@@ -30,9 +29,9 @@ from skyward.plan.lifecycle import PoolState, Status
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
     from skyward.engine.node_link import NodeLink
-    from skyward.function import Function, PendingFunction
     from skyward.link.payload import Payload
     from skyward.model.spec import Spec
+    from skyward.pending import PendingFunction
     from skyward.plan.request import Request
 
 
@@ -59,9 +58,10 @@ class Running:
         self.options = request.options
         self.spec = spec
         self.reporting = Reporting(dispatcher)
-        self._buffers = Buffers()
-        self._captures = Captures(self._buffers)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
+        maker = CallMaker(self._shipping, self.options, self.feed)
+        self.call = maker.call
+        self.caller = maker.caller
         self.provisioning = Provisioning(self.engine, request, spec, pool_id, self.reporting)
         self._membership = Membership(pool_id)
         self._dispatch = Dispatch(
@@ -101,41 +101,6 @@ class Running:
     def instance_count(self) -> int:
         """Count the machines there are, ready or not."""
         return len(self._nodes)
-
-    def call(self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0) -> Call:
-        """Make a call of a pending function: pickle what it needs."""
-        args, kwargs, feeder = operations.with_streams(self, pending)
-        function = pending.function
-        self._shipping.send_new()
-        return Call(
-            self._captures.capture(function, function.name),
-            dump_arguments(self._buffers, function.local, function.name, args, kwargs),
-            sink,
-            timeout=pending.timeout or self.options.default_compute_timeout or 0.0,
-            retries=pending.retries,
-            interruptions=0 if feeder or function.streams else self.options.retry_on_interruption,
-            node=node,
-            streams=function.streams,
-            feeder=feeder,
-            index=index,
-        )
-
-    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[Any, int], Call]:
-        """Make what makes one call after the other of the same function, captured once."""
-        if function.stream_parameters:
-            return lambda item, index: self.call(function(item), sink, index=index)
-        captured = self._captures.capture(function, function.name)
-        timeout = function.timeout or self.options.default_compute_timeout or 0.0
-        retries, interruptions = function.retries, self.options.retry_on_interruption
-
-        def make(item: Any, index: int) -> Call:
-            self._shipping.send_new()
-            payload = dump_arguments(self._buffers, function.local, function.name, (item,), {})
-            return Call(
-                captured, payload, sink, timeout=timeout, retries=retries, interruptions=interruptions, index=index
-            )
-
-        return make
 
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""

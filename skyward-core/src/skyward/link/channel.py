@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import socket
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -21,6 +22,18 @@ READ = 128 << 10
 
 _ANCILLARY = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
 _JOIN = 256 << 10
+
+
+_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def _close_in_forked_child() -> None:
+    """Close this process's copies, so that the other ends see when the parent is gone."""
+    for sock in list(_sockets):
+        sock.close()
+
+
+os.register_at_fork(after_in_child=_close_in_forked_child)
 
 
 def receive(sock: socket.socket, fds: deque[int], flags: int = 0) -> bytes:
@@ -129,6 +142,7 @@ class Channel:
         self.closed = False
         self.backlog = 0
         self.on_drained: Callable[[], None] | None = None
+        _sockets.add(sock)
         self.resume()
 
     def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:

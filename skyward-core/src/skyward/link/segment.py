@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 
@@ -90,8 +89,10 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
 
 
 def _anonymous_file() -> int:
-    if sys.platform == "linux":
-        return os.memfd_create("skyward", os.MFD_CLOEXEC)
+    memfd_create = getattr(os, "memfd_create", None)
+    if memfd_create is not None:
+        made: int = memfd_create("skyward", os.MFD_CLOEXEC)
+        return made
     fd, path = tempfile.mkstemp(prefix="skyward-")
     os.unlink(path)
     return fd

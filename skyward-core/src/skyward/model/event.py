@@ -10,14 +10,11 @@ There are no validators here: two events are made for every task, at tens of tho
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import time
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from attrs import Factory, field, frozen
 
 if TYPE_CHECKING:
-    from skyward.model.instance import InstanceInfo
     from skyward.model.spec import Spec
 
 __all__ = [
@@ -63,40 +60,8 @@ __all__ = [
     "TaskStarted",
 ]
 
-
-@frozen(kw_only=True, getstate_setstate=False)
-class SkywardEvent:
-    """
-    Be the base of every event, also of the user's own.
-
-    Args:
-        at: When it happened, in seconds since the epoch by the client's clock.
-        instance: The instance it happened to, where it concerns one.
-
-    >>> import attrs
-    >>> @attrs.frozen(kw_only=True)
-    ... class EpochDone(SkywardEvent):
-    ...     epoch: int
-    >>> EpochDone(epoch=3, at=0.0)
-    EpochDone(at=0.0, instance=None, epoch=3)
-    """
-
-    at: float = Factory(time)
-    instance: InstanceInfo | None = None
-
-    # attrs would write these for the fields it knows; a user's dataclass that extends this one has others too.
-    def __getstate__(self) -> dict[str, Any]:
-        slots = (name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ()))
-        state = {name: getattr(self, name) for name in slots if name != "__weakref__" and hasattr(self, name)}
-        return state | getattr(self, "__dict__", {})
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-
-
-Callback: TypeAlias = Callable[[SkywardEvent], SkywardEvent | None]
-
+from skyward.model.event_base import Callback, SkywardEvent
+from skyward.model.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
 
 # Requests
 
@@ -287,123 +252,6 @@ class ClusterReady(SkywardEvent):
 
     nodes: int
     elapsed: float
-
-
-# Tasks and what they write
-
-
-@frozen(kw_only=True)
-class TaskStarted(SkywardEvent):
-    """Tell that an attempt of a call began on `node`."""
-
-    task_id: str
-    function: str
-    node: int
-
-
-@frozen(kw_only=True)
-class TaskCompleted(SkywardEvent):
-    """
-    Tell that an attempt of a call ended.
-
-    Args:
-        task_id: The id that its `TaskStarted` had.
-        function: Name of the function.
-        node: Where it ran; None for a call that never reached a node.
-        success: Whether it returned.
-        duration: How long it ran, in seconds.
-        error: The exception in one line, if it did not return.
-    """
-
-    task_id: str
-    function: str
-    node: int | None
-    success: bool = True
-    duration: float = 0.0
-    error: str | None = None
-
-
-@frozen(kw_only=True)
-class Progress(SkywardEvent):
-    """
-    Tell how many parts of one `map` or `gather` are done.
-
-    Args:
-        label: What is counted, such as the function's name; one bar per label.
-        done: How many are done.
-        total: How many there are; None while that is unknown.
-    """
-
-    label: str
-    done: int
-    total: int | None = None
-
-
-@frozen(kw_only=True)
-class Log(SkywardEvent):
-    """
-    Carry one line that user code wrote on a node.
-
-    Args:
-        line: The line, without its end.
-        stream: Where it was written.
-        node: Index of the node.
-        task_id: The task that wrote it, where that is known.
-    """
-
-    line: str
-    stream: Literal["stdout", "stderr"] = "stdout"
-    node: int
-    task_id: str | None = None
-
-    @property
-    def timestamp(self) -> float:
-        """Return `at`, under its older name."""
-        return self.at
-
-    @property
-    def instance_id(self) -> str | None:
-        """Return the id of the instance, where it is known."""
-        return self.instance.id if self.instance is not None else None
-
-
-LogLine = Log
-
-
-# Measurements
-
-
-@frozen(kw_only=True)
-class Metric(SkywardEvent):
-    """Carry one measured value of one node, in `unit`."""
-
-    name: str
-    value: float
-    unit: str = ""
-    node: int
-
-
-@frozen(kw_only=True)
-class Metrics(SkywardEvent):
-    """
-    Carry the usual measurements of one node, once a second.
-
-    Args:
-        cpu_percent: Of all cores together, 0 to 100.
-        gpu_utilization: Mean of the node's accelerators, 0 to 100; None where there is none.
-        gpu_temperature: Of the hottest accelerator, in °C.
-    """
-
-    instance_id: str
-    node: int
-    cpu_percent: float
-    memory_percent: float
-    memory_used_mb: float
-    memory_total_mb: float
-    gpu_utilization: float | None = None
-    gpu_memory_used_mb: float | None = None
-    gpu_memory_total_mb: float | None = None
-    gpu_temperature: float | None = None
 
 
 # Loss and end

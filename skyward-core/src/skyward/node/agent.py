@@ -14,7 +14,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from typing import Any
 
 from skyward.errors import ProtocolError, SkywardError
@@ -24,24 +23,20 @@ from skyward.link.messages import (
     CALL,
     CANCEL,
     FUNCTION_DIGEST,
-    RESULT,
     TASK,
-    CancelReason,
     LogLine,
-    Status,
     TaskFlag,
     encode_lines,
 )
 from skyward.link.payload import decode, views
+from skyward.node.deadlines import Deadlines
 from skyward.node.descendants import MARK, adopt_orphans, end_children
+from skyward.node.held import Held, close_all
+from skyward.node.last_answers import last_answers
 from skyward.node.modules import write_files
 from skyward.node.process import Process
 from skyward.node.store import Store
 
-GRACE = 5.0
-"""Seconds that a call has to leave after it was cancelled or timed out, before its process is ended."""
-
-_TICK = 0.05
 _LOG_WINDOW = 4 << 20
 _BACKLOG = 8 << 20
 _FAILED_STARTS = 3
@@ -88,8 +83,7 @@ class Agent:
         self._app_environment: dict[str, str] = {}
         self._log_unread = 0
         self._drained_for = 0
-        self._deadlines: dict[int, float] = {}
-        self._ticking = False
+        self._deadlines = Deadlines(loop, self._processes)
         self._stopping = False
         self._refreshing = False
         self._announced = False
@@ -217,14 +211,14 @@ class Agent:
         process = self._lane(frame).process
         call, timeout, _, flags, digest = TASK.unpack_from(frame.body)
         if process is None:
-            _close(fds)
+            close_all(fds)
             self._tell(encode(Kind.RECALLED, CALL.pack(call), lane=frame.lane))
             return
         if digest not in process.known:
             function, segments = self._store.function_frame(digest)
             process.known.add(digest)
             process.tasks.send(function, [segment.fd for segment in segments], segments)
-        hold: object = _Held(fds)
+        hold: object = Held(fds)
         if flags & TaskFlag.STORED:
             stored = self._store.stored(frame.body, TASK.size)
             hold = (hold, stored)
@@ -232,11 +226,11 @@ class Agent:
         process.in_flight[call] = timeout
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
-            self._tick()
+            self._deadlines.watch()
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
-        hold = _Held(fds)
+        hold = Held(fds)
         if process is not None:
             process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
         elif frame.kind == Kind.RECALL:
@@ -247,11 +241,7 @@ class Agent:
         process = self._lane(frame).process
         call, _ = CANCEL.unpack(frame.body)
         if process is not None and call in process.in_flight:
-            self._loop.call_later(GRACE, self._end_unless_left, process, call)
-
-    def _end_unless_left(self, process: Process, call: int) -> None:
-        if call in process.in_flight and any(running.call == call for running in process.board.running()):
-            process.kill(f"cancel:{call}")
+            self._deadlines.cancelled(process, call)
 
     def _drop(self, frame: Frame) -> None:
         self._store.drop(frame.body)
@@ -308,7 +298,7 @@ class Agent:
             case Kind.RESULT:
                 self._result(process, lane, frame, fds)
             case Kind.ITEM | Kind.CREDIT | Kind.EMIT:
-                self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, _Held(fds))
+                self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
             case Kind.RECALLED:
                 for at in range(0, len(frame.body), CALL.size):
                     process.in_flight.pop(CALL.unpack_from(frame.body, at)[0], None)
@@ -325,7 +315,7 @@ class Agent:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.in_flight.pop(call, None)
-        self._tell(encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds)), fds, _Held(fds))
+        self._tell(encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
         if not self._config["reuse_processes"] and lane < len(self._lanes):
             process.tasks.end()
             self._start_worker(self._lanes[lane])
@@ -355,7 +345,8 @@ class Agent:
             self._each_process(Process.deafen)
 
     def _on_ended(self, process: Process) -> None:
-        self._report_death(process)
+        for frame in last_answers(process):
+            self._tell(frame)
         if self._stopping:
             if not self._processes:
                 self._stopped()
@@ -378,54 +369,6 @@ class Agent:
                 return
         self._start_worker(lane)
 
-    def _report_death(self, process: Process) -> None:
-        """Answer for every call that the process leaves behind."""
-        lane = process.lane
-        culprit = process.culprit()
-        began = {running.call for running in process.running}
-        given_back = [call for call in process.in_flight if call not in began]
-        if given_back:
-            self._tell(encode(Kind.RECALLED, b"".join(map(CALL.pack, given_back)), lane=lane))
-        killed_kind, _, killed_call = process.killed_for.partition(":")
-        for running in process.running:
-            if running.call not in process.in_flight:
-                continue
-            facts: dict[str, Any] = {"error": "WorkerDiedError", "culprit": culprit, "among": len(process.running)}
-            if killed_kind:
-                facts["culprit"] = int(killed_call)
-                if running.call == int(killed_call):
-                    facts["error"] = "TaskTimeoutError" if killed_kind == "timeout" else "CancelledError"
-            lines = [line.text for line in process.last_lines if line.call in (0, running.call)]
-            facts |= {"output": lines, **process.cause()}
-            body = RESULT.pack(running.call, Status.FAILED, max(0.0, time.monotonic() - running.since))
-            self._tell(encode(Kind.RESULT, body + encode_json(0, facts)[8:], lane=lane))
-        process.in_flight.clear()
-
-    # Timeouts.
-
-    def _tick(self) -> None:
-        if not self._ticking:
-            self._ticking = True
-            self._loop.call_later(_TICK, self._check_timeouts)
-
-    def _check_timeouts(self) -> None:
-        self._ticking = False
-        now = time.monotonic()
-        for process in self._processes.values():
-            if not any(process.in_flight.values()):
-                continue
-            self._tick()
-            for running in process.board.running():
-                timeout = process.in_flight.get(running.call, 0.0)
-                over = now - running.since - timeout
-                if not timeout or over < 0:
-                    continue
-                if over >= GRACE:
-                    process.kill(f"timeout:{running.call}")
-                elif over < _TICK * 4:
-                    body = CANCEL.pack(running.call, CancelReason.TIMEOUT)
-                    process.control.send(encode(Kind.CANCEL, body))
-
     # The rest.
 
     def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
@@ -440,7 +383,7 @@ class Agent:
 
     def _fail(self, why: str, process: Process | None = None) -> None:
         """Tell the client that this node cannot go on."""
-        facts = {"message": why}
+        facts: dict[str, Any] = {"message": why}
         if process is not None:
             facts |= {"output": [line.text for line in process.last_lines], **process.cause()}
         self._tell(encode_json(Kind.WORKER, facts))
@@ -453,23 +396,6 @@ class Agent:
         if frame.lane >= len(self._lanes):
             raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(self._lanes)}.")
         return self._lanes[frame.lane]
-
-
-class _Held:
-    """Close descriptors when the frame they travel with was written."""
-
-    __slots__ = ("_fds",)
-
-    def __init__(self, fds: tuple[int, ...]) -> None:
-        self._fds = fds
-
-    def __del__(self) -> None:
-        _close(self._fds)
-
-
-def _close(fds: tuple[int, ...]) -> None:
-    for fd in fds:
-        os.close(fd)
 
 
 async def serve(listener: socket.socket, directory: str) -> None:

@@ -9,14 +9,14 @@ import socket
 import sys
 
 from skyward.link.frames import Kind, encode, encode_json
-from skyward.node.worker import TASK_FD, _die_with_parent, _read_start
+from skyward.node.entry import TASK_FD, die_with_parent, read_start
 
 
 def main() -> None:
     """Enter the contexts, tell what they set in the environment, and hold them until the agent closes the socket."""
-    _die_with_parent()
+    die_with_parent()
     sock = socket.socket(fileno=TASK_FD)
-    config, plugins_pickle = _read_start(sock)
+    config, plugins_pickle = read_start(sock)
     before = dict(os.environ)
     with contextlib.ExitStack() as stack:
         try:

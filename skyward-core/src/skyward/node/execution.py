@@ -13,6 +13,7 @@ from skyward.link.frames import Kind, encode
 from skyward.link.messages import CREDIT, FUNCTION, FUNCTION_DIGEST, ITEM, RESULT, CancelReason, FunctionFlag, Status
 from skyward.link.payload import Payload, decode, dump, load
 from skyward.node import runtime
+from skyward.node.entry import INTERRUPT_SIGNAL
 from skyward.node.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:
@@ -193,8 +194,6 @@ class Execution:
             if not self.armed:
                 return
             if self._main:
-                from skyward.node.worker import INTERRUPT_SIGNAL
-
                 signal.pthread_kill(self.thread, INTERRUPT_SIGNAL)
             else:
                 _raise_in_thread(self.thread, Interrupted)

@@ -20,8 +20,8 @@ from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import LogLine
 from skyward.node.board import Running, new_board
 from skyward.node.descendants import end_group
+from skyward.node.entry import BOARD_FD, CONTROL_FD, TASK_FD
 from skyward.node.output import TaggedReader
-from skyward.node.worker import BOARD_FD, CONTROL_FD, TASK_FD
 
 _READ = 64 << 10
 _LAST_LINES = 20

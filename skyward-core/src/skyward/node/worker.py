@@ -23,16 +23,11 @@ from skyward.link.frames import Frame, Kind, Parser, decode_json, encode, encode
 from skyward.link.messages import CALL, CANCEL, CREDIT, ITEM, TASK, CancelReason, TaskFlag
 from skyward.link.payload import Payload, decode
 from skyward.node.board import Board
+from skyward.node.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
 from skyward.node.execution import Execution, FunctionStore, Outcome, Setting
 from skyward.node.streams import Interrupted
 
-TASK_FD, CONTROL_FD, BOARD_FD = 3, 4, 5
-"""The descriptors that the agent hands to a worker."""
-
 _REMEMBERED = 1024
-
-INTERRUPT_SIGNAL = signal.SIGURG
-"""What wakes the main thread from a system call to be interrupted; ignored by default, and by everybody else."""
 
 
 class Worker:
@@ -224,8 +219,8 @@ class Worker:
 def main() -> None:
     """Start a worker on the descriptors that the agent left open."""
     tasks, control = socket.socket(fileno=TASK_FD), socket.socket(fileno=CONTROL_FD)
-    _die_with_parent()
-    config, plugins_pickle = _read_start(tasks)
+    die_with_parent()
+    config, plugins_pickle = read_start(tasks)
     os.chdir(config["directory"])
     sys.path.insert(0, config["directory"])
     _install_streams(config["slots"])
@@ -248,15 +243,6 @@ def main() -> None:
         worker.serve()
     sys.stdout.flush()
     sys.stderr.flush()
-
-
-def _read_start(tasks: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Read the first frame, which says what this worker is to be."""
-    header = tasks.recv(8, socket.MSG_WAITALL)
-    size = int.from_bytes(header[:4], "little")
-    body = tasks.recv(size, socket.MSG_WAITALL)
-    length = int.from_bytes(body[:4], "little")
-    return decode_json(body[4 : 4 + length]), body[4 + length :]
 
 
 def _enter_plugins(stack: contextlib.ExitStack, setting: Setting, plugins_pickle: bytes) -> None:
@@ -296,16 +282,5 @@ def _forget_directory_listings() -> None:
     importlib.invalidate_caches()
 
 
-def _die_with_parent() -> None:
-    """Have the kernel end this process when the agent is gone, whatever user code does to the control thread."""
-    if sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 if __name__ == "__main__":
-    from skyward.node import worker
-
-    worker.main()
+    main()

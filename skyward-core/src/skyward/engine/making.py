@@ -1,0 +1,102 @@
+"""Make calls of pending functions: pickle what they need, in the thread that dispatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from skyward.engine.call import Call
+from skyward.engine.feeding import Feeder
+from skyward.engine.outgoing import Buffers, Captures, dump_arguments
+from skyward.errors import UsageError
+from skyward.node.streams import StreamArgument
+
+if TYPE_CHECKING:
+    from skyward.engine.node_link import NodeLink
+    from skyward.engine.shipping import Shipping
+    from skyward.function import Function
+    from skyward.model.options import Options
+    from skyward.pending import PendingFunction
+
+Feed: TypeAlias = "Callable[[Call, Callable[[NodeLink], None]], None]"
+"""Has something sent to a call's input stream."""
+
+
+class CallMaker:
+    """
+    Make the calls of one pool.
+
+    Args:
+        shipping: Sends the user's modules before the first call that may need them.
+        options: The limits that calls have where they have none of their own.
+        feed: Sends items of streamed arguments.
+    """
+
+    def __init__(self, shipping: Shipping, options: Options, feed: Feed) -> None:
+        self._shipping = shipping
+        self._options = options
+        self._feed = feed
+        self._buffers = Buffers()
+        self._captures = Captures(self._buffers)
+
+    def call(self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0) -> Call:
+        """Make a call of a pending function: pickle what it needs."""
+        args, kwargs, feeder = with_streams(pending, self._feed)
+        function = pending.function
+        self._shipping.send_new()
+        return Call(
+            self._captures.capture(function, function.name),
+            dump_arguments(self._buffers, function.local, function.name, args, kwargs),
+            sink,
+            timeout=pending.timeout or self._options.default_compute_timeout or 0.0,
+            retries=pending.retries,
+            interruptions=0 if feeder or function.streams else self._options.retry_on_interruption,
+            node=node,
+            streams=function.streams,
+            feeder=feeder,
+            index=index,
+        )
+
+    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[Any, int], Call]:
+        """Make what makes one call after the other of the same function, captured once."""
+        if function.stream_parameters:
+            return lambda item, index: self.call(function(item), sink, index=index)
+        captured = self._captures.capture(function, function.name)
+        timeout = function.timeout or self._options.default_compute_timeout or 0.0
+        retries, interruptions = function.retries, self._options.retry_on_interruption
+
+        def make(item: Any, index: int) -> Call:
+            self._shipping.send_new()
+            payload = dump_arguments(self._buffers, function.local, function.name, (item,), {})
+            return Call(
+                captured, payload, sink, timeout=timeout, retries=retries, interruptions=interruptions, index=index
+            )
+
+        return make
+
+
+def with_streams(pending: PendingFunction[Any], feed: Feed) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
+    """Put a stand-in for each iterator that is streamed, and make what feeds them."""
+    names = pending.function.stream_parameters
+    if not names:
+        return pending.args, pending.kwargs, None
+    import inspect
+
+    bound = inspect.signature(pending.function.local).bind(*pending.args, **pending.kwargs)
+    sources: list[Iterator[Any]] = []
+    for name in names:
+        if name in bound.arguments and not isinstance(bound.arguments[name], StreamArgument):
+            try:
+                sources.append(iter(bound.arguments[name]))
+            except TypeError:
+                raise UsageError(
+                    f"{pending.function.name}({name}=...) takes an iterator, "
+                    f"and got a {type(bound.arguments[name]).__name__}."
+                ) from None
+            bound.arguments[name] = StreamArgument(len(sources) - 1)
+    if pending.retries:
+        raise UsageError(
+            f"{pending.function.name} takes an iterator, which can be consumed once: retries must be 0, "
+            f"not {pending.retries}."
+        )
+    return bound.args, bound.kwargs, Feeder(tuple(sources), feed)

@@ -1,0 +1,28 @@
+"""Descriptors on their way through the agent."""
+
+from __future__ import annotations
+
+import os
+
+
+class Held:
+    """
+    Close descriptors when the frame they travel with was written.
+
+    Args:
+        fds: The descriptors; taken over.
+    """
+
+    __slots__ = ("_fds",)
+
+    def __init__(self, fds: tuple[int, ...]) -> None:
+        self._fds = fds
+
+    def __del__(self) -> None:
+        close_all(self._fds)
+
+
+def close_all(fds: tuple[int, ...]) -> None:
+    """Close descriptors."""
+    for fd in fds:
+        os.close(fd)

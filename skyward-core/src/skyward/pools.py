@@ -1,0 +1,119 @@
+"""
+Several pools at once: side by side, or with lifetimes that do not nest.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, Unpack
+
+from skyward.errors import ConfigError, UsageError
+from skyward.model.keywords import PoolKeywords
+from skyward.model.options import Options
+from skyward.model.spec import Spec
+from skyward.pool import Pool
+
+
+class MultiPool:
+    """
+    Open several pools side by side, and close them so.
+
+    If one cannot be opened, the others are given back.
+
+    Args:
+        pools: The pools, none of them open.
+
+    >>> import skyward as sky
+    >>> with sky.MultiPool(sky.Compute(console="silent"), sky.Compute(console="silent")) as (one, other):
+    ...     one.current_nodes() + other.current_nodes()
+    2
+    """
+
+    def __init__(self, *pools: Pool) -> None:
+        for one in pools:
+            if not isinstance(one, Pool):
+                raise UsageError(f"MultiPool takes pools, not a {type(one).__name__}.")
+        self._pools = pools
+
+    def __enter__(self) -> tuple[Pool, ...]:
+        errors = _side_by_side([one.open for one in self._pools])
+        if errors:
+            _side_by_side([functools.partial(one.close, errors[0]) for one in self._pools])
+            raise errors[0]
+        return self._pools
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        errors = _side_by_side([functools.partial(one.close, error) for one in self._pools])
+        if errors and error is None:
+            raise errors[0]
+
+
+class Session:
+    """
+    Hold pools whose lifetimes do not nest; whatever is still open is closed at the end.
+
+    >>> import skyward as sky
+    >>> with sky.Session() as session:
+    ...     first = session.compute(console="silent")
+    ...     session.close(first)
+    ...     first.is_active
+    False
+    """
+
+    def __init__(self) -> None:
+        self._pools: list[Pool] = []
+
+    def compute(
+        self, *specs: Spec, name: str | None = None, options: Options | None = None, **keywords: Unpack[PoolKeywords]
+    ) -> Pool:
+        """Open a pool; the arguments are those of `Compute`."""
+        opened = Pool(*specs, name=name, options=options, **keywords)
+        opened.open()
+        self._pools.append(opened)
+        return opened
+
+    def close(self, one: Pool) -> None:
+        """
+        Close one of the session's pools.
+
+        Raises:
+            ConfigError: If the session has not opened it.
+        """
+        if one not in self._pools:
+            raise ConfigError(f"{one!r} is not an open pool of this session.")
+        self._pools.remove(one)
+        one.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pools, self._pools = self._pools, []
+        errors = _side_by_side([functools.partial(one.close, error) for one in pools])
+        if errors and error is None:
+            raise errors[0]
+
+
+def _side_by_side(steps: list[Callable[[], object]]) -> list[BaseException]:
+    """Take steps in a thread each, and give what they raised."""
+    errors: list[BaseException] = []
+
+    def take(step: Callable[[], object]) -> None:
+        try:
+            step()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=take, args=(step,), name="skyward-multipool") for step in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
