@@ -5,6 +5,8 @@ What holds for every test: its threads end with it, and the environment is as it
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 
@@ -14,6 +16,19 @@ from hypothesis import settings
 # A deadline would time the machine and not the code.
 settings.register_profile("skyward", deadline=None, print_blob=True)
 settings.load_profile("skyward")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests a home of their own, so that logs and settings of the user's stay out of it."""
+    home = os.path.expanduser("~")
+    os.environ.setdefault("XDG_CACHE_HOME", os.path.join(home, ".cache"))
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="home-of-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the tests' home."""
+    if os.path.basename(os.environ["HOME"]).startswith("home-of-tests-"):
+        shutil.rmtree(os.environ["HOME"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

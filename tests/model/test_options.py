@@ -41,7 +41,6 @@ def test_the_defaults_are_the_documented_ones() -> None:
         console=True,
         logging=True,
         retry_on_interruption=3,
-        collect_metrics=True,
         on_event=None,
     )
 
@@ -125,7 +124,6 @@ def test_a_wait_may_be_nothing(name: str) -> None:
         ({"max_provision_attempts": 0}, "max_provision_attempts must be a whole number of at least 1, not 0"),
         ({"retry_on_interruption": -1}, "retry_on_interruption must be a whole number of at least 0, not -1"),
         ({"retry_on_interruption": None}, "retry_on_interruption must be a whole number"),
-        ({"collect_metrics": 1}, "collect_metrics must be True or False, not 1"),
         ({"on_event": "print"}, "on_event must be a function that takes an event, not 'print'"),
     ],
 )

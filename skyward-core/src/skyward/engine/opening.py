@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from skyward import plugin as hooks
+from skyward.console.mode import Console, open_console
 from skyward.engine import events as contexts
+from skyward.engine.choosing import choose
 from skyward.engine.dispatcher import Dispatcher
+from skyward.engine.logs import LIFECYCLE, logging_to, write_event
+from skyward.engine.loop import engine_loop
 from skyward.engine.running import Running
 from skyward.errors import AllProvidersFailedError, SkywardError
 from skyward.model import event as events
@@ -66,15 +70,14 @@ def open_pool(
         SkywardError: If they can't be had; nothing is left behind then.
     """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(logging_to(request.options.log_config))
+        console = open_console(request.options.console, sys.stderr)
+        stack.callback(console.close)
         dispatcher = Dispatcher()
         stack.callback(dispatcher.close)
-        for event_type, handler in handlers:
-            dispatcher.subscribe(event_type, handler)
-        if request.options.on_event is not None:
-            dispatcher.subscribe(events.SkywardEvent, request.options.on_event)
+        _subscribe(dispatcher, request, console, handlers)
         contexts.enter(dispatcher)
         stack.callback(contexts.leave, dispatcher)
-        _open_console(stack, dispatcher, request)
         stack.enter_context(_terminated_as_exit())
         for warning in request.warnings:
             _log.warning("%s", warning)
@@ -138,8 +141,8 @@ def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher) ->
 
     reasons: list[tuple[str, str]] = []
     failure: SkywardError | None = None
-    for index, wanted in enumerate(request.specs):
-        spec = wanted if wanted.provider is not None else evolve(wanted, provider=Local())
+    specs = [spec if spec.provider is not None else evolve(spec, provider=Local()) for spec in request.specs]
+    for index, spec in enumerate(engine_loop().run(choose(specs, request.options))):
         dispatcher.publish(events.ClusterRequested(spec=spec))
         running = Running(request, spec, f"{pool_id}{index or ''}", dispatcher)
         try:
@@ -147,7 +150,7 @@ def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher) ->
         except SkywardError as error:
             failure = error
             reasons.append((running.provisioning.provider_name, str(error)))
-            if len(request.specs) == 1:
+            if len(specs) == 1:
                 raise
             continue
         return running
@@ -159,18 +162,21 @@ def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher) ->
     ) from failure
 
 
-def _open_console(stack: contextlib.ExitStack, dispatcher: Dispatcher, request: Request) -> None:
-    from skyward.console.mode import choose
-
-    mode = choose(request.options.console, sys.stderr)
-    if mode == "silent":
-        return
-    from skyward.console import open_console
-
-    console = open_console(mode, sys.stderr)
-    stack.callback(console.close)
-    dispatcher.subscribe(events.SkywardEvent, console.handle)
-    stack.callback(dispatcher.flush, 5.0)
+def _subscribe(
+    dispatcher: Dispatcher,
+    request: Request,
+    console: Console,
+    handlers: list[tuple[type[Any], Callable[[Any], object]]],
+) -> None:
+    """Have everybody hear what he asked for, the user's own handlers first."""
+    for event_type, handler in handlers:
+        dispatcher.subscribe(event_type, handler)
+    if request.options.on_event is not None:
+        dispatcher.subscribe(events.SkywardEvent, request.options.on_event)
+    if request.options.log_config is not None:
+        dispatcher.subscribe(LIFECYCLE, write_event)
+    if console.events:
+        dispatcher.subscribe(console.events, console.handle)
 
 
 @contextlib.contextmanager

@@ -65,7 +65,6 @@ class PoolKeywords(TypedDict, total=False):
     display: ConsoleLike
     logging: bool | LogConfig
     retry_on_interruption: int
-    collect_metrics: bool
     on_event: Callable[[Any], object] | None
 
     concurrency: int

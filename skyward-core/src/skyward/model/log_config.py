@@ -70,7 +70,7 @@ class LogConfig:
     Args:
         level: Least severity written: `"TRACE"`, `"DEBUG"`, `"INFO"`, `"WARNING"` or `"ERROR"`.
         file: Path of the log file; `~` is the user's home.
-        console: Whether the log is written to the terminal too.
+        console: Whether its warnings and errors are written to the terminal too.
         rotation: When a new file is begun: a size such as `"50 MB"` or an age such as `"1 day"`.
         retention: How many old files are kept.
 

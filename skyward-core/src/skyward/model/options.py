@@ -12,7 +12,7 @@ from attrs import field, frozen
 from skyward.errors import ConfigError
 from skyward.model.duration import seconds
 from skyward.model.log_config import LogConfig, LogLevel
-from skyward.model.setting import choice, lasting, optional, switch, waiting, whole
+from skyward.model.setting import choice, lasting, optional, waiting, whole
 from skyward.model.worker import Executor, PerNode, Worker
 
 __all__ = [
@@ -136,7 +136,6 @@ class Options:
             nothing.
         logging: Where Skyward's own log goes; True is `LogConfig()`, False nowhere.
         retry_on_interruption: How often a task is sent again because its node was lost.
-        collect_metrics: Whether the nodes are sampled.
         on_event: Called with each event, in a thread of its own.
 
     Raises:
@@ -160,7 +159,6 @@ class Options:
     console: bool | ConsoleMode = field(default=True, converter=_console)
     logging: bool | LogConfig = field(default=True, validator=_logging)
     retry_on_interruption: int = field(default=3, converter=_retry_on_interruption)
-    collect_metrics: bool = field(default=True, validator=switch)
     on_event: Callable[[Any], object] | None = field(default=None, validator=_on_event)
 
     @property

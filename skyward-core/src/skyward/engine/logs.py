@@ -1,0 +1,97 @@
+"""Skyward's own log: written to a file while a pool is open."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import logging.handlers
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from skyward.console.wording import tell
+from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
+from skyward.model.log_config import LogConfig
+
+_FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
+_LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
+LIFECYCLE = tuple(
+    kind for kind in ALL if not issubclass(kind, (Log, Metric, Metrics, Progress, TaskStarted, TaskCompleted))
+)
+"""The events that are logged; what happens to tasks is too much for a log."""
+
+_log = logging.getLogger("skyward")
+_events = logging.getLogger("skyward.events")
+_lock = threading.Lock()
+_open: dict[LogConfig, tuple[list[logging.Handler], int]] = {}
+
+
+@contextlib.contextmanager
+def logging_to(config: LogConfig | None) -> Iterator[None]:
+    """
+    Write the log as configured inside a `with` block; pools that are configured alike share one file.
+
+    Args:
+        config: Where it goes; None writes nothing.
+    """
+    if config is None:
+        yield
+        return
+    with _lock:
+        handlers, users = _open.get(config) or (_handlers(config), 0)
+        _open[config] = (handlers, users + 1)
+        if not users:
+            for handler in handlers:
+                _log.addHandler(handler)
+            _log.setLevel(min(_LEVELS[config.level], _log.level or _LEVELS[config.level]))
+    try:
+        yield
+    finally:
+        with _lock:
+            handlers, users = _open.pop(config)
+            if users > 1:
+                _open[config] = (handlers, users - 1)
+            else:
+                for handler in handlers:
+                    _log.removeHandler(handler)
+                    handler.close()
+            if not _open:
+                _log.setLevel(logging.NOTSET)
+
+
+def write_event(event: SkywardEvent) -> None:
+    """Write what happened to a pool or node."""
+    line = tell(event)
+    if line is not None:
+        node = "" if line.node is None else f" node={line.node}"
+        _events.info("%s%s %s", type(event).__name__, node, line.text)
+
+
+def _handlers(config: LogConfig) -> list[logging.Handler]:
+    handlers: list[logging.Handler] = []
+    path = Path(config.file).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = _file_handler(path, config)
+        handler.setLevel(_LEVELS[config.level])
+        handlers.append(handler)
+    except OSError as error:
+        _log.warning("The log %s cannot be written: %s", path, error)
+    if config.console:
+        terminal = logging.StreamHandler(sys.stderr)
+        terminal.setLevel(logging.WARNING)
+        handlers.append(terminal)
+    for each in handlers:
+        each.setFormatter(logging.Formatter(_FORMAT))
+    return handlers
+
+
+def _file_handler(path: Path, config: LogConfig) -> logging.Handler:
+    if config.rotation_s is not None:
+        return logging.handlers.TimedRotatingFileHandler(
+            path, when="S", interval=max(1, int(config.rotation_s)), backupCount=config.retention, delay=True
+        )
+    return logging.handlers.RotatingFileHandler(
+        path, maxBytes=config.rotation_bytes or 0, backupCount=config.retention, delay=True
+    )

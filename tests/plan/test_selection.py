@@ -1,0 +1,67 @@
+"""The order in which specs are tried."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from skyward.errors import ConfigError
+from skyward.model.offer import Offer
+from skyward.model.spec import Spec
+from skyward.plan.selection import ProviderView, as_chosen, in_order
+
+
+def _view(name: str, *, on_demand: float | None = None, spot: float | None = None, **spec: object) -> ProviderView:
+    offers = ()
+    if on_demand is not None or spot is not None:
+        offers = (Offer(provider=name, instance_type="x", on_demand_price=on_demand, spot_price=spot),)
+    return ProviderView(name=name, provider=object(), spec=Spec(**spec), offers=offers)  # type: ignore[arg-type]
+
+
+def _names(views: tuple[ProviderView, ...]) -> list[str]:
+    return [view.name for view in views]
+
+
+def test_first_keeps_the_users_order() -> None:
+    """Nothing is compared."""
+    assert _names(in_order([_view("b"), _view("a", on_demand=1.0)], "first")) == ["b", "a"]
+
+
+def test_cheapest_goes_by_the_least_price() -> None:
+    """A provider that sells nothing comes last."""
+    views = [_view("none"), _view("dear", on_demand=3.0), _view("cheap", on_demand=4.0, spot=1.0)]
+    assert _names(in_order(views, "cheapest")) == ["cheap", "dear", "none"]
+
+
+def test_price_counts_only_what_the_allocation_allows() -> None:
+    """Spot prices mean nothing to who wants on-demand machines."""
+    assert _view("a", on_demand=4.0, spot=1.0, allocation="on-demand").price == 4.0
+    assert _view("a", on_demand=4.0, allocation="spot").price == math.inf
+
+
+def test_available_takes_the_first_that_sells_something() -> None:
+    """Among those that do, the user's order holds."""
+    views = [_view("none"), _view("second", on_demand=9.0), _view("third", on_demand=1.0)]
+    assert _names(in_order(views, "available")) == ["second", "third", "none"]
+
+
+def test_view_tells_spot_capacity() -> None:
+    """It answers from the offers it holds."""
+    assert _view("a", spot=1.0).has_spot_capacity()
+    assert not _view("a", on_demand=1.0).has_spot_capacity()
+
+
+def test_function_may_return_a_view_a_provider_or_several() -> None:
+    """All of them mean the order to try."""
+    one, other = _view("one"), _view("other")
+    assert as_chosen([one, other], other) == (other,)
+    assert as_chosen([one, other], other.provider) == (other,)
+    assert as_chosen([one, other], [other, one]) == (other, one)
+
+
+@pytest.mark.parametrize("chosen", [None, "one", []])
+def test_function_that_returns_anything_else_is_refused(chosen: object) -> None:
+    """The error says what to return."""
+    with pytest.raises(ConfigError, match="selection function returned"):
+        as_chosen([_view("one")], chosen)
