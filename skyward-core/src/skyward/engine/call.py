@@ -22,6 +22,9 @@ from skyward.link.payload import Payload, load
 
 _ids = itertools.count(1)
 
+# Frames of a crash's traceback that say nothing to the user.
+_OURS = ("skyward/node/", "<frozen runpy>")
+
 
 class CapturedFunction:
     """
@@ -245,7 +248,8 @@ class Answer:
 
     def _worker_died(self, facts: dict[str, Any], what: str, about: dict[str, Any]) -> WorkerDiedError:
         output = tuple(facts.get("output", ()))
-        tail = "".join(f"\n  | {line}" for line in output[-10:])
+        theirs = [line for line in output if not any(ours in line for ours in _OURS)]
+        tail = "".join(f"\n  | {line}" for line in theirs[-10:])
         how = f"was killed by {facts['signal']}" if facts.get("signal") else f"exited with code {facts['exit_code']}"
         if facts.get("out_of_memory"):
             how += ", because the machine ran out of memory"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
 from skyward.engine.waiting import Collector, Future, Stream, StreamEnd, Waiter
-from skyward.errors import NodeLostError
+from skyward.errors import NodeLostError, UsageError
 
 if TYPE_CHECKING:
     from skyward.engine.running import Running
@@ -166,6 +166,11 @@ class Results:
 
 def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:
     """Run on every rank of the ready nodes; tried again as a whole, with the members there are then."""
+    if pending.function.stream_parameters:
+        raise UsageError(
+            f"{pending.function.name} takes an iterator, which has one consumer: it cannot be broadcast. "
+            "Send it to one node with `>> pool`, or pass a list."
+        )
     retries, interruptions = pending.retries, pool.options.retry_on_interruption
     while True:
         try:

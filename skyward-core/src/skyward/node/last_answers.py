@@ -22,7 +22,8 @@ def last_answers(process: Process) -> list[bytes]:
     given_back = [call for call in process.in_flight if call not in began]
     if given_back:
         frames.append(encode(Kind.RECALLED, b"".join(map(CALL.pack, given_back)), lane=process.lane))
-    for running in process.running:
+    # The culprit last: the client names it in the others' errors as long as it knows it.
+    for running in sorted(process.running, key=lambda running: running.call == process.culprit()):
         if running.call in process.in_flight:
             lines = [line.text for line in process.last_lines if line.call in (0, running.call)]
             facts = {**_blame(process, running.call), "output": lines, **process.cause()}

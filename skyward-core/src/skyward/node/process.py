@@ -24,7 +24,7 @@ from skyward.node.entry import BOARD_FD, CONTROL_FD, TASK_FD
 from skyward.node.output import TaggedReader
 
 _READ = 64 << 10
-_LAST_LINES = 20
+_LAST_LINES = 100
 _ABOVE_TARGETS = 10
 
 

@@ -1,0 +1,164 @@
+"""However a client ends: no process, socket or directory of its pools stays."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, signal, sys, time
+import skyward as sky
+
+def daemonise():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(300)
+        os._exit(0)
+
+def sleep():
+    time.sleep(300)
+
+before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+pool = sky.Compute(nodes=2, console="silent", logging=False)
+with pool:
+    sky.function(daemonise)() @ pool
+    print("ready", flush=True)
+    {inside}
+assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+print("left", flush=True)
+"""
+
+
+class Client:
+    """A client program, with a directory for temporary files of its own."""
+
+    def __init__(self, inside: str) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="sky", dir="/tmp"))  # noqa: S108  # sockets want a short path
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.replace("{inside}", inside)],
+            env={**os.environ, "TMPDIR": str(self.directory), "OF_TEST": self.directory.name},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def until_ready(self) -> None:
+        """Wait until the pool is open."""
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def processes(self) -> list[int]:
+        """List what the program started, whoever its parent is now."""
+        found = []
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if f"OF_TEST={self.directory.name}".encode() in environ.read_bytes().split(b"\0"):
+                    found.append(int(environ.parent.name))
+            except OSError:
+                continue
+        return found
+
+    def has_left_nothing(self) -> bool:
+        """Tell whether the machine is as it was."""
+        return not self.processes() and not list(self.directory.glob("skyward-*"))
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[str], Client]]:
+    """Start clients, and end what is left of them whatever the test finds."""
+    clients: list[Client] = []
+
+    def start(inside: str) -> Client:
+        clients.append(Client(inside))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.process.kill()
+        client.process.communicate()
+        for pid in client.processes():
+            os.kill(pid, signal.SIGKILL)
+        subprocess.run(["rm", "-rf", str(client.directory)], check=True)
+
+
+def _soon(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Wait for a condition, no longer than the time that leaving may take."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("inside", "code", "says"),
+    [
+        ("pass", 0, "left"),
+        ("raise SystemError('of the user')", 1, "SystemError: of the user"),
+        ("sys.exit(5)", 5, ""),
+        ("os._exit(7)", 7, ""),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -9, ""),
+        ("sky.function(sleep)() > pool; raise SystemError('with work under way')", 1, "with work under way"),
+    ],
+)
+def test_end_of_the_program(start: Callable[[str], Client], inside: str, code: int, says: str) -> None:
+    """In good order, by an exception, or without a chance to do anything."""
+    client = start(inside)
+    client.until_ready()
+    out, err = client.process.communicate(timeout=30)
+    assert client.process.returncode == code
+    assert says in out + err
+    assert _soon(client.has_left_nothing)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -2), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_signal_while_a_task_runs(start: Callable[[str], Client], number: signal.Signals, code: int) -> None:
+    """Ctrl-C and SIGTERM unwind; SIGKILL leaves it to the agents."""
+    client = start("sky.function(sleep)() >> pool")
+    client.until_ready()
+    client.process.send_signal(number)
+    client.process.communicate(timeout=30)
+    assert client.process.returncode == code
+    assert _soon(client.has_left_nothing)
+
+
+def test_second_ctrl_c_does_not_wait(start: Callable[[str], Client]) -> None:
+    """Tears down at once, and still leaves nothing."""
+    client = start("sky.function(sleep)() >> pool")
+    client.until_ready()
+    client.process.send_signal(signal.SIGINT)
+    client.process.send_signal(signal.SIGINT)
+    client.process.communicate(timeout=30)
+    assert client.process.returncode != 0
+    assert _soon(client.has_left_nothing)
+
+
+def test_pool_that_is_never_left(start: Callable[[str], Client]) -> None:
+    """The interpreter's end closes it."""
+    client = start("other = sky.Compute(console='silent', logging=False); other.open()")
+    client.until_ready()
+    client.process.communicate(timeout=30)
+    assert client.process.returncode == 0
+    assert _soon(client.has_left_nothing)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_killed_at_any_moment(start: Callable[[str], Client], seed: int) -> None:
+    """Also while the pool is being opened or closed."""
+    moment = random.Random(seed).uniform(0.05, 0.9)
+    client = start("pass")
+    time.sleep(moment)
+    client.process.kill()
+    client.process.communicate()
+    assert _soon(client.has_left_nothing), f"killed after {moment:.3f} s, seed {seed}"

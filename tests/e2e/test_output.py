@@ -1,0 +1,157 @@
+"""Whatever is written on a node arrives, and says where it came from."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+import skyward as sky
+from skyward.model.event import SkywardEvent
+
+
+@attrs.frozen(kw_only=True)
+class EpochDone(SkywardEvent):
+    """An event of the user's own."""
+
+    epoch: int
+
+
+def _logs_of(call: Callable[[], Any], **keywords: Any) -> list[sky.Log]:
+    """Run something in a pool, and give all it wrote."""
+    logs: list[sky.Log] = []
+    pool = sky.Compute(console="silent", **keywords).on(sky.Log, logs.append)
+    with pool:
+        sky.function(call)() @ pool
+    return logs
+
+
+def test_prints_arrive_with_node_and_task() -> None:
+    """From every node, in order, with the stream they were written to."""
+
+    def talk() -> None:
+        print("one")
+        print("two", file=sys.stderr)
+        print("three", end="")
+
+    logs = _logs_of(talk, nodes=2)
+    for node in (0, 1):
+        lines = [(log.line, log.stream) for log in logs if log.node == node]
+        assert sorted(lines) == [("one", "stdout"), ("three", "stdout"), ("two", "stderr")]
+    assert len({log.task_id for log in logs} - {None}) == 2
+
+
+def test_output_of_c_and_subprocesses_arrives() -> None:
+    """They write to the descriptors and know nothing of Python's streams."""
+
+    def talk() -> None:
+        libc = ctypes.CDLL(None)
+        libc.puts(b"from c")
+        libc.fflush(None)
+        subprocess.run(["echo", "from a subprocess"], check=True)
+        thread = threading.Thread(target=print, args=("from a thread",))
+        thread.start()
+        thread.join()
+
+    logs = _logs_of(talk)
+    assert [log.line for log in logs] == ["from c", "from a subprocess", "from a thread"]
+    assert {log.task_id for log in logs if log.line != "from a thread"} != {None}
+
+
+def test_output_at_exit_arrives() -> None:
+    """What is written when the worker ends is not lost."""
+
+    def register() -> None:
+        import atexit
+
+        atexit.register(print, "goodbye")
+
+    assert [log.line for log in _logs_of(register)] == ["goodbye"]
+
+
+@pytest.mark.parametrize("count", [30_000])
+def test_many_lines_arrive_all_and_in_order(count: int) -> None:
+    """However fast they are written."""
+
+    def shout() -> None:
+        for number in range(count):
+            print(number)
+
+    assert [log.line for log in _logs_of(shout)] == [str(number) for number in range(count)]
+
+
+def test_output_comes_before_the_end_of_its_task() -> None:
+    """A handler sees the lines of a task before its `TaskCompleted`."""
+    seen: list[str] = []
+    pool = sky.Compute(console="silent")
+    pool.on(sky.Log, lambda log: seen.append(log.line))
+    pool.on(sky.TaskCompleted, lambda event: seen.append("completed"))
+    with pool:
+        sky.function(lambda: print("line"))() >> pool
+    assert seen == ["line", "completed"]
+
+
+def test_threads_of_one_worker_keep_their_lines_apart() -> None:
+    """Each line carries the call that printed it."""
+
+    def talk(name: int) -> str:
+        for _ in range(50):
+            print(f"line of {name}")
+        return str(name)
+
+    lines: list[sky.Log] = []
+    with sky.Compute(console="silent", concurrency=4).on(sky.Log, lines.append) as pool:
+        pool.map(talk, range(8))
+    assert len(lines) == 400
+    by_task: dict[str | None, set[str]] = {}
+    for log in lines:
+        by_task.setdefault(log.task_id, set()).add(log.line)
+    assert sorted(len(said) for said in by_task.values()) == [1] * 8
+
+
+def test_only_the_head_prints() -> None:
+    """`sky.stdout(only="head")` silences the others."""
+
+    @sky.stdout(only="head")
+    @sky.function
+    def talk() -> None:
+        print("from", sky.instance_info().node)
+
+    logs: list[str] = []
+    with sky.Compute(nodes=2, console="silent").on(sky.Log, lambda log: logs.append(log.line)) as pool:
+        talk() @ pool
+    assert logs == ["from 0"]
+
+
+def test_events_of_tasks_arrive() -> None:
+    """`sky.emit` in a task reaches the client's handlers, with the instance it came from."""
+
+    def train() -> None:
+        for epoch in range(3):
+            sky.emit(EpochDone(epoch=epoch))
+
+    events: list[EpochDone] = []
+    with sky.Compute(console="silent").on(EpochDone, events.append) as pool:
+        sky.function(train)() >> pool
+    assert [event.epoch for event in events] == [0, 1, 2]
+    assert all(event.instance is not None and event.instance.node == 0 for event in events)
+
+
+def test_task_events_tell_of_each_attempt() -> None:
+    """Started and completed, with what went wrong."""
+    events: list[Any] = []
+    pool = sky.Compute(console="silent")
+    pool.on(sky.TaskStarted, events.append).on(sky.TaskCompleted, events.append)
+    with pool:
+        with pytest.raises(ZeroDivisionError):
+            sky.function(lambda: 1 // 0)() >> pool
+    started, completed = events
+    assert started.task_id == completed.task_id
+    assert (completed.success, completed.node) == (False, 0)
+    assert "ZeroDivisionError" in completed.error

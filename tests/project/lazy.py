@@ -1,0 +1,3 @@
+"""A module that only a function imports, on the node."""
+
+NAME = "lazy"

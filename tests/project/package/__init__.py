@@ -1,0 +1,3 @@
+"""A package of the program."""
+
+from package.sub.deep import NAME as NAME

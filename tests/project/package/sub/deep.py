@@ -1,0 +1,3 @@
+"""A module deep inside."""
+
+NAME = "deep"

@@ -1,0 +1,3 @@
+"""A module beside the program."""
+
+NAME = "sibling"
