@@ -152,7 +152,8 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
 
 
 def _hint(lines: list[str]) -> str | None:
-    text = "\n".join(lines)
+    # uv wraps its lines to the width of a terminal.
+    text = " ".join(" ".join(lines).split())
     if "not found in the package registry" in text or "no versions of" in text:
         return "\nCheck the package names in Image(pip=[...]); one of them is not in the index."
     return None

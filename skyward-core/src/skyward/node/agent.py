@@ -85,6 +85,7 @@ class Agent:
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._stopping = False
+        self.orphaned = False
         self._refreshing = False
         self._announced = False
         self.finished = loop.create_future()
@@ -120,6 +121,7 @@ class Agent:
     # Frames from the client.
 
     def _on_client_closed(self, error: Exception | None) -> None:
+        self.orphaned = not self._stopping
         self.leave()
 
     def _on_client_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -175,7 +177,9 @@ class Agent:
         self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
         if self._config["app_host"]:
             self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
-            self._app_host.start({"facts": self._config["lanes"][0]["facts"]}, self._plugins)
+            self._app_host.start(
+                {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}, self._plugins
+            )
         else:
             self._start_lanes()
 
@@ -419,9 +423,11 @@ async def serve(listener: socket.socket, directory: str) -> None:
     end_children()
     with contextlib.suppress(OSError):
         shutil.rmtree(directory)
-    with contextlib.suppress(OSError):
-        # The pool's directory, if this was its last node and the client did not live to remove it.
-        os.rmdir(os.path.dirname(directory))
+    parent = os.path.dirname(directory)
+    if agent.orphaned and os.path.basename(parent).startswith("skyward-"):
+        # The pool's directory, if this was its last node: the client did not live to remove it.
+        with contextlib.suppress(OSError):
+            os.rmdir(parent)
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ def main() -> None:
     die_with_parent()
     sock = socket.socket(fileno=TASK_FD)
     config, plugins_pickle = read_start(sock)
+    os.chdir(config["directory"])
+    sys.path.insert(0, config["directory"])
     before = dict(os.environ)
     with contextlib.ExitStack() as stack:
         try:

@@ -227,9 +227,9 @@ def _start_failed(state: PoolState, node: int, reason: str, *, final: bool) -> t
         return state, ()
     failures = state.nodes[node].failures + 1
     if final or failures >= state.attempts:
-        state = evolve(
-            _with(state, node, Status.LEAVING), desired=max(0, state.desired - 1) if state.usable else state.desired
-        )
+        # A pool that works goes on with the nodes it has; one that never did asks for nothing more.
+        desired = max(0, state.desired - 1) if state.usable else 0
+        state = evolve(_with(state, node, Status.LEAVING), desired=desired)
         if state.usable and state.ready:
             return state, (Terminate(node, reason),)
         return state, (Terminate(node, reason), GiveUp(reason))

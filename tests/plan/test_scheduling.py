@@ -1,0 +1,206 @@
+"""No call is lost, doubled or overtaken by what came behind a group."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from skyward.plan.scheduling import AHEAD_CALLS, LaneKey, Scheduler
+
+
+def _scheduler(nodes: int = 1, *, capacity: int = 1, buffer: int = 0) -> Scheduler:
+    scheduler = Scheduler(buffer)
+    for node in range(nodes):
+        scheduler.add_node(node, [(0, 0, capacity)])
+    return scheduler
+
+
+def _placed(scheduler: Scheduler) -> list[tuple[int, int, bool]]:
+    return [(made.call, made.key.node, made.begins) for made in scheduler.assign()]
+
+
+def test_calls_take_turns_over_nodes() -> None:
+    """Round robin among free slots, node by node."""
+    scheduler = _scheduler(3, capacity=2)
+    for call in range(6):
+        scheduler.submit(call, b"f")
+    assert [node for _, node, _ in _placed(scheduler)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_call_waits_for_a_slot() -> None:
+    """And gets the one that becomes free."""
+    scheduler = _scheduler()
+    scheduler.submit(1, b"f")
+    scheduler.submit(2, b"f")
+    assert _placed(scheduler) == [(1, 0, True)]
+    scheduler.finished(1, 1.0)
+    assert _placed(scheduler) == [(2, 0, True)]
+
+
+def test_short_calls_are_sent_ahead() -> None:
+    """As soon as it is known that they are short, and never more than a limit."""
+    scheduler = _scheduler()
+    for call in range(200):
+        scheduler.submit(call, b"f")
+    assert len(_placed(scheduler)) == 1
+    scheduler.finished(0, 0.00001)
+    placed = _placed(scheduler)
+    assert [begins for _, _, begins in placed] == [True] + [False] * AHEAD_CALLS
+    assert scheduler.finished(1, 0.00001) == 2
+
+
+def test_long_calls_are_not_sent_ahead() -> None:
+    """They would wait behind each other while another slot is free."""
+    scheduler = _scheduler()
+    for call in range(3):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    scheduler.finished(0, 0.5)
+    assert _placed(scheduler) == [(1, 0, True)]
+
+
+def test_buffer_is_always_sent_ahead() -> None:
+    """The user asked for it."""
+    scheduler = _scheduler(buffer=2)
+    for call in range(5):
+        scheduler.submit(call, b"f")
+    assert not _placed(scheduler)[1:]
+    scheduler.finished(0, 0.5)
+    assert [begins for _, _, begins in _placed(scheduler)] == [True, False, False]
+
+
+def test_what_was_sent_ahead_is_stuck_when_another_slot_is_free() -> None:
+    """It can be asked back, and goes where it can begin."""
+    scheduler = _scheduler()
+    for call in range(3):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    scheduler.finished(0, 0.00001)
+    _placed(scheduler)
+    scheduler.add_node(1, [(0, 0, 1)])
+    assert scheduler.stuck() == [LaneKey(0, 0)]
+    assert scheduler.finished(2) is None
+    scheduler.submit(2, b"f", first=True)
+    assert _placed(scheduler) == [(2, 1, True)]
+
+
+def test_group_is_placed_as_a_whole_and_nothing_overtakes_it() -> None:
+    """Two broadcasts, or one and queued calls, cannot wait for each other."""
+    scheduler = _scheduler(2)
+    scheduler.submit(1, b"f")
+    scheduler.submit_group([(10, 0, 0), (11, 1, 0)])
+    scheduler.submit(2, b"f")
+    assert _placed(scheduler) == [(1, 0, True)]
+    scheduler.finished(1, 1.0)
+    assert _placed(scheduler) == [(10, 0, True), (11, 1, True)]
+    scheduler.finished(11, 1.0)
+    assert _placed(scheduler) == [(2, 1, True)]
+
+
+def test_pinned_call_waits_for_its_node() -> None:
+    """While others pass it."""
+    scheduler = _scheduler(2)
+    scheduler.submit(1, b"f", node=1)
+    scheduler.submit(2, b"f", node=1)
+    scheduler.submit(3, b"f")
+    assert sorted(_placed(scheduler)) == [(1, 1, True), (3, 0, True)]
+    scheduler.finished(1, 1.0)
+    assert _placed(scheduler) == [(2, 1, True)]
+
+
+def test_calls_of_a_lost_node_are_told() -> None:
+    """Oldest first; the node's slots are gone."""
+    scheduler = _scheduler(2)
+    for call in range(4):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    assert scheduler.remove_node(0) == [0]
+    assert scheduler.slots == 1
+    assert scheduler.finished(0, 1.0) is None
+
+
+def test_withdrawn_calls_are_not_placed() -> None:
+    """A group goes as a whole."""
+    scheduler = _scheduler(2)
+    scheduler.submit_group([(10, 0, 0), (11, 1, 0)])
+    scheduler.submit(1, b"f")
+    scheduler.submit(2, b"f", node=0)
+    assert scheduler.withdraw(10, 2, 99) == {10, 11, 2}
+    assert _placed(scheduler) == [(1, 0, True)]
+
+
+class Model(RuleBasedStateMachine):
+    """Compare the scheduler with sets of what is queued and what runs."""
+
+    calls = Bundle("calls")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scheduler = Scheduler(1)
+        self.number = 0
+        self.nodes: set[int] = set()
+        self.queued: set[int] = set()
+        self.running: dict[int, LaneKey] = {}
+
+    @rule(lanes=st.integers(1, 2), capacity=st.integers(1, 3))
+    def add_node(self, lanes: int, capacity: int) -> None:
+        node = next(index for index in range(100) if index not in self.nodes)
+        self.nodes.add(node)
+        self.scheduler.add_node(node, [(lane, lane, capacity) for lane in range(lanes)])
+        self.assign()
+
+    @rule(which=st.integers(0, 10))
+    def remove_node(self, which: int) -> None:
+        if not self.nodes:
+            return
+        node = sorted(self.nodes)[which % len(self.nodes)]
+        self.nodes.remove(node)
+        lost = self.scheduler.remove_node(node)
+        assert set(lost) == {call for call, key in self.running.items() if key.node == node}
+        for call in lost:
+            del self.running[call]
+            self.scheduler.submit(call, b"f", first=True)
+            self.queued.add(call)
+        self.assign()
+
+    @rule(target=calls, function=st.sampled_from([b"f", b"g"]))
+    def submit(self, function: bytes) -> int:
+        self.number += 1
+        self.queued.add(self.number)
+        self.scheduler.submit(self.number, function)
+        self.assign()
+        return self.number
+
+    @rule(call=consumes(calls), seconds=st.sampled_from([0.00001, 0.0005, 1.0]))
+    def finish(self, call: int, seconds: float) -> None:
+        if call in self.running:
+            del self.running[call]
+            follower = self.scheduler.finished(call, seconds)
+            assert follower is None or follower in self.running
+        elif call in self.queued:
+            assert self.scheduler.withdraw(call) == {call}
+            self.queued.remove(call)
+        self.assign()
+
+    def assign(self) -> None:
+        for made in self.scheduler.assign():
+            assert made.call in self.queued
+            self.queued.remove(made.call)
+            self.running[made.call] = made.key
+
+    @invariant()
+    def counts_agree(self) -> None:
+        """Nothing is lost, and nothing is there twice."""
+        assert self.scheduler.running == len(self.running)
+        assert self.scheduler.queued == len(self.queued)
+        assert all(key.node in self.nodes for key in self.running.values())
+
+    @invariant()
+    def no_slot_is_free_while_a_call_waits(self) -> None:
+        """What waits could not have been placed."""
+        assert not (self.queued and self.scheduler.slots > len(self.running))
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
