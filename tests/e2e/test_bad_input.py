@@ -99,7 +99,7 @@ def test_group_knows_only_one_operator(pool: sky.Pool) -> None:
     with pytest.raises(sky.UsageError, match="cannot be broadcast"):
         (double(1) & double(2)) @ pool
     with pytest.raises(sky.UsageError, match="`>`"):
-        (double(1) & double(2)) > pool
+        assert (double(1) & double(2)) > pool
 
 
 def test_missing_parentheses_are_recognised(pool: sky.Pool) -> None:

@@ -107,7 +107,7 @@ def test_open_file_is_named(pool: sky.Pool, tmp_path: Any) -> None:
 def test_result_that_cannot_be_pickled(pool: sky.Pool) -> None:
     """The error names its type."""
     with pytest.raises(sky.ResultError, match=r"_thread\.lock"):
-        sky.function(lambda: threading.Lock())() >> pool
+        sky.function(threading.Lock)() >> pool
 
 
 def test_result_that_cannot_be_unpickled_here(pool: sky.Pool) -> None:

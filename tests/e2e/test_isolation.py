@@ -55,7 +55,11 @@ def stubborn() -> None:
 @pytest.mark.parametrize(
     ("call", "facts", "message"),
     [
-        (crash(), {"signal": "SIGSEGV", "exit_code": None}, r"(?s)crash\(\) on node \d .* killed by SIGSEGV.*string_at.*in crash"),
+        (
+            crash(),
+            {"signal": "SIGSEGV", "exit_code": None},
+            r"(?s)crash\(\) on node \d .* killed by SIGSEGV.*string_at.*in crash",
+        ),
         (leave(3), {"signal": None, "exit_code": 3}, r"(?s)exited with code 3.*leaving now"),
         (killed(), {"signal": "SIGKILL", "exit_code": None}, "out-of-memory killer"),
     ],
@@ -178,7 +182,7 @@ def test_several_ranks_on_a_node() -> None:
             (1, 1, 3, 4, False),
         ]
         parts = sky.function(lambda: sky.shard(list(range(10))))() @ pool
-        assert sum(parts, []) == list(range(10))
+        assert [item for part in parts for item in part] == list(range(10))
 
 
 def test_lost_node_is_replaced_and_its_calls_tried_again() -> None:

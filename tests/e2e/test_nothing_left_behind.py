@@ -43,7 +43,7 @@ class Client:
     """A client program, with a directory for temporary files of its own."""
 
     def __init__(self, inside: str) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="sky", dir="/tmp"))  # noqa: S108  # sockets want a short path
+        self.directory = Path(tempfile.mkdtemp(prefix="sky", dir="/tmp"))  # sockets want a short path
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM.replace("{inside}", inside)],
             env={**os.environ, "TMPDIR": str(self.directory), "OF_TEST": self.directory.name},

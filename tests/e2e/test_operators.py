@@ -49,7 +49,7 @@ def total(numbers: Iterator[int]) -> int:
 
 
 @sky.function
-def total_by_text(numbers: "Iterator[int]") -> int:
+def total_by_text(numbers: Iterator[int]) -> int:
     return sum(numbers)
 
 

@@ -148,9 +148,8 @@ def test_task_events_tell_of_each_attempt() -> None:
     events: list[Any] = []
     pool = sky.Compute(console="silent")
     pool.on(sky.TaskStarted, events.append).on(sky.TaskCompleted, events.append)
-    with pool:
-        with pytest.raises(ZeroDivisionError):
-            sky.function(lambda: 1 // 0)() >> pool
+    with pool, pytest.raises(ZeroDivisionError):
+        sky.function(lambda: 1 // 0)() >> pool
     started, completed = events
     assert started.task_id == completed.task_id
     assert (completed.success, completed.node) == (False, 0)

@@ -10,7 +10,9 @@ from skyward.plan.bootstrap import environment_steps, op_step
 
 def test_packages_are_installed_into_the_environment() -> None:
     """All in one command, with the extra index."""
-    steps = environment_steps(Image(pip=["six", "attrs>=23"], pip_extra_index_url="https://x.example/simple"), "python3")
+    steps = environment_steps(
+        Image(pip=["six", "attrs>=23"], pip_extra_index_url="https://x.example/simple"), "python3"
+    )
     assert steps[0].argv[:2] == ("{uv}", "venv")
     assert steps[1].argv[-4:] == ("--extra-index-url", "https://x.example/simple", "six", "attrs>=23")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from attrs import evolve
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from skyward.plan.lifecycle import (
     Announce,

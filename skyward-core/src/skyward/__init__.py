@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         TaskCompleted as TaskCompleted,
         TaskStarted as TaskStarted,
     )
+    from skyward.model.fit import select_instance as select_instance
     from skyward.model.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
     from skyward.model.instance import (
         AcceleratorInfo as AcceleratorInfo,

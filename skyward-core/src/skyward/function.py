@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from types import MethodType
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from skyward.errors import UsageError
 from skyward.pending import PendingFunction, checked_retries, checked_timeout, short
@@ -17,6 +17,7 @@ _VARARGS, _VARKEYWORDS = 4, 8
 """Flags of code objects, as `inspect` names them."""
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 T = TypeVar("T")
 
 
@@ -92,8 +93,14 @@ class Function(Generic[P, T]):
         except TypeError as error:
             raise UsageError(f"{self.name}{signature} cannot be called like this: {error}.") from None
 
+    @overload
+    def __get__(self, instance: PendingFunction[Any] | None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], T], instance: object, owner: type | None = None
+    ) -> BoundFunction[Q, T]: ...
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
+        return self if instance is None else BoundFunction(self, instance)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if self._importable():
@@ -116,6 +123,37 @@ class Function(Generic[P, T]):
     __qualname__: str
 
 
+class BoundFunction(Generic[P, T]):
+    """
+    A decorated method of one object; the object travels with each call, as its first argument.
+
+    Args:
+        function: The decorated function.
+        instance: The object.
+    """
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, function: Function[..., T], instance: object) -> None:
+        self.__func__ = function
+        self.__self__ = instance
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> PendingFunction[T]:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def local(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the method here and now."""
+        return self.__func__.local(self.__self__, *args, **kwargs)
+
+    def plain(self) -> Function[P, T]:
+        """Give a function of the remaining arguments, with the same settings."""
+        method = MethodType(self.__func__.local, self.__self__)
+        return Function(method, timeout=self.__func__.timeout, retries=self.__func__.retries)
+
+    def __repr__(self) -> str:
+        return f"<sky.function {self.__func__.name} of {short(self.__self__)}>"
+
+
 def _restored(local: Callable[..., Any], timeout: float | None, retries: int) -> Function[..., Any]:
     return Function(local, timeout=timeout, retries=retries)
 
@@ -124,6 +162,8 @@ def _restored(local: Callable[..., Any], timeout: float | None, retries: int) ->
 def function(fn: Callable[P, Coroutine[Any, Any, T]], /) -> Function[P, T]: ...
 @overload
 def function(fn: Callable[P, AsyncIterator[T]], /) -> Function[P, Iterator[T]]: ...
+@overload
+def function(fn: Callable[P, Generator[T, Any, Any]], /) -> Function[P, Iterator[T]]: ...
 @overload
 def function(fn: Callable[P, T], /) -> Function[P, T]: ...
 @overload
@@ -161,17 +201,23 @@ class _Decorator(Protocol):
     @overload
     def __call__(self, fn: Callable[P, AsyncIterator[T]], /) -> Function[P, Iterator[T]]: ...
     @overload
+    def __call__(self, fn: Callable[P, Generator[T, Any, Any]], /) -> Function[P, Iterator[T]]: ...
+    @overload
     def __call__(self, fn: Callable[P, T], /) -> Function[P, T]: ...
 
 
 def as_function(fn: Callable[..., T] | Function[..., T]) -> Function[..., T]:
     """Give a plain function as a `Function`, and a `Function` as it is."""
+    if isinstance(fn, BoundFunction):
+        return fn.plain()
     return fn if isinstance(fn, Function) else Function(_callable(fn))
 
 
 def _callable(fn: object) -> Callable[..., Any]:
     if isinstance(fn, Function):
         return fn.local
+    if isinstance(fn, BoundFunction):
+        return fn.plain().local
     if not callable(fn):
         raise UsageError(f"`@sky.function` is for functions, and this is a {type(fn).__name__}: {short(fn)}.")
     return fn

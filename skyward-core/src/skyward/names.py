@@ -97,6 +97,7 @@ LIVES_IN: Mapping[str, str] = {
             "TaskCompleted",
             "TaskStarted",
         ),
+        "skyward.model.fit": ("select_instance",),
         "skyward.model.image": ("DEFAULT_IMAGE", "Image"),
         "skyward.model.instance": ("AcceleratorInfo", "InstanceInfo", "NetworkInfo", "PeerInfo"),
         "skyward.model.log_config": ("LogConfig",),

@@ -293,12 +293,20 @@ def gather(
 ) -> PendingFunctionGroup[A, B, C, D, E, F, G, H]: ...
 @overload
 def gather(
-    *calls: PendingFunction[T], stream: Literal[True], ordered: bool = ..., return_exceptions: bool = ...,
+    *calls: PendingFunction[T], stream: Literal[True], ordered: bool = ..., return_exceptions: _Off = ...,
 ) -> PendingStream[T]: ...
 @overload
 def gather(
-    *calls: PendingFunction[T], stream: _Off = ..., ordered: bool = ..., return_exceptions: bool = ...,
+    *calls: PendingFunction[T], stream: Literal[True], ordered: bool = ..., return_exceptions: bool,
+) -> PendingStream[T | BaseException]: ...
+@overload
+def gather(
+    *calls: PendingFunction[T], stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
 ) -> PendingFunctionGroup[*tuple[T, ...]]: ...
+@overload
+def gather(
+    *calls: PendingFunction[T], stream: _Off = ..., ordered: bool = ..., return_exceptions: bool,
+) -> PendingFunctionGroup[*tuple[T | BaseException, ...]]: ...
 # fmt: on
 def gather(
     *calls: PendingFunction[Any], stream: bool = False, ordered: bool = True, return_exceptions: bool = False

@@ -1,0 +1,108 @@
+"""What a type checker sees in users' code; `tests/test_typing.py` has mypy check it, nothing runs it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import assert_type
+
+import skyward as sky
+
+
+@sky.function
+def whole(x: int) -> int:
+    return x
+
+
+@sky.function(timeout=60, retries=2)
+def text(x: int) -> str:
+    return str(x)
+
+
+@sky.function
+async def later(x: int) -> float:
+    return float(x)
+
+
+@sky.function
+def rows(n: int) -> Iterator[str]:
+    yield str(n)
+
+
+@sky.function
+def generated(n: int) -> Generator[int, None, None]:
+    yield n
+
+
+@sky.function
+async def events(n: int) -> AsyncIterator[bytes]:
+    yield bytes(n)
+
+
+class Model:
+    @sky.function
+    def score(self, x: int, *, scale: float = 1.0) -> float:
+        return x * scale
+
+
+def operators(pool: sky.Pool) -> None:
+    assert_type(whole(1) >> pool, int)
+    assert_type(text(1) @ pool, list[str])
+    assert_type((whole(1) > pool).result(), int)
+    assert_type(whole(1) >> sky, int)
+    assert_type(text(1).with_timeout(3) >> pool, str)
+    assert_type(later(1) >> pool, float)
+    assert_type(whole.local(1), int)
+    assert_type(pool.run(text(1), target="head"), str)
+    assert_type(pool.broadcast(whole(1)), list[int])
+
+
+async def awaited(pool: sky.Pool) -> None:
+    assert_type(await (text(1) > pool), str)
+    async with sky.Compute() as other:
+        assert_type(await (whole(1) > other), int)
+
+
+def streams(pool: sky.Pool) -> None:
+    assert_type(rows(1) >> pool, Iterator[str])
+    assert_type(generated(1) >> pool, Iterator[int])
+    assert_type(events(1) >> pool, Iterator[bytes])
+
+
+def methods(pool: sky.Pool) -> None:
+    assert_type(Model().score(1, scale=2.0) >> pool, float)
+    assert_type(Model().score.local(1), float)
+
+
+def groups(pool: sky.Pool) -> None:
+    a, b = whole(1), text(1)
+    assert_type((a & b) >> pool, tuple[int, str])
+    assert_type((a & b & a) >> pool, tuple[int, str, int])
+    assert_type((a & b & a & b) >> pool, tuple[int, str, int, str])
+    assert_type((a & b & a & b & a) >> pool, tuple[int, str, int, str, int])
+    assert_type((a & b & a & b & a & b) >> pool, tuple[int, str, int, str, int, str])
+    assert_type((a & b & a & b & a & b & a) >> pool, tuple[int, str, int, str, int, str, int])
+    assert_type((a & b & a & b & a & b & a & b) >> pool, tuple[int, str, int, str, int, str, int, str])
+    assert_type(sky.gather(a) >> pool, tuple[int])
+    assert_type(sky.gather(a, b) >> pool, tuple[int, str])
+    assert_type(sky.gather(a, b, a, b, a, b, a, b) >> pool, tuple[int, str, int, str, int, str, int, str])
+    assert_type(sky.gather(*[a, a]) >> pool, tuple[int, ...])
+    assert_type(sky.gather(*[a, a], return_exceptions=True) >> pool, tuple[int | BaseException, ...])
+    assert_type(sky.gather(a, a, stream=True) >> pool, Iterator[int])
+    assert_type(sky.gather(a, a, stream=True, return_exceptions=True) >> pool, Iterator[int | BaseException])
+
+
+def maps(pool: sky.Pool) -> None:
+    assert_type(pool.map(whole, [1, 2]), list[int])
+    assert_type(pool.map(str, [1, 2]), list[str])
+    assert_type(pool.map(text, [1, 2], stream=True), Iterator[str])
+
+
+@sky.pool(nodes=2, accelerator="T4", concurrency=4)
+def main(steps: int) -> str:
+    return text(steps) >> sky
+
+
+def decorated() -> None:
+    assert_type(main(3), str)
+    with sky.MultiPool(sky.Compute(), sky.Compute()) as pools:
+        assert_type(pools, tuple[sky.Pool, ...])
