@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from skyward.errors import PoolClosedError, UsageError
-from skyward.function import Function, as_function
+from skyward.function import as_function
 from skyward.model.keywords import PoolKeywords
 from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
+Item = TypeVar("Item")
 Target = int | Literal["head"] | None
 
 
@@ -153,17 +154,27 @@ class Pool:
 
     @overload
     def map(
-        self, fn: Callable[[Any], R] | Function[..., R], items: Iterable[Any], *, return_exceptions: bool = ...,
+        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool = ...,
         stream: Literal[False] = ..., ordered: bool = ...,
     ) -> list[R]: ...  # fmt: skip
     @overload
     def map(
-        self, fn: Callable[[Any], R] | Function[..., R], items: Iterable[Any], *, return_exceptions: bool = ...,
+        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool = ...,
+        stream: Literal[True], ordered: bool = ...,
+    ) -> Iterator[R]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool = ...,
+        stream: Literal[False] = ..., ordered: bool = ...,
+    ) -> list[R]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool = ...,
         stream: Literal[True], ordered: bool = ...,
     ) -> Iterator[R]: ...  # fmt: skip
     def map(
         self,
-        fn: Callable[[Any], Any] | Function[..., Any],
+        fn: Callable[[Any], Any],
         items: Iterable[Any],
         *,
         return_exceptions: bool = False,

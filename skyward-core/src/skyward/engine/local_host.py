@@ -43,7 +43,8 @@ class LocalHost:
         Raises:
             ProvisionError: If the agent cannot be started.
         """
-        self.files.mkdir(parents=True, exist_ok=True)
+        for directory in (self.directory.parent, self.directory, self.files):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = str(self.directory / "agent.sock")
         listener = socket.socket(socket.AF_UNIX)
         try:

@@ -85,7 +85,6 @@ class Agent:
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._stopping = False
-        self.orphaned = False
         self._refreshing = False
         self._announced = False
         self.finished = loop.create_future()
@@ -121,7 +120,6 @@ class Agent:
     # Frames from the client.
 
     def _on_client_closed(self, error: Exception | None) -> None:
-        self.orphaned = not self._stopping
         self.leave()
 
     def _on_client_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -424,8 +422,8 @@ async def serve(listener: socket.socket, directory: str) -> None:
     with contextlib.suppress(OSError):
         shutil.rmtree(directory)
     parent = os.path.dirname(directory)
-    if agent.orphaned and os.path.basename(parent).startswith("skyward-"):
-        # The pool's directory, if this was its last node: the client did not live to remove it.
+    if os.path.basename(parent).startswith("skyward-"):
+        # The pool's directory, if this was its last node: the client may not live to remove it.
         with contextlib.suppress(OSError):
             os.rmdir(parent)
 

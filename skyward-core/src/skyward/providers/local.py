@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class Local:
 
     @hookimpl
     async def skyward_open(self, cluster: Cluster) -> str:
-        """Make the directory that the pool's nodes live in."""
+        """Choose the directory that the pool's nodes will live in; it is made with the first of them."""
         return str(_pool_directory(cluster.pool_id))
 
     @hookimpl
@@ -105,10 +106,10 @@ def _this_machine() -> Offer:
 
 
 def _pool_directory(pool_id: str) -> Path:
-    """Make a directory that only this user can enter, at a path short enough for Unix sockets."""
+    """Find a place for a directory, at a path short enough for Unix sockets."""
     for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), os.path.join(os.sep, "tmp")):
         if parent and len(parent) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
-            return Path(tempfile.mkdtemp(prefix=f"skyward-{pool_id}-", dir=parent))
+            return Path(parent) / f"skyward-{pool_id}-{secrets.token_hex(4)}"
     raise ProvisionError(
         "No directory for the nodes' sockets can be made.",
         provider="local",
