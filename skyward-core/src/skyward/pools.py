@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -37,18 +38,23 @@ class MultiPool:
             if not isinstance(one, Pool):
                 raise UsageError(f"MultiPool takes pools, not a {type(one).__name__}.")
         self._pools = pools
+        self._stack = ExitStack()
 
     def __enter__(self) -> tuple[Pool, ...]:
-        errors = _side_by_side([one.open for one in self._pools])
-        if errors:
-            _side_by_side([functools.partial(one.close, errors[0]) for one in self._pools])
-            raise errors[0]
+        with ExitStack() as stack:
+            _unwound_by_signals(stack)
+            errors = _side_by_side([one.open for one in self._pools])
+            if errors:
+                _side_by_side([functools.partial(one.close, errors[0]) for one in self._pools])
+                raise errors[0]
+            self._stack = stack.pop_all()
         return self._pools
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        errors = _side_by_side([functools.partial(one.close, error) for one in self._pools])
+        with self._stack:
+            errors = _side_by_side([functools.partial(one.close, error) for one in self._pools])
         if errors and error is None:
             raise errors[0]
 
@@ -67,6 +73,7 @@ class Session:
 
     def __init__(self) -> None:
         self._pools: list[Pool] = []
+        self._stack = ExitStack()
 
     def compute(
         self, *specs: Spec, name: str | None = None, options: Options | None = None, **keywords: Unpack[PoolKeywords]
@@ -90,15 +97,24 @@ class Session:
         one.close()
 
     def __enter__(self) -> Self:
+        _unwound_by_signals(self._stack)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pools, self._pools = self._pools, []
-        errors = _side_by_side([functools.partial(one.close, error) for one in pools])
+        with self._stack:
+            errors = _side_by_side([functools.partial(one.close, error) for one in pools])
         if errors and error is None:
             raise errors[0]
+
+
+def _unwound_by_signals(stack: ExitStack) -> None:
+    """Have SIGTERM unwind until the stack is left; pools opened in threads cannot see to that themselves."""
+    from skyward.engine.termination import terminated_as_exit
+
+    stack.enter_context(terminated_as_exit())
 
 
 def _side_by_side(steps: list[Callable[[], object]]) -> list[BaseException]:

@@ -74,11 +74,6 @@ class EngineLoop:
         """Tell whether the loop's thread lives in this process; a fork does not take it along."""
         return os.getpid() == self._pid
 
-    @property
-    def is_current_thread(self) -> bool:
-        """Tell whether the caller runs in the loop."""
-        return threading.current_thread() is self._thread
-
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()

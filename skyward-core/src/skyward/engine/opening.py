@@ -5,12 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import signal
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -23,6 +21,7 @@ from skyward.engine.dispatcher import Dispatcher
 from skyward.engine.logs import LIFECYCLE, logging_to, write_event
 from skyward.engine.loop import engine_loop
 from skyward.engine.running import Running
+from skyward.engine.termination import terminated_as_exit
 from skyward.errors import AllProvidersFailedError, SkywardError
 from skyward.model import event as events
 
@@ -78,7 +77,7 @@ def open_pool(
         _subscribe(dispatcher, request, console, handlers)
         contexts.enter(dispatcher)
         stack.callback(contexts.leave, dispatcher)
-        stack.enter_context(_terminated_as_exit())
+        stack.enter_context(terminated_as_exit())
         for warning in request.warnings:
             _log.warning("%s", warning)
         running = _first_that_opens(request, pool_id, dispatcher)
@@ -177,24 +176,6 @@ def _subscribe(
         dispatcher.subscribe(LIFECYCLE, write_event)
     if console.events:
         dispatcher.subscribe(console.events, console.handle)
-
-
-@contextlib.contextmanager
-def _terminated_as_exit() -> Iterator[None]:
-    """Turn SIGTERM into an exit that unwinds, where nobody else handles it and this is the main thread."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGTERM) is leave:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @atexit.register

@@ -1,0 +1,68 @@
+"""SIGTERM as an exit that unwinds, so that pools are left and their nodes given back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+
+class _Unwinding:
+    """
+    Handle SIGTERM as long as somebody has something to give back.
+
+    Pools that are open at the same time share the handler: the first puts it in, the last takes it out.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted = 0
+
+    def begin(self) -> bool:
+        """Handle the signal from now on; False where this thread may not, or somebody else handles it."""
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        if signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, self.leave):
+            return False
+        with self._lock:
+            self._wanted += 1
+        signal.signal(signal.SIGTERM, self.leave)
+        return True
+
+    def end(self) -> None:
+        """Put the default back, if nobody else needs the handler."""
+        with self._lock:
+            self._wanted -= 1
+            last = not self._wanted
+        # Only the main thread may change handlers; elsewhere `leave` does it when the signal comes.
+        if last and threading.current_thread() is threading.main_thread():
+            self._put_back()
+
+    def leave(self, number: int, frame: FrameType | None) -> None:
+        """Exit by an exception, which lets `with` blocks end."""
+        if self._wanted:
+            raise SystemExit(128 + number)
+        self._put_back()
+        os.kill(os.getpid(), number)
+
+    def _put_back(self) -> None:
+        if signal.getsignal(signal.SIGTERM) == self.leave:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+_unwinding = _Unwinding()
+
+
+@contextlib.contextmanager
+def terminated_as_exit() -> Iterator[None]:
+    """Turn SIGTERM into an exit that unwinds, where nobody else handles it and this is the main thread."""
+    if not _unwinding.begin():
+        yield
+        return
+    try:
+        yield
+    finally:
+        _unwinding.end()
