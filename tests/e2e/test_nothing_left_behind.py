@@ -146,7 +146,11 @@ def test_second_ctrl_c_does_not_wait(start: Callable[[str], Client]) -> None:
 
 def test_pool_that_is_never_left(start: Callable[[str], Client]) -> None:
     """The interpreter's end closes it."""
-    client = start("other = sky.Compute(console='silent', logging=False); other.open()")
+    # The handler of SIGTERM stays as long as this pool does.
+    client = start(
+        "other = sky.Compute(console='silent', logging=False); other.open(); "
+        "before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)"
+    )
     client.until_ready()
     client.process.communicate(timeout=30)
     assert client.process.returncode == 0

@@ -120,6 +120,7 @@ class Function(Generic[P, T]):
             found = getattr(found, part, None)
         return found is self
 
+    __name__: str
     __qualname__: str
 
 

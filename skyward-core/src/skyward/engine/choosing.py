@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from skyward.engine.loop import in_thread
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import SkywardError
 from skyward.model.options import Options
@@ -32,7 +33,7 @@ async def choose(specs: Sequence[Spec], options: Options) -> tuple[Spec, ...]:
     views = await asyncio.gather(*map(_view, specs))
     if callable(options.selection):
         # The user's code may take its time; the loop may not.
-        chosen = await asyncio.to_thread(options.selection, tuple(views), specs[0])
+        chosen = await in_thread(options.selection, tuple(views), specs[0])
         return tuple(view.spec for view in as_chosen(views, chosen))
     return tuple(view.spec for view in in_order(views, options.selection))
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from skyward.engine.loop import in_thread
 from skyward.errors import ProvisionError
 from skyward.node.descendants import MARK, end_group, end_marked
+
+_WORDS = 2000
 
 
 class LocalHost:
@@ -30,12 +32,15 @@ class LocalHost:
         self.files = directory / "files"
         self._mark = mark
         self._process: subprocess.Popen[bytes] | None = None
+        # Without a name, so that nobody has to remove it.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
 
     def start(self, env: Mapping[str, str]) -> socket.socket:
         """
         Start the agent, and connect to it.
 
-        The socket listens before the agent lives, so that nobody waits for it to appear.
+        Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
+        The agent makes the node's directory, and so nothing is left if the client is killed before the agent lives.
 
         Args:
             env: What the agent and its workers find in their environment.
@@ -43,39 +48,32 @@ class LocalHost:
         Raises:
             ProvisionError: If the agent cannot be started.
         """
-        for directory in (self.directory.parent, self.directory, self.files):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = str(self.directory / "agent.sock")
-        listener = socket.socket(socket.AF_UNIX)
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         try:
-            listener.bind(path)
-            os.chmod(path, 0o600)
-            listener.listen(1)
-            connection = socket.socket(socket.AF_UNIX)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-            connection.connect(path)
-            with open(self.directory / "agent.log", "wb") as log:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "skyward.node.agent", str(listener.fileno()), str(self.directory)],
-                    env={**env, MARK: self._mark},
-                    cwd=self.directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=[listener.fileno()],
-                    start_new_session=True,
-                )
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "skyward.node.agent", str(theirs.fileno()), str(self.directory)],
+                env={**env, MARK: self._mark},
+                cwd=os.sep,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
         except OSError as error:
-            raise ProvisionError(f"The agent could not be started in {self.directory}: {error}.") from error
+            ours.close()
+            raise ProvisionError(f"The agent of {self.directory} could not be started: {error}.") from error
         finally:
-            listener.close()
-        return connection
+            theirs.close()
+        return ours
 
     def last_words(self) -> str:
         """Give the end of what the agent wrote, for messages."""
-        with contextlib.suppress(OSError):
-            return (self.directory / "agent.log").read_text(errors="replace")[-2000:].strip()
-        return ""
+        if self._log.closed:
+            return ""
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), _WORDS, max(0, size - _WORDS)).decode(errors="replace").strip()
 
     async def end(self, patience: float) -> None:
         """
@@ -84,7 +82,7 @@ class LocalHost:
         Args:
             patience: Seconds that the agent has to leave by itself.
         """
-        await asyncio.to_thread(self._end, patience)
+        await in_thread(self._end, patience)
 
     def _end(self, patience: float) -> None:
         process = self._process
@@ -96,3 +94,4 @@ class LocalHost:
                 process.wait()
         end_marked(self._mark)
         shutil.rmtree(self.directory, ignore_errors=True)
+        self._log.close()

@@ -93,6 +93,35 @@ class EngineLoop:
             self.batch.flush()
 
 
+async def in_thread(do: Callable[..., T], *args: Any) -> T:
+    """
+    Do something that blocks in a thread of its own, and wait for it in the loop.
+
+    Unlike an executor's threads, this works until the interpreter is gone, when forgotten pools are closed.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if ended.done():
+            return
+        if error is not None:
+            ended.set_exception(error)
+        else:
+            ended.set_result(value)
+
+    def run() -> None:
+        try:
+            value = do(*args)
+        except BaseException as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, value, None)
+
+    threading.Thread(target=run, name="skyward-blocking", daemon=True).start()
+    return await ended
+
+
 def _cancel(tasks: list[asyncio.Task[T]]) -> None:
     for task in tasks:
         task.cancel()

@@ -9,6 +9,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from attrs import evolve
 from skyward import plugin as hooks
 from skyward.engine.environment import image_steps, prepare, runtime_directory
 from skyward.engine.local_host import LocalHost
-from skyward.engine.loop import EngineLoop
+from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_shell import NodeShell, facts_of
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.reporting import Reporting
@@ -170,7 +171,7 @@ class Provisioning:
             python = await self._environment(shell, timeout)
         config = self._config(shell, python)
         env = {**os.environ, **self._image.env}
-        connection = await asyncio.to_thread(shell.host.start, env)
+        connection = await in_thread(shell.host.start, env)
         shell.connect(connection, config, self._plugins_pickle, files)
         await shell.ready(max(timeout, START_TIMEOUT))
 
@@ -273,7 +274,7 @@ class Provisioning:
             steps = (*image_steps(self._image), *map(op_step, ops))
             key = _environment_key(self._image, steps if ops else ())
             self._preparing = asyncio.ensure_future(
-                asyncio.to_thread(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell))
+                in_thread(partial(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell)))
             )
         return str(await asyncio.shield(self._preparing))
 

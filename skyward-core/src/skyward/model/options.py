@@ -130,7 +130,8 @@ class Options:
         default_compute_timeout: Limit for each call that has none of its own.
         autoscale_cooldown: How long the pool keeps its size after it changed.
         autoscale_idle_timeout: How long a node has nothing to do before the pool gives it up.
-        reconcile_tick_interval: How often the pool compares the nodes it has with those it wants.
+        reconcile_tick_interval: How often an elastic pool compares the nodes it has with those it needs; more than a
+            second counts as one.
         shutdown_timeout: How long leaving the pool waits until the provider confirms the end of each instance.
         console: What is shown: `"rich"`, `"minimal"`, `"log"` or `"silent"`; True is what fits the terminal, False is
             nothing.

@@ -16,7 +16,7 @@ import socket
 import sys
 from typing import Any
 
-from skyward.errors import ProtocolError, SkywardError
+from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import (
@@ -400,40 +400,39 @@ class Agent:
         return self._lanes[frame.lane]
 
 
-async def serve(listener: socket.socket, directory: str) -> None:
+async def serve(sock: socket.socket, directory: str) -> None:
     """
-    Serve the first client that connects, until it leaves.
+    Serve the client at the other end of a socket, until it leaves.
 
     Args:
-        listener: A listening Unix socket.
-        directory: The node's directory, removed at the end.
+        sock: A connected Unix socket.
+        directory: The node's directory, made now and removed at the end.
     """
     loop = asyncio.get_running_loop()
     agent = Agent(loop, directory)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         loop.add_signal_handler(number, agent.leave)
     loop.add_signal_handler(signal.SIGCHLD, agent.reap)
-    listener.setblocking(False)
-    sock, _ = await asyncio.wait_for(loop.sock_accept(listener), timeout=60)
-    listener.close()
-    agent.serve(sock)
-    await agent.finished
-    end_children()
-    with contextlib.suppress(OSError):
-        shutil.rmtree(directory)
     parent = os.path.dirname(directory)
-    if os.path.basename(parent).startswith("skyward-"):
-        # The pool's directory, if this was its last node: the client may not live to remove it.
-        with contextlib.suppress(OSError):
-            os.rmdir(parent)
+    for path in (parent, directory, os.path.join(directory, "files")):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    try:
+        agent.serve(sock)
+        await agent.finished
+        end_children()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        if os.path.basename(parent).startswith("skyward-"):
+            # The pool's directory, if this was its last node: the client may not live to remove it.
+            with contextlib.suppress(OSError):
+                os.rmdir(parent)
 
 
 def main() -> None:
-    """Start an agent: `python -m skyward.node.agent LISTENING_FD DIRECTORY`."""
-    listener = socket.socket(fileno=int(sys.argv[1]))
+    """Start an agent: `python -m skyward.node.agent CONNECTED_FD DIRECTORY`."""
+    sock = socket.socket(fileno=int(sys.argv[1]))
     adopt_orphans()
-    with contextlib.suppress(SkywardError, TimeoutError):
-        asyncio.run(serve(listener, sys.argv[2]))
+    asyncio.run(serve(sock, sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -154,10 +154,11 @@ class CallbackWriter(io.TextIOBase):
     """
 
     def __init__(self, callback: Callable[[str], object]) -> None:
-        self._callback = _callback(callback)
+        # First, because a stream whose construction failed is flushed all the same.
         self._lock = threading.Lock()
         self._rest = ""
         self._outer: Route | None = None
+        self._callback = _callback(callback)
 
     encoding = "utf-8"
     errors = "backslashreplace"

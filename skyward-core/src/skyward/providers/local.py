@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from skyward.errors import ProvisionError
 from skyward.hookspecs import hookimpl
 from skyward.model.machine import Instance, LocalAddress, ProviderFacts
 from skyward.model.offer import Offer
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
     from skyward.model.machine import LaunchRequest
     from skyward.model.spec import Spec
-
-_LONGEST_PARENT = 60
 
 
 @frozen
@@ -106,12 +103,5 @@ def _this_machine() -> Offer:
 
 
 def _pool_directory(pool_id: str) -> Path:
-    """Find a place for a directory, at a path short enough for Unix sockets."""
-    for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), os.path.join(os.sep, "tmp")):
-        if parent and len(parent) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
-            return Path(parent) / f"skyward-{pool_id}-{secrets.token_hex(4)}"
-    raise ProvisionError(
-        "No directory for the nodes' sockets can be made.",
-        provider="local",
-        hint="Set TMPDIR to a directory with a short path that can be written to.",
-    )
+    """Name a directory that nobody else has; the agents make it."""
+    return Path(tempfile.gettempdir()) / f"skyward-{pool_id}-{secrets.token_hex(4)}"
