@@ -152,7 +152,7 @@ def test_pool_that_is_never_left(start: Callable[[str], Client]) -> None:
         "before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)"
     )
     client.until_ready()
-    client.process.communicate(timeout=30)
+    assert client.process.communicate(timeout=30) == ("left\n", "")
     assert client.process.returncode == 0
     assert _soon(client.has_left_nothing)
 

@@ -33,21 +33,30 @@ class Buffers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: OrderedDict[tuple[int, int], None] = OrderedDict()
+        self._seen: OrderedDict[int, weakref.ref[Any]] = OrderedDict()
         self._kept: OrderedDict[bytes, Segment] = OrderedDict()
+
+    def _seen_before(self, owner: object) -> bool:
+        """Tell whether this very object was sent before; a new one at the place of an old one was not."""
+        with self._lock:
+            reference = self._seen.get(id(owner))
+            if reference is not None and reference() is owner:
+                self._seen.move_to_end(id(owner))
+                return True
+            try:
+                self._seen[id(owner)] = weakref.ref(owner)
+            except TypeError:
+                return False
+            self._seen.move_to_end(id(owner))
+            if len(self._seen) > _SEEN:
+                self._seen.popitem(last=False)
+            return False
 
     def keep(self, buffer: memoryview) -> Keep | None:
         """Give the digest of a buffer that is known, or None for one that is new."""
         if len(buffer) < _WORTH_KEEPING:
             return None
-        key = (id(_owner(buffer)), len(buffer))
-        with self._lock:
-            known = key in self._seen
-            self._seen[key] = None
-            self._seen.move_to_end(key)
-            if len(self._seen) > _SEEN:
-                self._seen.popitem(last=False)
-        if not known:
+        if not self._seen_before(_owner(buffer)):
             return None
         digest = digest_of(buffer)
         with self._lock:

@@ -1,0 +1,63 @@
+"""What is sent again is named by its content; what is new is not hashed."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import skyward as sky
+from skyward.engine.outgoing import Buffers, Captures
+from skyward.link.payload import Place, dump
+
+SIZE = 2 << 20
+
+
+def _place(buffers: Buffers, value: Any) -> int:
+    return dump(value, buffers.keep).parts[-1].place
+
+
+def test_array_that_is_sent_again_is_kept() -> None:
+    """The first time costs no hashing."""
+    buffers, array = Buffers(), np.zeros(SIZE, np.uint8)
+    assert [_place(buffers, array) for _ in range(3)] == [Place.SEGMENT, Place.STORED, Place.STORED]
+
+
+def test_new_array_in_the_place_of_an_old_one_is_not_kept() -> None:
+    """Arrays made in a loop often have the same address; keeping each would fill the memory."""
+    buffers = Buffers()
+    assert {_place(buffers, np.full(SIZE, number, np.uint8)) for number in range(10)} == {Place.SEGMENT}
+
+
+def test_array_with_the_same_content_has_the_same_digest() -> None:
+    """Whatever object it is."""
+    buffers = Buffers()
+    digests = set()
+    for _ in range(2):
+        array = np.arange(SIZE)
+        dump(array, buffers.keep)
+        digests.add(dump(array, buffers.keep).parts[-1].digest)
+    assert len(digests) == 1
+
+
+def test_function_is_pickled_again_only_when_what_it_captures_changed() -> None:
+    """The same capture is the same object."""
+    captures, offset = Captures(Buffers()), 1
+
+    def shifted(x: int) -> int:
+        return x + offset
+
+    function = sky.function(shifted)
+    first = captures.capture(function, "shifted")
+    assert captures.capture(function, "shifted") is first
+    offset = 2
+    assert captures.capture(function, "shifted").digest != first.digest
+
+
+def test_function_that_cannot_be_pickled_is_told_by_its_variable() -> None:
+    """In the caller's line."""
+    lock = threading.Lock()
+    with pytest.raises(sky.SerializationError, match="`lock`"):
+        Captures(Buffers()).capture(sky.function(lambda: lock), "locked")
