@@ -99,7 +99,7 @@ def rows(results: Results) -> list[Row]:
             what=f"an idle agent: CPU over {WATCHED_S:g} s",
             ours=percent(cpu),
             criteria=(Criterion("of a core", cpu.value, at_most=0.5, unit="%"),),
-            bounded_by="heartbeats and metrics once a second",
+            bounded_by="nothing: it sleeps until a frame arrives or a child ends",
         ),
     ]
 

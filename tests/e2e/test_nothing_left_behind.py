@@ -56,6 +56,7 @@ class Client:
         """Wait until the pool is open."""
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
+        assert self.processes()
 
     def processes(self) -> list[int]:
         """List what the program started, whoever its parent is now."""
@@ -137,7 +138,9 @@ def test_second_ctrl_c_does_not_wait(start: Callable[[str], Client]) -> None:
     """Tears down at once, and still leaves nothing."""
     client = start("sky.function(sleep)() >> pool")
     client.until_ready()
+    running = len(client.processes())
     client.process.send_signal(signal.SIGINT)
+    assert _soon(lambda: len(client.processes()) < running)
     client.process.send_signal(signal.SIGINT)
     client.process.communicate(timeout=30)
     assert client.process.returncode != 0

@@ -100,6 +100,12 @@ def test_closing_terminates_every_node_there_is() -> None:
     assert _after(state, Launched(1), Ended(0))[1] == [Terminate(1, "the pool is closing")]
 
 
+def test_machine_that_comes_too_late_for_its_place_is_given_back() -> None:
+    """The node was told to leave while its machine was on its way."""
+    state, _ = _after(PoolState(desired=2, needed=1), Opened(), Resized(1))
+    assert _after(state, Launched(1))[1] == [Terminate(1, "it is not wanted any more")]
+
+
 _events = st.one_of(
     st.builds(Launched, st.integers(0, 3)),
     st.builds(Started, st.integers(0, 3)),

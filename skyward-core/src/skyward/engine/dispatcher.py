@@ -195,6 +195,13 @@ class Dispatcher:
             return not self._pressed
 
     @property
+    def closed(self) -> bool:
+        """
+        Tell whether it takes no more events.
+        """
+        return self._closing
+
+    @property
     def pressure(self) -> bool:
         """Tell whether so much waits that no more log lines and tasks should be made."""
         return self._pressed

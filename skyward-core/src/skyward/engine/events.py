@@ -154,7 +154,8 @@ def emit(event: SkywardEvent) -> None:
     if runtime is not None and runtime.in_task():
         runtime.emit_from_task(event)
         return
-    if pools := CURRENT.get():
+    # A pool may have been closed in another context than it was opened in.
+    if pools := [pool for pool in CURRENT.get() if not pool.closed]:
         pools[-1].publish(event)
         return
     for use in _IN_USE.get():

@@ -290,6 +290,10 @@ class Running:
                 self._start_failed(node, error)
             return
         for shell in shells:
+            if shell.index in self._nodes:
+                # The place was given away while this machine was on its way.
+                self._spawn(self._give_back(shell, "its place is taken"))
+                continue
             self._nodes[shell.index] = shell
             if (before := self._lost.pop(shell.index, None)) is not None:
                 self.reporting.replaced(before, shell)
@@ -331,13 +335,16 @@ class Running:
             _log.exception("node.remove_failed node=%s", node)
         self._membership.change({index: info for index, info in self._membership.infos.items() if index != node})
         if shell is not None:
-            self.reporting.stopping(shell, reason)
-            failed = await self.provisioning.terminate(shell, self._patience if not shell.leaving else 0.0)
-            if failed:
-                self.reporting.error(failed, fatal=True)
-            self.reporting.destroyed(shell, reason)
+            await self._give_back(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not Status.LEAVING):
             self._step(lifecycle.Ended(node))
+
+    async def _give_back(self, shell: NodeShell, reason: str) -> None:
+        self.reporting.stopping(shell, reason)
+        failed = await self.provisioning.terminate(shell, self._patience if not shell.leaving else 0.0)
+        if failed:
+            self.reporting.error(failed, fatal=True)
+        self.reporting.destroyed(shell, reason)
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
         self.reporting.lost(shell, why)

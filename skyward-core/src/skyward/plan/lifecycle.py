@@ -167,8 +167,10 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
         case Opened():
             return _filled(state)
         case Launched(node):
-            if state.closing or node not in state.nodes:
-                return state, (Terminate(node, "the pool is closing"),)
+            if state.closing or node not in state.nodes or state.nodes[node].status is not Status.LAUNCHING:
+                return state, (
+                    Terminate(node, "the pool is closing" if state.closing else "it is not wanted any more"),
+                )
             return _with(state, node, Status.STARTING), (Start(node),)
         case Started(node):
             return _started(state, node)
