@@ -97,7 +97,7 @@ async def in_thread(do: Callable[..., T], *args: Any) -> T:
     """
     Do something that blocks in a thread of its own, and wait for it in the loop.
 
-    Unlike an executor's threads, this works until the interpreter is gone, when forgotten pools are closed.
+    Unlike an executor's threads, this works to the interpreter's very end, when forgotten pools are closed.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[T] = loop.create_future()
@@ -118,7 +118,11 @@ async def in_thread(do: Callable[..., T], *args: Any) -> T:
         else:
             loop.call_soon_threadsafe(settle, value, None)
 
-    threading.Thread(target=run, name="skyward-blocking", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="skyward-blocking", daemon=True).start()
+    except RuntimeError:
+        # Python 3.12 starts no thread while the interpreter ends; blocking the loop harms nobody then.
+        return do(*args)
     return await ended
 
 
