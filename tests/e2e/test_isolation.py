@@ -217,3 +217,29 @@ def _until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@sky.function
+def scribble() -> None:
+    os.write(3, b"\xff" * 64)
+    time.sleep(30)
+
+
+def test_code_that_writes_to_our_socket_costs_its_own_task() -> None:
+    """The error says what it did; the next call runs."""
+    with sky.Compute(console="silent") as pool:
+        with pytest.raises(sky.WorkerDiedError, match="descriptor 3"):
+            scribble() >> pool
+        assert sleep(0) >> pool == 0
+
+
+def test_call_for_a_node_that_is_given_up_fails() -> None:
+    """It would wait for ever."""
+    with sky.Compute(nodes=(2, 2), console="silent") as pool:
+        running = [pool.run_async(sleep(30), target=node) for node in (0, 1)]
+        waiting = [pool.run_async(sleep(0), target=node) for node in (0, 1)]
+        pool.resize(1)
+        for call in running:
+            call.cancel()
+        failures = [call.exception(20) for call in waiting]
+    assert sorted(type(failure) for failure in failures if failure) == [sky.NodeLostError]

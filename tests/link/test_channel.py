@@ -13,6 +13,7 @@ import pytest
 from skyward.errors import ProtocolError, TransportError
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import Frame, Kind, encode
+from skyward.link.messages import CANCEL
 
 
 class End:
@@ -128,3 +129,31 @@ def test_handler_that_raises_closes_only_its_link(caplog: pytest.LogCaptureFixtu
 
     _run(test)
     assert "link.failed" in caplog.text
+
+
+def test_descriptors_that_no_frame_names_close_the_link() -> None:
+    """They would pile up."""
+
+    async def test(one: End, other: End) -> None:
+        reading, writing = os.pipe()
+        one.channel.send(encode(Kind.READY), (reading,))
+        error = await asyncio.wait_for(other.closed, 10)
+        assert isinstance(error, ProtocolError)
+        assert "1 descriptors arrived that no frame names" in str(error)
+        os.close(reading)
+        os.close(writing)
+
+    _run(test)
+
+
+def test_body_of_another_length_closes_the_link() -> None:
+    """It says what was wrong with it."""
+
+    async def test(one: End, other: End) -> None:
+        other.channel._on_frame = lambda frame, fds: CANCEL.unpack(frame.body)  # type: ignore[assignment,misc]
+        one.channel.send(encode(Kind.CANCEL, b"short"))
+        error = await asyncio.wait_for(other.closed, 10)
+        assert isinstance(error, ProtocolError)
+        assert "not as long as its kind says" in str(error)
+
+    _run(test)

@@ -12,7 +12,13 @@ _frames = st.builds(
     Frame,
     st.sampled_from([int(kind) for kind in Kind]),
     st.integers(0, 65535),
-    st.integers(0, 8),
+    st.just(0),
+    st.binary(max_size=300),
+) | st.builds(
+    Frame,
+    st.sampled_from([int(Kind.TASK), int(Kind.RESULT), int(Kind.BLOB)]),
+    st.integers(0, 65535),
+    st.integers(1, 8),
     st.binary(max_size=300),
 )
 
@@ -59,3 +65,10 @@ def test_json_that_is_no_object_is_refused(body: bytes) -> None:
 def test_json_comes_out_as_it_went_in() -> None:
     """Names and numbers."""
     assert decode_json(encode_json(Kind.READY, {"a": [1, None, "x"]})[8:]) == {"a": [1, None, "x"]}
+
+
+@pytest.mark.parametrize("kind", [Kind.HELLO, Kind.LOG, Kind.CANCEL, Kind.READY])
+def test_descriptors_with_a_kind_that_has_none_are_refused(kind: Kind) -> None:
+    """Nobody would close them."""
+    with pytest.raises(ProtocolError, match="1 descriptors"):
+        Parser().feed(HEADER.pack(0, kind, 1, 0))

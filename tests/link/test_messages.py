@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
+import pytest
 from hypothesis import given, strategies as st
 
 from skyward.errors import ProtocolError
-from skyward.link.messages import LogLine, decode_lines, encode_lines
+from skyward.link.messages import CALL, LogLine, decode_calls, decode_facts, decode_lines, encode_lines
 
 _lines = st.builds(LogLine, st.integers(0, 2**64 - 1), st.text(max_size=50).filter(lambda text: text.isprintable()))
 
@@ -23,3 +25,43 @@ def test_hostile_bytes_are_a_protocol_error_or_lines(body: bytes) -> None:
     """Never anything else."""
     with contextlib.suppress(ProtocolError):
         decode_lines(body)
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00", b"\x03"])
+def test_lines_of_no_stream_are_refused(body: bytes) -> None:
+    """There are two."""
+    with pytest.raises(ProtocolError, match="stream, 1 or 2"):
+        decode_lines(body)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.binary(min_size=1, max_size=7))
+def test_calls_come_out_as_they_went_in_or_are_refused(calls: list[int], rest: bytes) -> None:
+    """A torn list is none."""
+    body = b"".join(CALL.pack(call) for call in calls)
+    assert decode_calls(body) == calls
+    with pytest.raises(ProtocolError, match="cut off"):
+        decode_calls(body + rest)
+
+
+def test_facts_are_complete() -> None:
+    """Whatever the node left out has a value that says nothing."""
+    facts = decode_facts(b'{"error": "WorkerDiedError", "signal": "SIGSEGV", "output": ["last", 3]}')
+    assert facts["signal"] == "SIGSEGV"
+    assert facts["output"] == ["last", "3"]
+    assert (facts["exit_code"], facts["out_of_memory"], facts["among"]) == (None, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({}, "does not name its error"),
+        ({"error": 3}, "does not name its error"),
+        ({"error": "X", "output": "text"}, "tells output="),
+        ({"error": "X", "exit_code": "1"}, "tells exit_code="),
+        ({"error": "X", "message": None}, "tells message="),
+    ],
+)
+def test_facts_that_are_none_are_refused(facts: dict[str, object], message: str) -> None:
+    """Before anything is done with them."""
+    with pytest.raises(ProtocolError, match=message):
+        decode_facts(json.dumps(facts).encode())

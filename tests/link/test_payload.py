@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,6 @@ from skyward.link.segment import write_segment
 
 def _sent(payload: Payload) -> Payload:
     """Take a payload through its bytes and descriptors, as a socket does."""
-    import os
-
     fds = [os.dup(fd) for fd in (*payload.fds, *(kept.fd for kept in payload.stored))]
     return decode(payload.encode(), 0, fds)
 
@@ -106,3 +105,20 @@ def test_payload_without_its_descriptor_is_refused() -> None:
     """It does not wait for it."""
     with pytest.raises(ProtocolError, match="0 descriptors"):
         decode(dump(bytes(1 << 20)).encode(), 0, ())
+
+
+def test_segment_that_is_smaller_than_said_is_refused() -> None:
+    """Mapping it would end the reader at its first look beyond the end."""
+    payload = dump(bytes(1 << 20))
+    assert payload.segment is not None
+    os.ftruncate(payload.segment.fd, 4096)
+    with pytest.raises(ProtocolError, match="holds 4096"):
+        decode(payload.encode(), 0, (os.dup(payload.segment.fd),))
+
+
+def test_descriptor_that_is_no_memory_is_refused() -> None:
+    """A pipe cannot be mapped."""
+    reading, writing = os.pipe()
+    with pytest.raises(ProtocolError, match="holds 0"):
+        decode(dump(bytes(1 << 20)).encode(), 0, (reading,))
+    os.close(writing)

@@ -49,6 +49,18 @@ def test_short_calls_are_sent_ahead() -> None:
     assert scheduler.finished(1, 0.00001) == 2
 
 
+def test_calls_that_wait_for_a_node_can_be_found() -> None:
+    """Those of a group apart from those that were sent to it by name."""
+    scheduler = _scheduler(2)
+    for call in (1, 2):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    scheduler.submit(3, b"f", node=1)
+    scheduler.submit_group([(4, 0, 0), (5, 1, 0)])
+    assert scheduler.waiting_for(1) == ({5}, {3})
+    assert scheduler.waiting_for(0) == ({4}, set())
+
+
 def test_long_calls_are_not_sent_ahead() -> None:
     """They would wait behind each other while another slot is free."""
     scheduler = _scheduler()

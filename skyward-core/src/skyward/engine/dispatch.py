@@ -12,8 +12,9 @@ from skyward.engine.loop import EngineLoop
 from skyward.engine.node_link import NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame
-from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status
+from skyward.link.messages import CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts
 from skyward.link.payload import decode
+from skyward.node.held import close_all
 from skyward.plan.retry import Failure, decide
 from skyward.plan.scheduling import Assignment, Scheduler
 
@@ -189,6 +190,13 @@ class Dispatch:
                 continue
             answer = self._failure("NodeLostError", why, call=call, where=member.where)
             self._attempt_failed(call, answer, Failure.NODE_LOST)
+        # A broadcast is to the nodes that it found: none that comes later takes a place in it.
+        self._drop(self._scheduler.waiting_for(node)[0], "a node of the broadcast went away before it began")
+        self._assign()
+
+    def forsake(self, node: int, why: str) -> None:
+        """Fail the calls that wait for a node which will not come back."""
+        self._drop(self._scheduler.waiting_for(node)[1], why)
         self._assign()
 
     # Frames from nodes.
@@ -198,7 +206,9 @@ class Dispatch:
         body = frame.body
         number, status, seconds = RESULT.unpack_from(body)
         call = self._calls.get(number)
+        # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
         payload = decode(body, RESULT.size, fds) if status == Status.OK else None
+        text = b"" if payload else _ending(status, body[RESULT.size :], fds)
         if call is None or call.on != member.index:
             return
         follower = self._scheduler.finished(number, seconds)
@@ -207,7 +217,7 @@ class Dispatch:
         answer = Answer(
             status,
             payload,
-            b"" if payload else body[RESULT.size :],
+            text,
             where=member.where,
             function=call.function.name,
             seconds=seconds,
@@ -225,8 +235,7 @@ class Dispatch:
 
     def on_recalled(self, member: Member, frame: Frame) -> None:
         """Take back calls that had not begun."""
-        for at in range(len(frame.body) - CALL.size, -1, -CALL.size):
-            (number,) = CALL.unpack_from(frame.body, at)
+        for number in reversed(decode_calls(frame.body)):
             call = self._calls.get(number)
             if call is None or call.on != member.index:
                 continue
@@ -243,17 +252,22 @@ class Dispatch:
         number, _ = ITEM.unpack_from(frame.body)
         payload = decode(frame.body, ITEM.size, fds)
         call = self._calls.get(number)
-        if call is not None:
+        if call is not None and call.on == member.index:
             call.sink.item(call, payload)
 
-    def on_credit(self, frame: Frame) -> None:
+    def on_credit(self, member: Member, frame: Frame) -> None:
         """Take a node's leave to send more items of an input stream."""
         number, stream, items = CREDIT.unpack(frame.body)
         call = self._calls.get(number)
-        if call is not None and call.feeder is not None:
+        if call is not None and call.on == member.index and call.feeder is not None:
             call.feeder.acknowledged(stream, items)
 
     # Inside.
+
+    def _drop(self, waiting: set[int], why: str) -> None:
+        for number in sorted(self._scheduler.withdraw(*waiting)) if waiting else ():
+            call = self._calls[number]
+            self._end(call, self._failure("NodeLostError", why, call=call))
 
     def _assign(self) -> None:
         for made in self._scheduler.assign():
@@ -344,3 +358,11 @@ class Dispatch:
             function=call.function.name if call else "",
             pool=self._pool,
         )
+
+
+def _ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:
+    """Check what a RESULT frame says of a call that has no result."""
+    if fds or status not in tuple(Status):
+        close_all(fds)
+        raise ProtocolError(f"A RESULT frame has status {status} and {len(fds)} descriptors.")
+    return json.dumps(decode_facts(text)).encode() if status == Status.FAILED else text

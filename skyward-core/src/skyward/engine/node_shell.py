@@ -8,13 +8,14 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from skyward.engine.loop import EngineLoop
+from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_link import NodeLink
-from skyward.errors import PluginError, ProvisionError, SkywardError
+from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
 from skyward.link.channel import Channel
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import RESULT, decode_lines
 from skyward.link.payload import Payload, decode
+from skyward.node.held import close_all
 
 if TYPE_CHECKING:
     from skyward.engine.local_host import LocalHost
@@ -46,6 +47,7 @@ class NodeShell:
         self._ready: asyncio.Future[None] = engine.loop.create_future()
         self._stopped: asyncio.Future[None] = engine.loop.create_future()
         self._refreshed: asyncio.Future[None] | None = None
+        self._refusal: bytes | None = None
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
         self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
@@ -85,6 +87,9 @@ class NodeShell:
                 node=self.index,
                 hint="Raise bootstrap_timeout if its plugins need longer.",
             ) from None
+        if self._refusal is not None:
+            # In a thread, because it unpickles what a plugin raised.
+            raise await in_thread(_plugin_failure, self._refusal, self.where)
 
     async def refresh(self) -> None:
         """Start the workers anew, and wait until they are up."""
@@ -132,11 +137,18 @@ class NodeShell:
             case Kind.REFRESHED:
                 self._settle(self._refreshed, None)
             case Kind.FAILED:
-                self._settle(self._ready, _plugin_failure(frame.body, self.where))
+                if not self._ready.done():
+                    self._refusal = frame.body
+                    self._ready.set_result(None)
             case Kind.WORKER:
                 self._failed(decode_json(frame.body))
             case Kind.STOPPED:
                 self._settle(self._stopped, None)
+            case Kind.WELCOME | Kind.METRIC:
+                pass
+            case _:
+                close_all(fds)
+                raise ProtocolError(f"A node sent a {Kind(frame.kind).name} frame, which only clients send.")
 
     def _failed(self, facts: dict[str, Any]) -> None:
         output = "".join(f"\n  | {line}" for line in facts.get("output", ())[-10:])
@@ -159,7 +171,8 @@ class NodeShell:
         self._settle(self._refreshed, None)
 
     def _lost(self, why: str) -> None:
-        if not self.leaving:
+        # A node that refused to start is not lost: `ready` raises why.
+        if not self.leaving and self._refusal is None:
             self.leaving = True
             self.on_lost(self, why)
 

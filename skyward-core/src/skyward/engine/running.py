@@ -23,6 +23,7 @@ from skyward.engine.sizing import Sizing
 from skyward.errors import ConfigError, NodeLostError, ProvisionError, SkywardError
 from skyward.link.frames import Frame, Kind
 from skyward.model.nodes import Nodes
+from skyward.node.held import close_all
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
 
@@ -338,6 +339,8 @@ class Running:
             await self._give_back(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not Status.LEAVING):
             self._step(lifecycle.Ended(node))
+        if node not in self._state.nodes:
+            self._dispatch.forsake(node, reason)
 
     async def _give_back(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
@@ -356,6 +359,7 @@ class Running:
     def _on_call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
         member = self._dispatch.members.get(shell.index)
         if member is None:
+            close_all(fds)
             return
         match frame.kind:
             case Kind.RESULT:
@@ -365,7 +369,7 @@ class Running:
             case Kind.ITEM:
                 self._dispatch.on_item(member, frame, fds)
             case Kind.CREDIT:
-                self._dispatch.on_credit(frame)
+                self._dispatch.on_credit(member, frame)
 
     def _submit_broadcast(self, first: Call, sinks: Sequence[Any], ready: Any) -> None:
         members = [self._dispatch.members[index] for index in self._state.ready if index in self._dispatch.members]

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import socket
+import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -264,10 +265,16 @@ class Channel:
                 self._on_frame(frame, take(self._fds, frame.fds) if frame.fds else ())
                 if self.closed:
                     return False
+            # The descriptors of a frame come with its first byte.
+            if self._fds and (not self._parser.pending or len(self._fds) > MAX_FDS):
+                raise ProtocolError(f"{len(self._fds)} descriptors arrived that no frame names.")
         except (BlockingIOError, InterruptedError):
             return False
         except ProtocolError as error:
             self.close(error)
+            return False
+        except struct.error as error:
+            self.close(ProtocolError(f"A frame's body is not as long as its kind says: {error}."))
             return False
         except OSError as error:
             self.close(TransportError(f"Reading from a link failed: {error}."))

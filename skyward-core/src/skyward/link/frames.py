@@ -63,6 +63,7 @@ class Kind(IntEnum):
 
 
 _KINDS = {int(kind): kind for kind in Kind}
+_WITH_FDS = frozenset({Kind.FUNCTION, Kind.BLOB, Kind.FILES, Kind.TASK, Kind.RESULT, Kind.ITEM, Kind.EMIT})
 
 
 class Frame(NamedTuple):
@@ -151,7 +152,7 @@ class Parser:
         unpack = HEADER.unpack_from
         while end - at >= 8:
             length, kind, fds, lane = unpack(data, at)
-            if length > MAX_BODY or fds > MAX_FDS or kind not in _KINDS:
+            if length > MAX_BODY or kind not in _KINDS or (fds and (fds > MAX_FDS or kind not in _WITH_FDS)):
                 raise ProtocolError(
                     f"These bytes are no frame of Skyward's protocol {VERSION}: "
                     f"kind {kind}, {length} bytes, {fds} descriptors."

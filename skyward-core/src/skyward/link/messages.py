@@ -10,7 +10,7 @@ The bodies of the frames that travel for every call, as fixed structures.
 | END | u64 call, u32 stream, bytes of a failure or nothing |
 | CREDIT | u64 call, u32 stream, u32 items |
 | CANCEL | u64 call, u8 reason |
-| RECALLED | u64 for each call |
+| RECALLED | u64 for each call, in the order in which they were sent |
 | BLOB, DROP | digest; BLOB also u64 size |
 | LOG | u8 stream, then for each line u64 call, u32 length, text |
 """
@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from skyward.errors import ProtocolError
+from skyward.link.frames import decode_json
 
 TASK = Struct("<QdIB16s")
 FUNCTION = Struct("<16sB")
@@ -33,6 +34,16 @@ CANCEL = Struct("<QB")
 BLOB = Struct("<32sQ")
 CALL = Struct("<Q")
 _LINE = Struct("<QI")
+_STREAMS: Final = (1, 2)
+_FACTS: Final[dict[str, tuple[Any, Any]]] = {
+    "message": (str, ""),
+    "output": (list, ()),
+    "exit_code": (int | None, None),
+    "signal": (str | None, None),
+    "out_of_memory": (bool, False),
+    "culprit": (int, 0),
+    "among": (int, 1),
+}
 
 FUNCTION_DIGEST = 16
 """Bytes of a function's digest."""
@@ -104,6 +115,8 @@ def decode_lines(body: bytes) -> tuple[int, list[LogLine]]:
     >>> decode_lines(encode_lines(1, [LogLine(7, "hello")]))
     (1, [LogLine(call=7, text='hello')])
     """
+    if not body or body[0] not in _STREAMS:
+        raise ProtocolError("A LOG frame does not begin with a stream, 1 or 2.")
     lines, at = [], 1
     while at < len(body):
         if at + _LINE.size > len(body):
@@ -114,6 +127,40 @@ def decode_lines(body: bytes) -> tuple[int, list[LogLine]]:
             raise ProtocolError("A LOG frame is cut off.")
         lines.append(LogLine(call, body[at : at + size].decode("utf-8", "backslashreplace")))
         at += size
-    if not body:
-        raise ProtocolError("A LOG frame is empty.")
     return body[0], lines
+
+
+def decode_calls(body: bytes) -> list[int]:
+    """
+    Read a RECALLED body.
+
+    Raises:
+        ProtocolError: If it is cut off.
+
+    >>> decode_calls(CALL.pack(7) + CALL.pack(8))
+    [7, 8]
+    """
+    if len(body) % CALL.size:
+        raise ProtocolError("A RECALLED frame is cut off.")
+    return [call for (call,) in CALL.iter_unpack(body)]
+
+
+def decode_facts(text: bytes) -> dict[str, Any]:
+    """
+    Read what a node tells about a call that failed there, with every fact that may be asked for.
+
+    Raises:
+        ProtocolError: If a fact is not what it should be.
+
+    >>> decode_facts(b'{"error": "ResultError"}')["output"]
+    []
+    """
+    facts = decode_json(text)
+    if not isinstance(facts.get("error"), str):
+        raise ProtocolError("A failed result does not name its error.")
+    for name, (kinds, otherwise) in _FACTS.items():
+        if name in facts and not isinstance(facts[name], kinds):
+            raise ProtocolError(f"A failed result tells {name}={facts[name]!r}, which is no {kinds}.")
+        facts.setdefault(name, otherwise)
+    facts["output"] = [str(line) for line in facts["output"]]
+    return facts

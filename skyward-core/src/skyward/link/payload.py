@@ -12,11 +12,11 @@ Each part travels inside the frame, in a segment, or as the digest of something 
 from __future__ import annotations
 
 import pickle
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pickle import PickleBuffer
-from struct import Struct
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -30,8 +30,8 @@ OUT_OF_BAND = 64 << 10
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""
 
-_COUNT = Struct("<H")
-_PART = Struct("<BQ")
+_COUNT = struct.Struct("<H")
+_PART = struct.Struct("<BQ")
 _NO_PARTS = _COUNT.pack(0)
 _DIGEST_SIZE = 32
 
@@ -107,7 +107,7 @@ def decode(body: bytes, at: int, fds: Sequence[int]) -> Payload:
         fds: The descriptors that came with the frame: the segment's, then one for each stored part. Taken over.
 
     Raises:
-        ProtocolError: If table and bytes disagree.
+        ProtocolError: If table, bytes and descriptors disagree.
     """
     segments = [Segment(fd, 0) for fd in fds]
     if len(body) < at + 2:
@@ -124,9 +124,9 @@ def decode(body: bytes, at: int, fds: Sequence[int]) -> Payload:
     segment = None
     if in_segment:
         segment = segments.pop(0)
-        segment.size = in_segment
+        segment.expect(in_segment)
     for part, kept in zip(stored, segments, strict=True):
-        kept.size = aligned(part.size)
+        kept.expect(aligned(part.size))
     return Payload(parts, body[at:], segment, tuple(segments))
 
 
@@ -151,9 +151,7 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
             elif place not in (Place.INLINE, Place.SEGMENT):
                 raise ProtocolError(f"A payload's part is at an unknown place, {place}.")
             parts.append(Part(place, size, digest))
-    except ValueError as error:
-        raise error if isinstance(error, ProtocolError) else ProtocolError("A payload's table is cut off.") from error
-    except Exception as error:
+    except struct.error as error:
         raise ProtocolError("A payload's table is cut off.") from error
     if at > len(body):
         raise ProtocolError("A payload's table is cut off.")

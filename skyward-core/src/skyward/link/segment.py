@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import tempfile
 from collections.abc import Sequence
 
+from skyward.errors import ProtocolError
 from skyward.link.recycling import AVAILABLE, WORTH_IT, recycling
 
 ALIGN = 64
@@ -48,6 +50,18 @@ class Segment:
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def expect(self, size: int) -> None:
+        """
+        Note how many bytes are said to be in it.
+
+        Raises:
+            ProtocolError: If it holds fewer, or is no memory at all.
+        """
+        held = os.fstat(self.fd)
+        if not stat.S_ISREG(held.st_mode) or held.st_size < size:
+            raise ProtocolError(f"A segment is said to hold {size} bytes and holds {held.st_size}.")
+        self.size = size
 
     def map(self) -> memoryview:
         """Map the whole segment copy-on-write: writing to it changes nothing elsewhere."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -36,6 +37,8 @@ from skyward.node.last_answers import last_answers
 from skyward.node.modules import write_files
 from skyward.node.process import Process
 from skyward.node.store import Store
+
+_log = logging.getLogger(__name__)
 
 _LOG_WINDOW = 4 << 20
 _BACKLOG = 8 << 20
@@ -120,6 +123,9 @@ class Agent:
     # Frames from the client.
 
     def _on_client_closed(self, error: Exception | None) -> None:
+        if error is not None:
+            # On stderr, where the client finds an agent's last words.
+            _log.error("agent.left reason=%s", error)
         self.leave()
 
     def _on_client_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -168,6 +174,8 @@ class Agent:
         )
 
     def _start(self, body: bytes) -> None:
+        if self._lanes or self._app_host is not None:
+            raise ProtocolError("A client started an agent that was started already.")
         length = int.from_bytes(body[:4], "little")
         self._config = decode_json(body[4 : 4 + length])
         self._plugins = body[4 + length :]

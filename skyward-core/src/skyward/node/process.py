@@ -120,7 +120,7 @@ class Process:
         its_control.close()
         os.close(its_out)
         os.close(its_err)
-        self.tasks = Channel(loop, batch, tasks, lambda frame, fds: on_frame(self, frame, fds), lambda _: None)
+        self.tasks = Channel(loop, batch, tasks, lambda frame, fds: on_frame(self, frame, fds), self._cut_off)
         self.control = Channel(loop, batch, control, lambda frame, fds: None, lambda _: None)
         self._listening = False
         self.listen()
@@ -197,6 +197,12 @@ class Process:
                 if line.text.startswith("Current thread") and f"{running.thread:x}" in line.text:
                     return running.call
         return 0
+
+    def _cut_off(self, error: Exception | None) -> None:
+        """End a process that can be spoken to no more: its code wrote to our socket, or closed it."""
+        if error is not None and not self._gone:
+            self.last_lines.append(LogLine(0, f"{error} User code wrote to descriptor {TASK_FD}, which is not its."))
+            self.kill()
 
     def _read(self, pipe: Pipe, call: int = 0) -> bool:
         lines, more = pipe.read()

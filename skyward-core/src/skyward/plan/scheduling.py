@@ -157,6 +157,12 @@ class Scheduler:
         """
         self._queue.append(_Group(tuple(members)))
 
+    def waiting_for(self, node: int) -> tuple[set[int], set[int]]:
+        """Tell which queued calls need a node: as members of a group, and by themselves."""
+        groups = (entry.members for entry in self._queue if isinstance(entry, _Group))
+        together = {call for members in groups for call, its_node, _ in members if its_node == node}
+        return together, {call for call, _ in self._pinned.get(node, ())}
+
     def withdraw(self, *calls: int) -> set[int]:
         """Take calls out of the queue, each with its whole group; tell which were there."""
         wanted = set(calls)
