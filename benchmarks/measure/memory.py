@@ -6,8 +6,10 @@ usage: python -m measure.memory PID    prints a baseline, samples until its inpu
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
+import signal
 import sys
 import time
 from pathlib import Path
@@ -73,13 +75,13 @@ def open_memfds(pid: int) -> dict[tuple[int, int], int]:
     return held
 
 
-def mapped_memfds(pid: int) -> dict[tuple[int, int], int]:
+def mappings(pid: int) -> tuple[int, dict[tuple[int, int], int]]:
     """
-    Map the device and inode of each memfd that a process maps to the bytes it is charged for.
+    Count the bytes of a process's own, and map each memfd that it maps to the bytes it sees of it.
     """
-    charged: dict[tuple[int, int], int] = {}
+    own = 0
+    seen: dict[tuple[int, int], int] = {}
     key: tuple[int, int] | None = None
-    share = 0
     for line in (PROC / str(pid) / "smaps").read_bytes().splitlines():
         words = line.split()
         if not words[0].endswith(b":"):
@@ -87,44 +89,67 @@ def mapped_memfds(pid: int) -> dict[tuple[int, int], int]:
             if len(words) > 5 and words[5].startswith(b"/memfd:"):
                 major, _, minor = words[3].partition(b":")
                 key = (os.makedev(int(major, 16), int(minor, 16)), int(words[4]))
-        elif key and words[0] == b"Pss:":
-            share = int(words[1]) * 1024
-        elif key and words[0] == b"Anonymous:":
+        elif key is None:
+            own += int(words[1]) * 1024 if words[0] == b"Pss:" else 0
+        elif words[0] == b"Rss:":
+            seen[key] = seen.get(key, 0) + int(words[1]) * 1024
+        elif words[0] == b"Anonymous:":
             # A private mapping's own copies of pages are its process's, not the memfd's.
-            charged[key] = charged.get(key, 0) + max(0, share - int(words[1]) * 1024)
-    return charged
+            seen[key] -= int(words[1]) * 1024
+            own += int(words[1]) * 1024
+    return own, seen
 
 
 def held(root: int, without: int) -> int:
     """
     Count the bytes that a process tree holds: proportional set sizes, and memfds once, mapped or not.
 
+    The tree stands still meanwhile, or what passes from one process to the next would be counted in both.
+
     Args:
         root: The tree's first process.
         without: A process whose subtree is left out, such as the one that counts.
     """
     left_out = set(tree(without))
-    total = 0
-    filled: dict[tuple[int, int], int] = {}
-    charged: dict[tuple[int, int], int] = {}
-    for pid in tree(root):
-        if pid in left_out:
-            continue
+    stopped = [pid for pid in tree(root) if pid not in left_out]
+    try:
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        return _held([pid for pid in stopped if _stands_still(pid)])
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _stands_still(pid: int) -> bool:
+    """
+    Wait until a process has stopped; False if it ended.
+    """
+    while True:
         try:
-            rollup = fields(PROC / str(pid) / "smaps_rollup")
-            total += rollup[b"Pss"]
-            filled.update(open_memfds(pid))
-            # Reading every mapping is slow, so it is done only where some are shared memory.
-            if rollup[b"Pss_Shmem"]:
-                for key, share in mapped_memfds(pid).items():
-                    charged[key] = charged.get(key, 0) + share
-        except (OSError, KeyError):
-            # The process has just ended.
-            continue
-    for key in filled.keys() | charged.keys():
-        # Of a memfd that is open and mapped, the pages that are mapped have been counted already.
-        total += max(0, filled.get(key, 0) - charged.get(key, 0))
-    return total
+            state = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0]
+        except OSError:
+            return False
+        if state in b"TtZX":
+            return state in b"Tt"
+
+
+def _held(pids: list[int]) -> int:
+    total = 0
+    memfds: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        rollup = fields(PROC / str(pid) / "smaps_rollup")
+        own, filled = rollup[b"Pss"], open_memfds(pid)
+        # Reading every mapping is slow, so it is done only where some are shared memory.
+        if rollup[b"Pss_Shmem"]:
+            own, seen = mappings(pid)
+            for key, size in seen.items():
+                memfds[key] = max(memfds.get(key, 0), size)
+        for key, size in filled.items():
+            memfds[key] = max(memfds.get(key, 0), size)
+        total += own
+    return total + sum(memfds.values())
 
 
 def watch(root: int) -> None:

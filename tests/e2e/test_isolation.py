@@ -243,3 +243,24 @@ def test_call_for_a_node_that_is_given_up_fails() -> None:
             call.cancel()
         failures = [call.exception(20) for call in waiting]
     assert sorted(type(failure) for failure in failures if failure) == [sky.NodeLostError]
+
+
+@sky.function
+def meet(name: str) -> bool:
+    import sys
+    import threading
+
+    barriers = sys.__dict__.setdefault("barriers", {})
+    barriers.setdefault(name, threading.Barrier(2)).wait(10)
+    return True
+
+
+def test_calls_that_need_each_other_meet_after_lone_ones() -> None:
+    """However they arrive, a second thread reads while the first runs."""
+    with sky.Compute(concurrency=2, console="silent") as pool:
+        for turn in range(100):
+            assert sleep(0) >> pool == 0
+            first = meet(f"{turn}") > pool
+            assert meet(f"{turn}") >> pool
+            assert first.result(10)
+            assert (meet(f"{turn}!") & meet(f"{turn}!")) >> pool == (True, True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from skyward.link.recycling import KEPT_BYTES, WORTH_IT, Recycling
-from skyward.link.segment import Segment, write_segment
+from skyward.link.recycling import KEPT_BYTES, WORTH_IT, Recycling, Writable
+from skyward.link.segment import Segment, aligned, write_segment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux opens shared memory anew")
 
@@ -21,10 +21,10 @@ def recycling() -> Iterator[Recycling]:
     recycling.clear()
 
 
-def _file(size: int) -> int:
+def _file(size: int) -> Writable:
     fd = os.memfd_create("test", os.MFD_CLOEXEC)
     os.ftruncate(fd, size)
-    return fd
+    return Writable(fd)
 
 
 def test_segment_is_taken_again_when_its_reader_is_gone(recycling: Recycling) -> None:
@@ -32,9 +32,9 @@ def test_segment_is_taken_again_when_its_reader_is_gone(recycling: Recycling) ->
     reader = recycling.lend(_file(WORTH_IT))
     assert recycling.take(WORTH_IT) is None
     os.close(reader)
-    fd = recycling.take(WORTH_IT)
-    assert fd is not None
-    os.close(fd)
+    taken = recycling.take(WORTH_IT)
+    assert taken is not None
+    taken.close()
 
 
 def test_copy_of_a_descriptor_holds_the_segment(recycling: Recycling) -> None:
@@ -54,9 +54,9 @@ def test_mapping_holds_the_segment_after_its_descriptor_is_closed(recycling: Rec
     assert recycling.take(WORTH_IT) is None
     view.release()
     del view
-    fd = recycling.take(WORTH_IT)
-    assert fd is not None
-    os.close(fd)
+    taken = recycling.take(WORTH_IT)
+    assert taken is not None
+    taken.close()
 
 
 def test_reader_cannot_write_to_the_file(recycling: Recycling) -> None:
@@ -78,10 +78,10 @@ def test_no_more_than_the_limit_is_kept(recycling: Recycling) -> None:
     for _ in range(3):
         os.close(recycling.lend(_file(KEPT_BYTES // 2)))
     taken = [recycling.take(KEPT_BYTES // 2) for _ in range(3)]
-    assert [fd is not None for fd in taken] == [True, True, False]
-    for fd in taken:
-        if fd is not None:
-            os.close(fd)
+    assert [written is not None for written in taken] == [True, True, False]
+    for written in taken:
+        if written is not None:
+            written.close()
 
 
 def test_values_written_one_after_the_other_do_not_mix() -> None:
@@ -93,3 +93,16 @@ def test_values_written_one_after_the_other_do_not_mix() -> None:
     del one
     third = write_segment([[b"c" * WORTH_IT]])
     assert (bytes(other[:1]), bytes(third.map()[:1])) == (b"b", b"c")
+
+
+def test_segment_is_written_whole_when_it_is_taken_again() -> None:
+    """Pieces of any size, each at its place."""
+    for turn in range(4):
+        pieces = [bytes([turn + place]) * (place * 3_000_001 + 5) for place in range(5)]
+        segment = write_segment([[piece] for piece in pieces])
+        view, at = segment.map(), 0
+        for piece in pieces:
+            assert view[at : at + len(piece)] == piece
+            at += aligned(len(piece))
+        segment.close()
+        del view

@@ -60,6 +60,7 @@ class Kind(IntEnum):
     STOPPED = 25  # agent -> client: everything is flushed
     REFRESH = 26  # client -> agent: start the workers anew
     REFRESHED = 27  # agent -> client
+    SHARE = 28  # agent -> worker: whether more than one call is under way, so that another thread is to read
 
 
 _KINDS = {int(kind): kind for kind in Kind}

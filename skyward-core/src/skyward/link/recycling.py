@@ -4,17 +4,19 @@ Shared memory that is written again when nobody looks at it any more.
 Fresh pages cost more than the copy into them: the kernel clears each one first.
 A segment's reader holds a shared lock on the descriptor it got, through every hand it passes; the kernel lets go of
 it with the last copy and the last mapping, however their owners end.
-The writer takes a segment again only if it gets the lock for itself.
+The writer takes a segment again only if it gets the lock for itself, and keeps it mapped from then on: copying
+into pages that are mapped already takes less than half the time of any write.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import mmap
 import os
 import sys
 import threading
-from typing import NamedTuple
+from collections.abc import Sequence
 
 WORTH_IT = 8 << 20
 """Segments from this size on, in bytes, are kept for another time."""
@@ -23,9 +25,42 @@ KEPT_BYTES = 512 << 20
 """How much of them a process keeps."""
 
 
-class _Kept(NamedTuple):
-    fd: int
-    capacity: int
+# While bytes are copied into a mapping no other thread of this process runs.
+_AT_ONCE = 4 << 20
+
+
+class Writable:
+    """
+    Hold the writable end of a segment.
+
+    Args:
+        fd: The descriptor, closed with it.
+    """
+
+    __slots__ = ("_mapped", "capacity", "fd")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.capacity = 0
+        self._mapped: mmap.mmap | None = None
+
+    def write(self, parts: Sequence[memoryview]) -> None:
+        """Write parts from the beginning on; they must fit."""
+        if self._mapped is None:
+            populate = getattr(mmap, "MAP_POPULATE", 0)
+            self._mapped = mmap.mmap(self.fd, self.capacity, flags=mmap.MAP_SHARED | populate)
+        at = 0
+        for part in parts:
+            for start in range(0, len(part), _AT_ONCE):
+                piece = part[start : start + _AT_ONCE]
+                self._mapped[at : at + len(piece)] = piece
+                at += len(piece)
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._mapped is not None:
+            self._mapped.close()
+        os.close(self.fd)
 
 
 class Recycling:
@@ -33,39 +68,40 @@ class Recycling:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: list[_Kept] = []
+        self._kept: list[Writable] = []
 
-    def take(self, size: int) -> int | None:
+    def take(self, size: int) -> Writable | None:
         """Give the writable end of a segment that nobody reads and that so many bytes fit into; the caller's now."""
         with self._lock:
             for kept in self._kept:
                 if size <= kept.capacity <= 2 * size and _is_free(kept.fd):
                     self._kept.remove(kept)
-                    return kept.fd
+                    return kept
         return None
 
-    def lend(self, fd: int) -> int:
+    def lend(self, written: Writable) -> int:
         """Keep a segment's writable end, taken over, and give a descriptor for its readers."""
-        reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        reader = os.open(f"/proc/self/fd/{written.fd}", os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(reader, fcntl.LOCK_SH)
+        written.capacity = os.fstat(written.fd).st_size
         with self._lock:
-            self._kept.append(_Kept(fd, os.fstat(fd).st_size))
+            self._kept.append(written)
             while sum(kept.capacity for kept in self._kept) > KEPT_BYTES and len(self._kept) > 1:
-                os.close(self._kept.pop(0).fd)
+                self._kept.pop(0).close()
         return reader
 
     def clear(self) -> None:
         """Let go of everything that is kept; what is being read stays readable."""
         with self._lock:
             while self._kept:
-                os.close(self._kept.pop().fd)
+                self._kept.pop().close()
 
     def forget_after_fork(self) -> None:
         """Leave the segments to the parent: in a forked child their locks mean nothing."""
         self._lock = threading.Lock()
         kept, self._kept = self._kept, []
         for each in kept:
-            os.close(each.fd)
+            each.close()
 
 
 def _is_free(fd: int) -> bool:

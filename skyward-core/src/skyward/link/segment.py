@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 
 from skyward.errors import ProtocolError
-from skyward.link.recycling import AVAILABLE, WORTH_IT, recycling
+from skyward.link.recycling import AVAILABLE, WORTH_IT, Writable, recycling
 
 ALIGN = 64
 """Every buffer in a segment starts at a multiple of this many bytes, as vector instructions like it."""
@@ -91,14 +91,18 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
         total += aligned(size)
         if aligned(size) != size:
             parts.append(bytes(aligned(size) - size))
-    recycled = AVAILABLE and total >= WORTH_IT
-    fd = (recycling.take(total) if recycled else None) or _anonymous_file()
-    segment = Segment(fd, total)
+    views = [memoryview(part) for part in parts]
+    kept = AVAILABLE and total >= WORTH_IT
+    written = recycling.take(total) if kept else None
+    if written is not None:
+        written.write(views)
+        return Segment(recycling.lend(written), total)
+    segment = Segment(_anonymous_file(), total)
     at = 0
-    for start in range(0, len(parts), _IOV_MAX):
-        at = _write_all(fd, [memoryview(part) for part in parts[start : start + _IOV_MAX]], at)
-    if recycled:
-        segment.fd = recycling.lend(fd)
+    for start in range(0, len(views), _IOV_MAX):
+        at = _write_all(segment.fd, views[start : start + _IOV_MAX], at)
+    if kept:
+        segment.fd = recycling.lend(Writable(segment.fd))
     return segment
 
 

@@ -233,7 +233,7 @@ class Agent:
             stored = self._store.stored(frame.body, TASK.size)
             hold = (hold, stored)
             fds = (*fds, *(segment.fd for segment in stored))
-        process.in_flight[call] = timeout
+        process.began(call, timeout)
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
             self._deadlines.watch()
@@ -311,7 +311,7 @@ class Agent:
                 self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
             case Kind.RECALLED:
                 for at in range(0, len(frame.body), CALL.size):
-                    process.in_flight.pop(CALL.unpack_from(frame.body, at)[0], None)
+                    process.ended(CALL.unpack_from(frame.body, at)[0])
                 self._tell(encode(Kind.RECALLED, frame.body, lane=lane))
             case Kind.READY:
                 self._ready(process, frame)
@@ -324,7 +324,7 @@ class Agent:
         if self._drained_for != self._batch.number and self._log_unread <= _LOG_WINDOW:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
-        process.in_flight.pop(call, None)
+        process.ended(call)
         self._tell(encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
         if not self._config["reuse_processes"] and lane < len(self._lanes):
             process.tasks.end()

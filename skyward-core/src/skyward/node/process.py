@@ -100,6 +100,7 @@ class Process:
         self.killed_for = ""
         self.running: list[Running] = []
         self.in_flight: dict[int, float] = {}
+        self._shared = False
         self.known: set[bytes] = set()
         self.last_lines: deque[LogLine] = deque(maxlen=_LAST_LINES)
         self.oom_kills = _oom_kills()
@@ -129,6 +130,20 @@ class Process:
         """Tell the process what it is to be."""
         text = json.dumps(config).encode()
         self.tasks.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
+
+    def began(self, call: int, timeout: float) -> None:
+        """Take note that a call is sent to it."""
+        if self.in_flight and self.slots > 1 and not self._shared:
+            self._shared = True
+            self.control.send(encode(Kind.SHARE, b"\1"))
+        self.in_flight[call] = timeout
+
+    def ended(self, call: int) -> None:
+        """Take note that a call came back."""
+        self.in_flight.pop(call, None)
+        if self._shared and not self.in_flight:
+            self._shared = False
+            self.control.send(encode(Kind.SHARE, b"\0"))
 
     def listen(self) -> None:
         """Read its output as it comes."""

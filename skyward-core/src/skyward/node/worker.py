@@ -52,6 +52,9 @@ class Worker:
         self._slots = slots
         self._functions = FunctionStore()
         self._receiving = threading.Lock()
+        # The slot that runs a task and kept `_receiving`: waking another thread to read would slow a lone call down.
+        self._keeper: int | None = None
+        self._shared = False
         self._sending = threading.Lock()
         self._parser = Parser()
         self._fds: deque[int] = deque()
@@ -93,15 +96,19 @@ class Worker:
     def _serve_slot(self, slot: int) -> None:
         while True:
             try:
-                task = self._next_task()
+                task = self._next_task(slot)
                 if task is None:
                     return
                 self._run(slot, *task)
             except Interrupted:
                 continue
 
-    def _next_task(self) -> tuple[bytes, tuple[int, ...]] | None:
-        with self._receiving:
+    def _next_task(self, slot: int) -> tuple[bytes, tuple[int, ...]] | None:
+        """Wait for a task; the slot that gets a lone one stays the one that reads, until another is asked to."""
+        if not self._take_back(slot):
+            self._receiving.acquire()
+        kept = False
+        try:
             while not self._queue:
                 if self._ended:
                     return None
@@ -110,7 +117,23 @@ class Worker:
                     self._ended = True
                     return None
                 self._accept(data)
-            return self._queue.popleft()
+            task = self._queue.popleft()
+            with self._state:
+                kept = not self._queue and not self._shared
+                if kept:
+                    self._keeper = slot
+            return task
+        finally:
+            if not kept:
+                self._receiving.release()
+
+    def _take_back(self, slot: int | None = None) -> bool:
+        """Take over the reading from the slot that kept it while it runs a task, if that is `slot`."""
+        with self._state:
+            if self._keeper is None or (slot is not None and self._keeper != slot):
+                return False
+            self._keeper = None
+            return True
 
     def _accept(self, data: bytes) -> None:
         for frame in self._parser.feed(data):
@@ -172,6 +195,9 @@ class Worker:
         if frame.kind == Kind.RECALL:
             self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, self._give_back()))))
             return
+        if frame.kind == Kind.SHARE:
+            self._share(shared=frame.body != b"\0")
+            return
         (call,) = CALL.unpack_from(frame.body)
         with self._state:
             execution = self._executions.get(call)
@@ -183,6 +209,13 @@ class Worker:
         else:
             for fd in fds:
                 os.close(fd)
+
+    def _share(self, *, shared: bool) -> None:
+        """Have another thread read while one runs a task, or no longer."""
+        with self._state:
+            self._shared = shared
+        if shared and self._take_back():
+            self._receiving.release()
 
     def _deliver(self, execution: Execution, frame: Frame, fds: tuple[int, ...]) -> None:
         match frame.kind:
@@ -197,7 +230,7 @@ class Worker:
 
     def _give_back(self) -> list[int]:
         """Take out of the queue what has not begun; nothing waits there while a thread is ready to read."""
-        if not self._receiving.acquire(blocking=False):
+        if not self._take_back() and not self._receiving.acquire(blocking=False):
             return []
         try:
             with contextlib.suppress(BlockingIOError):
