@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 import skyward as sky
+from skyward.engine.host import Prepared
 from skyward.engine.local_host import LocalHost
+from skyward.engine.loop import EngineLoop
 from skyward.engine.node_shell import NodeShell
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import HEADER, VERSION, Kind, encode_json
@@ -28,9 +30,19 @@ SEEDS = [int(os.environ["FUZZ_SEED"])] if "FUZZ_SEED" in os.environ else [1, 2, 
 @pytest.fixture
 def host() -> Iterator[LocalHost]:
     with tempfile.TemporaryDirectory(prefix="fuzz", dir="/tmp") as directory:  # a short path
-        host = LocalHost(Path(directory) / "node", f"fuzz-{os.getpid()}/{directory[-6:]}")
+        host = LocalHost(
+            EngineLoop(),
+            Path(directory) / "node",
+            f"fuzz-{os.getpid()}/{directory[-6:]}",
+            env=os.environ,
+            prepare=_none,
+        )
         yield host
         host._end(0.1)
+
+
+async def _none() -> Prepared:
+    return Prepared(python="", env={})
 
 
 def _garbage(random_: random.Random) -> bytes:
@@ -45,7 +57,7 @@ def _garbage(random_: random.Random) -> bytes:
 def test_agent_closes_the_link_and_ends(host: LocalHost, seed: int) -> None:
     """It neither hangs nor stays behind; replay with FUZZ_SEED."""
     random_ = random.Random(seed)
-    with host.start(dict(os.environ)) as connection:
+    with host.start() as connection:
         connection.settimeout(10)
         if random_.random() < 0.5:
             connection.sendall(encode_json(Kind.HELLO, {"version": VERSION}))
@@ -58,7 +70,7 @@ def test_agent_closes_the_link_and_ends(host: LocalHost, seed: int) -> None:
 
 def test_agent_refuses_another_version(host: LocalHost) -> None:
     """Both versions are named."""
-    with host.start(dict(os.environ)) as connection:
+    with host.start() as connection:
         connection.settimeout(10)
         connection.sendall(encode_json(Kind.HELLO, {"version": VERSION + 1}))
         answer = connection.recv(65536)
@@ -97,7 +109,7 @@ def test_client_closes_a_link_that_sends_garbage(seed: int) -> None:
         ours, theirs = socket.socketpair()
         closed: asyncio.Future[Exception | None] = loop.create_future()
         instance = Instance(id="i", node=0, provider="sham")
-        shell = NodeShell(_Loop(loop), 0, instance, None, InstanceInfo())  # type: ignore[arg-type]
+        shell = NodeShell(_Loop(loop), 0, instance, InstanceInfo())  # type: ignore[arg-type]
         Channel(loop, Batch(loop), ours, shell._on_frame, closed.set_result)
         theirs.setblocking(False)
         for _ in range(3000):

@@ -151,6 +151,7 @@ if TYPE_CHECKING:
         Session as Session,
     )
     from skyward.providers.local import Local as Local
+    from skyward.providers.ssh import SSH as SSH
 
     containers = container
     metrics = metric

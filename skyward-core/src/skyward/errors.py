@@ -16,7 +16,9 @@ Every error that Skyward itself raises.
     ├─ NodeError            the node is replaced
     │   ├─ ProvisionError
     │   ├─ TransportError
-    │   │   └─ ProtocolError
+    │   │   ├─ ProtocolError
+    │   │   ├─ UnreachableError
+    │   │   └─ HostKeyError
     │   └─ NodeLostError
     ├─ TaskError            a task failed without raising
     │   ├─ WorkerDiedError
@@ -148,6 +150,14 @@ class TransportError(NodeError):
 
 class ProtocolError(TransportError):
     """Report bytes on a link that are no frames of ours, or of another version."""
+
+
+class UnreachableError(TransportError):
+    """Report a machine that did not answer; it may at another time."""
+
+
+class HostKeyError(TransportError):
+    """Report a machine that is not the one we know, or none that we know; nothing was sent to it."""
 
 
 class NodeLostError(NodeError):

@@ -49,6 +49,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.pools": ("MultiPool", "Session"),
         "skyward.plugin": ("Plugin",),
         "skyward.providers.local": ("Local",),
+        "skyward.providers.ssh": ("SSH",),
         "skyward.engine.events": ("compose", "emit", "use_callback"),
         "skyward.node.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
         "skyward.node.runtime": ("current_accelerator", "instance_info", "is_head"),

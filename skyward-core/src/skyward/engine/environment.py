@@ -18,7 +18,7 @@ from pathlib import Path
 
 from skyward.errors import ProvisionError
 from skyward.model.image import Image
-from skyward.plan.bootstrap import Step
+from skyward.plan.bootstrap import Step, hint
 
 RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy")
 """The packages that our side of a worker needs, in a directory of their own."""
@@ -53,7 +53,7 @@ def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[
     environment = cache_directory() / "environments" / key
     complete = environment / ".complete"
     environment.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(environment.with_suffix(".lock")):
+    with locked(environment.with_suffix(".lock")):
         if not complete.exists():
             shutil.rmtree(environment, ignore_errors=True)
             uv = find_uv()
@@ -86,7 +86,7 @@ def runtime_directory() -> Path:
             digest.update(f"{name} {version('attrs' if name == 'attr' else name)}".encode())
     directory = cache_directory() / "runtime" / digest.hexdigest()[:16]
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(directory.with_suffix(".lock")):
+    with locked(directory.with_suffix(".lock")):
         if not directory.exists():
             with tempfile.TemporaryDirectory(dir=directory.parent) as made:
                 for name, source in sources:
@@ -147,20 +147,13 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
         raise ProvisionError(
             f"Phase {step.phase!r} failed with code {done.returncode}: {' '.join(argv)}"
             + "".join(f"\n  | {line}" for line in last),
-            hint=_hint(last),
+            hint=hint(last),
         )
 
 
-def _hint(lines: list[str]) -> str | None:
-    # uv wraps its lines to the width of a terminal.
-    text = " ".join(" ".join(lines).split())
-    if "not found in the package registry" in text or "no versions of" in text:
-        return "\nCheck the package names in Image(pip=[...]); one of them is not in the index."
-    return None
-
-
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Have a file's lock to oneself, among all processes of this machine."""
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -8,11 +8,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from typing import Any
 
-from skyward.engine.loop import in_thread
+from skyward.engine.host import OnClosed, OnFrame, Prepared
+from skyward.engine.loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError
+from skyward.link.channel import Channel, Link
 from skyward.node.descendants import MARK, end_group, end_marked
 
 _WORDS = 2000
@@ -23,27 +26,47 @@ class LocalHost:
     Start and end an agent on this machine.
 
     Args:
+        engine: The loop.
         directory: The node's own; removed at the end.
         mark: What every process of the node carries in its environment.
+        env: What the agent and its workers find in their environment.
+        prepare: Makes the image's environment, for all nodes at once.
     """
 
-    def __init__(self, directory: Path, mark: str) -> None:
+    def __init__(
+        self,
+        engine: EngineLoop,
+        directory: Path,
+        mark: str,
+        *,
+        env: Mapping[str, str],
+        prepare: Callable[[], Coroutine[Any, Any, Prepared]],
+    ) -> None:
         self.directory = directory
+        self._prepare = prepare
+        self._engine = engine
+        self._env = env
         self.files = directory / "files"
         self._mark = mark
         self._process: subprocess.Popen[bytes] | None = None
         # Without a name, so that nobody has to remove it.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
 
-    def start(self, env: Mapping[str, str]) -> socket.socket:
+    async def prepare(self) -> Prepared:
+        """Give the interpreter of the image's environment."""
+        return await self._prepare()
+
+    async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
+        """Start the agent, and speak to it over a socket that has no name."""
+        connection = await in_thread(self.start)
+        return Channel(self._engine.loop, self._engine.batch, connection, on_frame, on_closed)
+
+    def start(self) -> socket.socket:
         """
         Start the agent, and connect to it.
 
         Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
         The agent makes the node's directory, and so nothing is left if the client is killed before the agent lives.
-
-        Args:
-            env: What the agent and its workers find in their environment.
 
         Raises:
             ProvisionError: If the agent cannot be started.
@@ -52,8 +75,8 @@ class LocalHost:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "skyward.node.agent", str(theirs.fileno()), str(self.directory)],
-                env={**env, MARK: self._mark},
+                [sys.executable, "-P", "-m", "skyward.node.main", str(theirs.fileno()), str(self.directory)],
+                env={**self._env, MARK: self._mark},
                 cwd=os.sep,
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,

@@ -6,7 +6,7 @@ import json
 from collections import OrderedDict
 from typing import Any
 
-from skyward.link.channel import Channel
+from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, FUNCTION_DIGEST, ITEM, TASK, CancelReason, TaskFlag
 from skyward.link.payload import Payload, Place
@@ -26,7 +26,7 @@ class NodeLink:
         channel: The connection to its agent.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Link) -> None:
         self._channel = channel
         self._functions: OrderedDict[bytes, None] = OrderedDict()
         self._blobs: OrderedDict[bytes, int] = OrderedDict()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
 
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_link import NodeLink
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
-from skyward.link.channel import Channel
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import RESULT, decode_lines
 from skyward.link.payload import Payload, decode
 from skyward.node.held import close_all
 
 if TYPE_CHECKING:
-    from skyward.engine.local_host import LocalHost
+    from skyward.engine.host import Host
     from skyward.model.instance import InstanceInfo
     from skyward.model.machine import Instance
 
@@ -27,19 +27,20 @@ class NodeShell:
     """
     Hold what there is of one node, from its launch to its end.
 
+    Its `host` says how its agent is started and ended, and is set before anything is done with it.
+
     Args:
         engine: The loop it lives in.
         index: Its place in the pool.
         instance: The machine under it.
-        host: How its agent is started and ended.
         info: What events and messages tell about it.
     """
 
-    def __init__(self, engine: EngineLoop, index: int, instance: Instance, host: LocalHost, info: InstanceInfo) -> None:
+    def __init__(self, engine: EngineLoop, index: int, instance: Instance, info: InstanceInfo) -> None:
         self.index = index
         self.instance = instance
-        self.host = host
         self.info = info
+        self.host: Host
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
         self.leaving = False
@@ -53,20 +54,16 @@ class NodeShell:
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
 
-    def connect(
-        self, connection: socket.socket, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]
-    ) -> None:
+    async def connect(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
         """
-        Speak to the agent at the other end of a socket.
+        Speak to the agent.
 
         Args:
-            connection: The socket.
             config: What node it is of.
             plugins_pickle: The plugins, for the workers.
             files: The user's modules; they are there before the workers start, whose plugins may import them.
         """
-        channel = Channel(self._engine.loop, self._engine.batch, connection, self._on_frame, self._on_closed)
-        self.link = NodeLink(channel)
+        self.link = NodeLink(await self.host.open(self._on_frame, self._on_closed))
         self.link.greet(VERSION)
         for payload in files:
             self.link.send_files(payload)
@@ -144,11 +141,17 @@ class NodeShell:
                 self._failed(decode_json(frame.body))
             case Kind.STOPPED:
                 self._settle(self._stopped, None)
-            case Kind.WELCOME | Kind.METRIC:
+            case Kind.WELCOME:
+                self._welcomed(decode_json(frame.body))
+            case Kind.METRIC:
                 pass
             case _:
                 close_all(fds)
                 raise ProtocolError(f"A node sent a {Kind(frame.kind).name} frame, which only clients send.")
+
+    def _welcomed(self, welcome: dict[str, Any]) -> None:
+        """Take over what only the node itself knows."""
+        self.info = evolve(self.info, hostname=str(welcome["hostname"]), head_port=int(welcome["port"]))
 
     def _failed(self, facts: dict[str, Any]) -> None:
         output = "".join(f"\n  | {line}" for line in facts.get("output", ())[-10:])

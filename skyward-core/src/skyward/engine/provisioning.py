@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import secrets
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,6 +17,7 @@ from attrs import evolve
 
 from skyward import plugin as hooks
 from skyward.engine.environment import image_steps, prepare, runtime_directory
+from skyward.engine.host import Host, Prepared
 from skyward.engine.local_host import LocalHost
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_shell import NodeShell, facts_of
@@ -27,7 +28,7 @@ from skyward.model import event as events
 from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.image import Image, check_python
 from skyward.model.instance import AcceleratorInfo, InstanceInfo
-from skyward.model.machine import Instance, LaunchRequest, LocalAddress
+from skyward.model.machine import Instance, LaunchRequest, LocalAddress, SSHAddress
 from skyward.plan.bootstrap import Step, op_step
 
 if TYPE_CHECKING:
@@ -146,11 +147,8 @@ class Provisioning:
         )
         shells = []
         for node, instance in zip(nodes, instances, strict=True):
-            if not isinstance(instance.address, LocalAddress):
-                raise ProvisionError(f"{self._provider.name} gave an address that is not known: {instance.address!r}.")
-            mark = f"{self._pool_id}/{node}"
-            host = LocalHost(Path(instance.address.directory), mark)
-            shell = NodeShell(self._engine, node, instance, host, self._info(node, instance))
+            shell = NodeShell(self._engine, node, instance, self._info(node, instance))
+            shell.host = self._host(shell)
             self._reporting.launched(shell)
             shells.append(shell)
         return shells
@@ -166,14 +164,10 @@ class Provisioning:
         Raises:
             ProvisionError: If it can't be made ready.
         """
-        timeout = self._options.bootstrap_timeout or self._image.bootstrap_timeout
         with self._reporting.bootstrap(shell):
-            python = await self._environment(shell, timeout)
-        config = self._config(shell, python)
-        env = {**os.environ, **self._image.env}
-        connection = await in_thread(shell.host.start, env)
-        shell.connect(connection, config, self._plugins_pickle, files)
-        await shell.ready(max(timeout, START_TIMEOUT))
+            prepared = await shell.host.prepare()
+        await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
+        await shell.ready(max(self._bootstrap_timeout, START_TIMEOUT))
 
     async def terminate(self, shell: NodeShell, patience: float) -> str:
         """
@@ -239,11 +233,9 @@ class Provisioning:
         return InstanceInfo(
             node=node,
             workers_per_node=self.ranks_per_node,
-            head_port=_free_port() if node == 0 else 0,
             job_id=self._pool_id,
             accelerators=offer.accelerator_count or 0,
             accelerator=accelerator,
-            hostname=socket.gethostname(),
             id=instance.id,
             provider=instance.provider,
             ip=instance.ip,
@@ -260,7 +252,44 @@ class Provisioning:
             gpu_vram_gb=offer.accelerator_memory_gb,
         )
 
-    async def _environment(self, shell: NodeShell, timeout: float) -> str:
+    @property
+    def _bootstrap_timeout(self) -> float:
+        return self._options.bootstrap_timeout or self._image.bootstrap_timeout
+
+    def _host(self, shell: NodeShell) -> Host:
+        """Choose how a machine is reached, by its address."""
+        address = shell.instance.address
+        if isinstance(address, LocalAddress):
+            return LocalHost(
+                self._engine,
+                Path(address.directory),
+                self._mark(shell),
+                env={**os.environ, **self._image.env},
+                prepare=partial(self._local_environment, shell),
+            )
+        if isinstance(address, SSHAddress):
+            # Late, so that nobody who stays at home loads what SSH needs.
+            from skyward.engine.ssh_host import Recipe, SSHHost
+
+            recipe = Recipe(
+                image=self._image,
+                ops=self._ops,
+                ttl=self._spec.ttl or 0.0,
+                life=self._spec.timeout,
+                timeout=self._bootstrap_timeout,
+                tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
+            )
+            return SSHHost(self._engine, address, self._mark(shell), recipe)
+        raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
+
+    def _mark(self, shell: NodeShell) -> str:
+        """Name a node like no other, on whatever machine it is."""
+        return f"{self._pool_id}-{shell.index}-{self._generation(shell)}"
+
+    def _generation(self, shell: NodeShell) -> str:
+        return hashlib.sha256(shell.instance.id.encode()).hexdigest()[:6]
+
+    async def _local_environment(self, shell: NodeShell) -> Prepared:
         """Give the interpreter of the image's environment; made once, however many nodes wait for it."""
         ops = [op for op in self._ops if op.scope == "environment"]
         for op in self._ops:
@@ -269,14 +298,15 @@ class Provisioning:
                     events.BootstrapConsole(line=f"not run on this machine: {op}", instance=shell.info)
                 )
         if not self._image.needs_environment and not ops:
-            return sys.executable
+            return Prepared(python=sys.executable, env={})
         if self._preparing is None:
             steps = (*image_steps(self._image), *map(op_step, ops))
             key = _environment_key(self._image, steps if ops else ())
             self._preparing = asyncio.ensure_future(
-                in_thread(partial(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell)))
+                in_thread(partial(prepare, key, steps, timeout=self._bootstrap_timeout, tell=self._tell_phase(shell)))
             )
-        return str(await asyncio.shield(self._preparing))
+        python = await asyncio.shield(self._preparing)
+        return Prepared(python=str(python), env={"PYTHONPATH": str(runtime_directory())})
 
     def _tell_phase(self, shell: NodeShell) -> Any:
         def tell(phase: str, event: Any) -> None:
@@ -284,10 +314,9 @@ class Provisioning:
 
         return tell
 
-    def _config(self, shell: NodeShell, python: str) -> dict[str, Any]:
-        env = dict(self._image.env)
-        if python != sys.executable:
-            env["PYTHONPATH"] = str(runtime_directory())
+    def _config(self, shell: NodeShell, prepared: Prepared) -> dict[str, Any]:
+        python = prepared.python
+        env = {**self._image.env, **prepared.env}
         lanes = []
         for lane, rank, _ in self.lanes:
             command = LaunchCommand(
@@ -306,7 +335,7 @@ class Provisioning:
         if hooks.implements(self._spec.plugins, "around_app"):
             app_host = {"argv": [python, "-P", "-m", "skyward.node.app_host"], "env": env}
         return {
-            "mark": f"{self._pool_id}/{shell.index}",
+            "mark": self._mark(shell),
             "slots": self._worker.threads_per_process,
             "reuse_processes": self._worker.reuse_processes,
             "lanes": lanes,
@@ -322,8 +351,6 @@ class Provisioning:
 
 def _environment_key(image: Image, steps: tuple[Step, ...]) -> str:
     """Name an environment by what is in it: the image, and what plugins add to it."""
-    import hashlib
-
     tag = f"py{sys.version_info.major}.{sys.version_info.minor}-{image.content_hash()}"
     if not steps:
         return tag
@@ -344,11 +371,3 @@ def _pickled(plugins: tuple[Any, ...]) -> bytes:
             f"nodes: {error}. Let their hooks open what cannot be pickled inside themselves."
         ) from error
     return pickled
-
-
-def _free_port() -> int:
-    """Find a port that is free now, for frameworks to meet at."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -12,6 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import Protocol
 
 from skyward.errors import ProtocolError, TransportError
 from skyward.link.frames import MAX_FDS, Frame, Parser
@@ -73,6 +74,33 @@ def take(fds: deque[int], count: int) -> tuple[int, ...]:
     return tuple(fds.popleft() for _ in range(count))
 
 
+class Flushed(Protocol):
+    """Whatever gathers writes."""
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+
+
+class Link(Flushed, Protocol):
+    """What carries frames to the other end and back, whatever lies between."""
+
+    closed: bool
+    on_drained: Callable[[], None] | None
+
+    @property
+    def backlog(self) -> int:
+        """Count the bytes that were not sent yet."""
+
+    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+        """Queue one frame."""
+
+    def end(self) -> None:
+        """Tell the other end that nothing more comes."""
+
+    def close(self, error: Exception | None = None) -> None:
+        """Close at once; what was not sent is lost."""
+
+
 class Batch:
     """
     Write what was sent while a batch of frames was handled in as few system calls as possible.
@@ -86,10 +114,10 @@ class Batch:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.number = 0
         self._loop = loop
-        self._channels: list[Channel] = []
+        self._channels: list[Flushed] = []
         self._open = False
 
-    def mark(self, channel: Channel) -> None:
+    def mark(self, channel: Flushed) -> None:
         """Note that a channel has something to write."""
         if not self._channels and not self._open:
             self._loop.call_soon(self.flush)
@@ -141,10 +169,15 @@ class Channel:
         self._reading = False
         self._ended = False
         self.closed = False
-        self.backlog = 0
+        self._backlog = 0
         self.on_drained: Callable[[], None] | None = None
         _sockets.add(sock)
         self.resume()
+
+    @property
+    def backlog(self) -> int:
+        """Count the bytes that were not sent yet."""
+        return self._backlog
 
     def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
         """
@@ -158,7 +191,7 @@ class Channel:
         if self.closed:
             return
         self._out.append((frame, fds, hold))
-        self.backlog += len(frame)
+        self._backlog += len(frame)
         if not self._marked and not self._writing:
             self._marked = True
             self._batch.mark(self)
@@ -232,7 +265,7 @@ class Channel:
                 pieces.append(following)
                 size += len(following)
             sent = self._sock.send(b"".join(pieces) if len(pieces) > 1 else frame)
-        self.backlog -= sent
+        self._backlog -= sent
         while sent:
             frame, fds, hold = self._out.popleft()
             if sent >= len(frame):
@@ -243,7 +276,7 @@ class Channel:
 
     def _writable(self) -> None:
         self.flush()
-        if self.on_drained is not None and not self.backlog:
+        if self.on_drained is not None and not self._backlog:
             self.on_drained()
 
     def _readable(self) -> None:

@@ -97,7 +97,7 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
     if written is not None:
         written.write(views)
         return Segment(recycling.lend(written), total)
-    segment = Segment(_anonymous_file(), total)
+    segment = Segment(anonymous_file(), total)
     at = 0
     for start in range(0, len(views), _IOV_MAX):
         at = _write_all(segment.fd, views[start : start + _IOV_MAX], at)
@@ -106,7 +106,8 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
     return segment
 
 
-def _anonymous_file() -> int:
+def anonymous_file() -> int:
+    """Make a file in memory that has no name, and give its descriptor."""
     memfd_create = getattr(os, "memfd_create", None)
     if memfd_create is not None:
         made: int = memfd_create("skyward", os.MFD_CLOEXEC)

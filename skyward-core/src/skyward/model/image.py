@@ -226,6 +226,24 @@ class Image:
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
+    def bootstrap(self, ttl: float = 0) -> str:
+        """
+        Return the script that makes a machine ready for this image, exactly as it will run there.
+
+        Names that are drawn at random, such as that of the pool, are replaced by readable ones.
+
+        Args:
+            ttl: Seconds without a word from the client after which the node ends itself; 0 for never.
+
+        >>> "uv pip install" in Image(pip=["six"]).bootstrap()
+        True
+        """
+        # What renders it stands above the values in the house; only who asks for it pays for loading it.
+        from importlib import import_module
+
+        script: str = import_module("skyward.plan.script").preview(self, ttl)
+        return script
+
 
 def python_version(image: Image) -> str:
     """

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import field, frozen
+from attrs.converters import optional
 
-from skyward.model.setting import text, texts
+from skyward.errors import ConfigError
+from skyward.model.setting import choice, text, texts, whole
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
 
-__all__ = ["Address", "Instance", "InstanceState", "LaunchRequest", "LocalAddress", "ProviderFacts"]
+__all__ = ["Address", "Instance", "InstanceState", "LaunchRequest", "LocalAddress", "ProviderFacts", "SSHAddress"]
+
+_LAST_PORT = 65535
 
 
 class InstanceState(Enum):
@@ -69,7 +73,71 @@ class LocalAddress:
     directory: str = field(converter=_directory)
 
 
-Address: TypeAlias = LocalAddress
+Trust = Literal["known", "first-use"]
+"""Whose host keys are taken: only those that are known, or also that of a host that was never seen."""
+
+
+def _host(value: str) -> str:
+    """Return a host's name, checked."""
+    return text(value, "host")
+
+
+def _port(value: int) -> int:
+    """Return the number of a TCP port, checked."""
+    if whole(value, "port", least=1) > _LAST_PORT:
+        raise ConfigError(f"port must be a number from 1 to {_LAST_PORT}, not {value}.")
+    return value
+
+
+def _trust(value: Trust) -> Trust:
+    """Return whose host keys are taken, checked."""
+    return "known" if choice(value, "trust", ("known", "first-use")) == "known" else "first-use"
+
+
+def _keys(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of private keys, checked."""
+    return texts(value, "keys")
+
+
+@frozen(kw_only=True)
+class SSHAddress:
+    """
+    Say how a machine is reached over SSH.
+
+    Args:
+        host: Name or address, or what `~/.ssh/config` calls it.
+        port: TCP port; None is what `~/.ssh/config` says, else 22.
+        user: Name to log in with; None is what `~/.ssh/config` says, else the client's own.
+        keys: Paths of private keys to try; none means the user's agent, keys and `~/.ssh/config`.
+        private_key: A private key's text, for a machine that was made for this pool.
+        jump: Host to go through, as `user@host:port`.
+        known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
+        trust: Whose host keys are taken.
+        host_key: The only host key that is taken, as in a file of known hosts; for a machine whose key was chosen.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> SSHAddress(host="10.0.0.5", user="ubuntu").trust
+    'first-use'
+    """
+
+    host: str = field(converter=_host)
+    port: int | None = field(default=None, converter=optional(_port))
+    user: str | None = None
+    keys: tuple[str, ...] = field(default=(), converter=_keys)
+    private_key: str | None = field(default=None, repr=False)
+    jump: str | None = None
+    known_hosts: str | None = None
+    trust: Trust = field(default="first-use", converter=_trust)
+    host_key: str | None = None
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        return f"{user}{self.host}{f':{self.port}' if self.port else ''}"
+
+
+Address: TypeAlias = LocalAddress | SSHAddress
 """How the client reaches a machine."""
 
 

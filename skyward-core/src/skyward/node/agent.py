@@ -7,18 +7,15 @@ It starts and supervises workers and passes frames between them and the client.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
-import shutil
-import signal
 import socket
 import sys
 from typing import Any
 
 from skyward.errors import ProtocolError
-from skyward.link.channel import Batch, Channel
+from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import (
     CALL,
@@ -31,9 +28,10 @@ from skyward.link.messages import (
 )
 from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
-from skyward.node.descendants import MARK, adopt_orphans, end_children
+from skyward.node.descendants import MARK
 from skyward.node.held import Held, close_all
 from skyward.node.last_answers import last_answers
+from skyward.node.listening import Door
 from skyward.node.modules import write_files
 from skyward.node.process import Process
 from skyward.node.store import Store
@@ -64,7 +62,7 @@ class Lane:
 
 class Agent:
     """
-    Serve one client over one connection.
+    Serve one client.
 
     Args:
         loop: The loop to live in.
@@ -73,9 +71,10 @@ class Agent:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, directory: str) -> None:
         self._loop = loop
+        self._directory = directory
         self._files_directory = os.path.join(directory, "files")
         self._batch = Batch(loop)
-        self._client: Channel | None = None
+        self._client: Link | None = None
         self._config: dict[str, Any] = {}
         self._plugins = b""
         self._store = Store()
@@ -95,6 +94,18 @@ class Agent:
     def serve(self, sock: socket.socket) -> None:
         """Begin to serve the client at the other end of a socket."""
         self._client = Channel(self._loop, self._batch, sock, self._on_client_frame, self._on_client_closed)
+        self._client.on_drained = self._resume_workers
+
+    async def listen(self, session: str) -> None:
+        """
+        Serve the client that knows the session's name, over as many connections as it takes.
+
+        Args:
+            session: The name.
+        """
+        door = Door(self._loop, self._batch, session, os.path.join(self._directory, "lease"))
+        path = os.path.join(self._directory, "agent.sock")
+        self._client = await door.open(path, self._on_client_frame, self._on_client_closed)
         self._client.on_drained = self._resume_workers
 
     def reap(self) -> None:
@@ -169,7 +180,14 @@ class Agent:
         self._tell(
             encode_json(
                 Kind.WELCOME,
-                {"version": VERSION, "pid": os.getpid(), "python": sys.version.split()[0], "platform": sys.platform},
+                {
+                    "version": VERSION,
+                    "pid": os.getpid(),
+                    "python": sys.version.split()[0],
+                    "platform": sys.platform,
+                    "hostname": socket.gethostname(),
+                    "port": _free_port(),
+                },
             )
         )
 
@@ -181,6 +199,8 @@ class Agent:
         self._plugins = body[4 + length :]
         os.environ.update({MARK: self._config["mark"]})
         self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
+        for lane in self._lanes:
+            lane.config["facts"]["hostname"] = socket.gethostname()
         if self._config["app_host"]:
             self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
             self._app_host.start(
@@ -408,40 +428,9 @@ class Agent:
         return self._lanes[frame.lane]
 
 
-async def serve(sock: socket.socket, directory: str) -> None:
-    """
-    Serve the client at the other end of a socket, until it leaves.
-
-    Args:
-        sock: A connected Unix socket.
-        directory: The node's directory, made now and removed at the end.
-    """
-    loop = asyncio.get_running_loop()
-    agent = Agent(loop, directory)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        loop.add_signal_handler(number, agent.leave)
-    loop.add_signal_handler(signal.SIGCHLD, agent.reap)
-    parent = os.path.dirname(directory)
-    for path in (parent, directory, os.path.join(directory, "files")):
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    try:
-        agent.serve(sock)
-        await agent.finished
-        end_children()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-        if os.path.basename(parent).startswith("skyward-"):
-            # The pool's directory, if this was its last node: the client may not live to remove it.
-            with contextlib.suppress(OSError):
-                os.rmdir(parent)
-
-
-def main() -> None:
-    """Start an agent: `python -m skyward.node.agent CONNECTED_FD DIRECTORY`."""
-    sock = socket.socket(fileno=int(sys.argv[1]))
-    adopt_orphans()
-    asyncio.run(serve(sock, sys.argv[2]))
-
-
-if __name__ == "__main__":
-    main()
+def _free_port() -> int:
+    """Find a port that is free now, for frameworks to meet at."""
+    with socket.socket() as sock:
+        sock.bind(("", 0))
+        port: int = sock.getsockname()[1]
+        return port

@@ -50,7 +50,7 @@ def end_marked(mark: str) -> None:
     entry = f"{MARK}={mark}".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            found = any(item.startswith(entry) for item in path.read_bytes().split(b"\0"))
+            found = entry in path.read_bytes().split(b"\0")
             if found and int(path.parent.name) != os.getpid():
                 os.kill(int(path.parent.name), signal.SIGKILL)
         except (OSError, ValueError):

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
 from skyward.model.image import Image
 from skyward.model.op import Op, PipInstall, Shell
+
+_ADVICE = (
+    (
+        ("not found in the package registry", "no versions of", "No matching distribution"),
+        "Check the package names in Image(pip=[...]); one of them is not in the index.",
+    ),
+    (("Unable to locate package",), "Check the package names in Image(apt=[...]); one of them is not known there."),
+    (("No space left on device",), "Free some space there, or set SKYWARD_CACHE to a directory that has room."),
+    (
+        ("Failed to fetch", "error sending request", "Connection refused", "Temporary failure in name resolution"),
+        "The package index cannot be reached from there; Image(env={'UV_INDEX_URL': ...}) names another.",
+    ),
+    (
+        ("apt needs root",),
+        "Log in as root or as a user with passwordless sudo, or install the packages there yourself.",
+    ),
+    (("no Python",), "Install it there, or run this program with a Python that the machine has."),
+    (("uv cannot be had",), "Install it there: pip install uv."),
+)
 
 
 @frozen
@@ -77,3 +96,18 @@ def _name(requirement: str) -> str:
     for mark in "[<>=!~;@ ":
         requirement = requirement.partition(mark)[0]
     return requirement.strip().lower().replace("_", "-").replace(".", "-")
+
+
+def hint(lines: Sequence[str]) -> str | None:
+    """
+    Say what to do about a phase that failed, where its last lines tell.
+
+    >>> hint(["Because nosuchpkg was not found in the package registry ..."])
+    '\\nCheck the package names in Image(pip=[...]); one of them is not in the index.'
+    """
+    # uv wraps its lines to the width of a terminal.
+    text = " ".join(" ".join(lines).split())
+    for marks, advice in _ADVICE:
+        if any(mark in text for mark in marks):
+            return f"\n{advice}"
+    return None

@@ -12,7 +12,8 @@ from skyward.hookspecs import hookimpl
 
 @hookimpl
 def skyward_providers() -> Mapping[str, Callable[..., Any]]:
-    """Register this machine as a provider."""
+    """Register this machine, and those that one has elsewhere."""
     from skyward.providers.local import Local
+    from skyward.providers.ssh import SSH
 
-    return {"Local": Local}
+    return {"Local": Local, "SSH": SSH}

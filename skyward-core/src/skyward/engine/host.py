@@ -1,0 +1,63 @@
+"""What the engine asks of a machine, wherever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from attrs import frozen
+
+from skyward.link.channel import Link
+from skyward.link.frames import Frame
+
+OnFrame = Callable[[Frame, tuple[int, ...]], None]
+OnClosed = Callable[[Exception | None], None]
+
+
+@frozen(kw_only=True)
+class Prepared:
+    """
+    Say what workers are started with.
+
+    Args:
+        python: The interpreter of the image's environment.
+        env: Variables that they need to find our side.
+    """
+
+    python: str
+    env: Mapping[str, str]
+
+
+class Host(Protocol):
+    """A machine on its way to being a node."""
+
+    async def prepare(self) -> Prepared:
+        """
+        Make what the image asks for.
+
+        Raises:
+            ProvisionError: If that cannot be done.
+        """
+
+    async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
+        """
+        Reach the agent.
+
+        Args:
+            on_frame: Called with each frame and its descriptors, which it takes over.
+            on_closed: Called once, when the link is over for good.
+
+        Raises:
+            SkywardError: If there is none.
+        """
+
+    def last_words(self) -> str:
+        """Give the end of what the agent wrote, for messages."""
+
+    async def end(self, patience: float) -> None:
+        """
+        End the agent and all that it started, and leave nothing but the cache.
+
+        Args:
+            patience: Seconds that the agent has to leave by itself.
+        """

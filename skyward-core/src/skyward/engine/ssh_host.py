@@ -1,0 +1,356 @@
+"""A node on another machine, reached over SSH."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from skyward.engine.bundle import runtime_bundle
+from skyward.engine.host import OnClosed, OnFrame, Prepared
+from skyward.engine.loop import EngineLoop, in_thread
+from skyward.errors import ProvisionError, SkywardError, UnreachableError
+from skyward.link.channel import Link
+from skyward.link.wire import Wire
+from skyward.model import event as events
+from skyward.model.image import Image
+from skyward.model.machine import SSHAddress
+from skyward.model.op import Op
+from skyward.plan.bootstrap import hint
+from skyward.plan.node_scripts import ask, leave
+from skyward.plan.script import Ground, render
+from skyward.ssh import probe
+from skyward.ssh.dial import dial
+from skyward.ssh.follow import follow, start_command
+from skyward.ssh.link import SSHLink
+from skyward.ssh.shell import run
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientConnection
+
+_log = logging.getLogger(__name__)
+
+AGENT = ("$PYTHON", "-P", "-m", "skyward.node.main", "--listen", "$NODE")
+"""The command line of an agent on another machine; the name of the session follows."""
+
+NEEDED_GB = 0.1
+"""Room that our own side and its logs want on a machine, in GB."""
+
+COMMAND_TIMEOUT = 30.0
+"""Seconds for one of our own commands."""
+
+_LINES = 15
+_LONGEST_INTERVAL = 5.0
+_WITHOUT_TTL = 600.0
+
+
+@frozen(kw_only=True)
+class Recipe:
+    """
+    Say what becomes of a machine.
+
+    Args:
+        image: What it must hold.
+        ops: What plugins add.
+        ttl: Seconds without a word from us after which it ends itself; 0 never.
+        life: Seconds after which it ends itself in any case; None never.
+        timeout: Seconds for all of it.
+        tell: Takes the events of making it ready.
+    """
+
+    image: Image
+    ops: tuple[Op, ...]
+    ttl: float
+    life: float | None
+    timeout: float
+    tell: Callable[[events.SkywardEvent], None]
+
+
+class SSHHost:
+    """
+    Make a machine into a node, speak to its agent, and leave nothing but the cache.
+
+    Args:
+        engine: The loop.
+        address: The machine.
+        name: The node's own name there: of its directory, and the mark of its processes.
+        recipe: What becomes of it.
+    """
+
+    def __init__(self, engine: EngineLoop, address: SSHAddress, name: str, recipe: Recipe) -> None:
+        self._engine = engine
+        self._address = address
+        self._name = name
+        self._recipe = recipe
+        self._session = secrets.token_hex(16)
+        self._connection: SSHClientConnection | None = None
+        self._dialling = asyncio.Lock()
+        self._found: probe.Findings | None = None
+        self._link: SSHLink | None = None
+        self._words = ""
+        self._ended = False
+
+    async def prepare(self) -> Prepared:
+        """
+        Run the bootstrap, and give the interpreter that it made.
+
+        Raises:
+            ProvisionError: If the machine cannot be made ready.
+            SkywardError: If it cannot be reached.
+        """
+        recipe = self._recipe
+        try:
+            async with asyncio.timeout(recipe.timeout):
+                connection = await self._connect(recipe.timeout)
+                found = self._found = await self._look(connection)
+                await self._send_runtime(connection, found)
+                python = await self._bootstrap(found)
+        except TimeoutError:
+            raise ProvisionError(
+                f"{self._address} was not ready within {recipe.timeout:g} s.{self._last()}",
+                hint="Raise bootstrap_timeout, or look at what it waits for.",
+            ) from None
+        return Prepared(python=python, env={"PYTHONPATH": self._runtime(found)})
+
+    async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
+        """
+        Reach the agent; from now on the link is kept alive.
+
+        Raises:
+            SkywardError: If it does not answer.
+        """
+        assert self._found is not None
+        wire: Wire
+
+        def lost(error: Exception | None) -> None:
+            link.lost(error)
+
+        def closed(error: Exception | None) -> None:
+            link.stop()
+            on_closed(error)
+
+        wire = Wire(
+            self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
+        )
+        python = f"PYTHONPATH={shlex.quote(self._runtime(self._found))} python3 -P"
+        socket = f"{self._directory(self._found)}/agent.sock"
+        link = self._link = SSHLink(
+            wire,
+            connect=self._connect,
+            socket=socket,
+            relay=f"exec sh -c {shlex.quote(f'{python} -m skyward.node.relay {shlex.quote(socket)}')}",
+            ended=self._why_agent_ended,
+            patience=self._recipe.ttl or _WITHOUT_TTL,
+            interval=self._interval,
+            where=self._name,
+        )
+        await link.start()
+        return wire
+
+    def last_words(self) -> str:
+        """Give the end of what the agent wrote, as far as it was asked for."""
+        return self._words
+
+    async def end(self, patience: float) -> None:
+        """
+        End everything of the node on the machine, and remove its directory.
+
+        Args:
+            patience: Seconds that the agent has to leave by itself.
+        """
+        self._ended = True
+        if self._link is not None:
+            self._link.stop()
+        if self._found is None and self._connection is None:
+            return
+        try:
+            connection = await self._connect(max(patience, 2.0))
+            await run(connection, leave(self._name, patience), timeout=patience + COMMAND_TIMEOUT)
+        except SkywardError as error:
+            ttl = self._recipe.ttl
+            then = f"its watchdog ends it {ttl:g} s after it last heard from us" if ttl else "nothing will end it"
+            _log.warning("%s could not be told to end what runs there for us (%s); %s.", self._address, error, then)
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+                with contextlib.suppress(Exception):
+                    async with asyncio.timeout(1.0):
+                        await self._connection.wait_closed()
+
+    @property
+    def _interval(self) -> float:
+        ttl = self._recipe.ttl
+        return min(_LONGEST_INTERVAL, ttl / 4) if ttl else _LONGEST_INTERVAL
+
+    async def _connect(self, patience: float) -> SSHClientConnection:
+        """Give the connection, a new one if the last is lost."""
+        async with self._dialling:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await dial(self._address, patience=patience)
+            return self._connection
+
+    async def _look(self, connection: SSHClientConnection) -> probe.Findings:
+        done = await run(connection, probe.SCRIPT, timeout=COMMAND_TIMEOUT)
+        found = probe.read(done.out)
+        if not found.cache:
+            raise ProvisionError(
+                f"{self._address} has no POSIX shell that answers: {(done.err or done.out).strip()[-300:]}"
+            )
+        if not found.writable:
+            raise ProvisionError(
+                f"{self._address}: {found.cache} cannot be written to.",
+                hint="Set SKYWARD_CACHE there to a directory that can, or log in as another user.",
+            )
+        if found.free_gb is not None and found.free_gb < NEEDED_GB:
+            raise ProvisionError(
+                f"{self._address} has {found.free_gb * 1000:.0f} MB left at {found.cache}, and {NEEDED_GB * 1000:.0f} "
+                "MB are needed.",
+                hint="Free some space there, or set SKYWARD_CACHE to a directory that has room.",
+            )
+        return found
+
+    async def _send_runtime(self, connection: SSHClientConnection, found: probe.Findings) -> None:
+        bundle = await in_thread(runtime_bundle)
+        if bundle.digest in found.runtimes:
+            return
+        directory = self._runtime(found)
+        script = (
+            f"umask 077; d={shlex.quote(directory)}; n=$d.new.$$; mkdir -p $n && tar -xzf - -C $n && "
+            ": >$n/.complete && { mv $n $d 2>/dev/null || rm -rf $n; }"
+        )
+        done = await run(connection, script, timeout=self._recipe.timeout, data=await in_thread(bundle.read))
+        if done.code:
+            lines = done.err.strip().splitlines()[-3:]
+            raise ProvisionError(
+                f"Our side of the node could not be written to {self._address}: {' '.join(lines)}", hint=hint(lines)
+            )
+
+    async def _bootstrap(self, found: probe.Findings) -> str:
+        """Start the script, follow it to its end, and give the interpreter that it names."""
+        token, node = secrets.token_hex(8), self._directory(found)
+        ground = Ground(cache=found.cache, node=node, runtime=runtime_bundle().digest, token=token)
+        recipe = self._recipe
+        script = render(
+            recipe.image, recipe.ops, ground, agent=(*AGENT, self._session), ttl=recipe.ttl, life=recipe.life
+        )
+        done = await run(await self._connect(0.0), start_command(node, script), timeout=COMMAND_TIMEOUT)
+        if done.code:
+            lines = done.err.strip().splitlines()[-3:]
+            raise ProvisionError(f"{self._address}: the bootstrap could not start: {' '.join(lines)}", hint=hint(lines))
+        progress = Progress(token, recipe.tell, str(self._address))
+        self._last = progress.last
+        offset = 0
+        while True:
+            try:
+                reading = follow(await self._connect(recipe.timeout), node, offset, self._interval)
+                async with contextlib.aclosing(reading):
+                    async for data in reading:
+                        offset += len(data)
+                        python = progress.take(data)
+                        if python:
+                            return python
+            except UnreachableError as error:
+                _log.info("bootstrap.link_lost %s reason=%s", self._name, error)
+                await asyncio.sleep(0.1)
+
+    _last: Callable[[], str] = staticmethod(lambda: "")
+
+    async def _why_agent_ended(self, connection: SSHClientConnection) -> str:
+        """Say why the agent's socket does not answer; nothing if the agent is there."""
+        assert self._found is not None
+        done = await run(connection, ask(self._directory(self._found)), timeout=COMMAND_TIMEOUT)
+        if done.code == 0:
+            return ""
+        self._words = done.out.strip()
+        return "its agent ended" if done.code == 4 else "its agent ended, and the node's directory is gone"
+
+    def _directory(self, found: probe.Findings) -> str:
+        return f"{found.cache}/nodes/{self._name}"
+
+    def _runtime(self, found: probe.Findings) -> str:
+        return f"{found.cache}/runtime/{runtime_bundle().digest}"
+
+
+class Progress:
+    """
+    Turn what a bootstrap writes into events, and its failure into an error.
+
+    Args:
+        token: Begins its own lines.
+        tell: Takes the events.
+        where: The machine, in words.
+    """
+
+    def __init__(self, token: str, tell: Callable[[events.SkywardEvent], None], where: str) -> None:
+        self._mark = f"@@{token} "
+        self._tell = tell
+        self._where = where
+        self._rest = b""
+        self._phase = "start"
+        self._command = ""
+        self._began = time.monotonic()
+        self._lines: deque[str] = deque(maxlen=_LINES)
+
+    def take(self, data: bytes) -> str:
+        """
+        Read more of it; gives the interpreter once it is done.
+
+        Raises:
+            ProvisionError: If it failed.
+        """
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            python = self._line(line.decode("utf-8", "replace").rstrip("\r"))
+            if python:
+                return python
+        return ""
+
+    def last(self) -> str:
+        """Tell in which phase it is, and what it wrote last."""
+        return f" It was in phase {self._phase!r}{self._tail()}"
+
+    def _line(self, line: str) -> str:
+        if not line.startswith(self._mark):
+            self._lines.append(line)
+            self._tell(events.BootstrapConsole(line=line))
+            return ""
+        what, _, rest = line.removeprefix(self._mark).partition(" ")
+        if what == "done":
+            return rest
+        if what == "command":
+            self._command = rest
+            self._tell(events.BootstrapCommand(command=rest))
+        elif what == "phase":
+            self._enter(*rest.split())
+        elif what == "failed":
+            raise self._failed(*rest.split())
+        return ""
+
+    def _enter(self, event: str, phase: str, *_: str) -> None:
+        now = time.monotonic()
+        if event == "started":
+            self._phase, self._began, self._command = phase, now, ""
+            self._lines.clear()
+            self._tell(events.BootstrapPhase(phase=phase, event="started"))
+        else:
+            self._tell(events.BootstrapPhase(phase=phase, event="completed", elapsed=now - self._began))
+
+    def _failed(self, phase: str, code: str, *_: str) -> ProvisionError:
+        lines = list(self._lines)
+        command = f": {self._command}" if self._command else "."
+        self._tell(events.BootstrapPhase(phase=phase, event="failed", elapsed=time.monotonic() - self._began))
+        return ProvisionError(
+            f"{self._where}: phase {phase!r} of the bootstrap failed with code {code}{command}{self._tail()}",
+            hint=hint(lines),
+        )
+
+    def _tail(self) -> str:
+        return "".join(f"\n  | {line}" for line in self._lines)

@@ -1,0 +1,111 @@
+"""What arrives at one end of a link: cells counted, buffers put together, frames given out once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from skyward.errors import ProtocolError
+from skyward.link.cells import DATA, OPENING, SIZE, CellType
+from skyward.link.frames import MAX_FDS, Frame, Parser
+from skyward.link.order import sizes_of
+from skyward.link.segment import anonymous_file
+
+_MOST_OPEN = 1024
+_LARGEST = 1 << 40
+
+
+class _Filling:
+    """A frame that waits for its buffers."""
+
+    __slots__ = ("at", "fds", "frame", "sizes")
+
+    def __init__(self, frame: Frame, sizes: list[int]) -> None:
+        self.frame = frame
+        self.sizes = sizes
+        self.fds: list[int] = []
+        self.at = 0
+
+    def close(self) -> None:
+        """Give up what has arrived."""
+        for fd in self.fds:
+            os.close(fd)
+
+
+class Inbox:
+    """
+    Put frames together.
+
+    Args:
+        on_frame: Called with each frame that is complete, and the descriptors of its buffers, which it takes over.
+    """
+
+    def __init__(self, on_frame: Callable[[Frame, tuple[int, ...]], None]) -> None:
+        self._on_frame = on_frame
+        self._open: dict[int, _Filling] = {}
+        self.received = 0
+
+    def take(self, kind: CellType, body: bytes) -> None:
+        """
+        Take a numbered cell.
+
+        Raises:
+            ProtocolError: If it does not go with what came before.
+        """
+        self.received += 1
+        if kind is CellType.FRAME:
+            self._on_frame(_one_frame(body, fds=0), ())
+        elif kind is CellType.OPEN:
+            self._begin(body)
+        else:
+            self._fill(body)
+
+    def close(self) -> None:
+        """Give up frames that are not complete."""
+        for filling in self._open.values():
+            filling.close()
+        self._open.clear()
+
+    def _begin(self, body: bytes) -> None:
+        if len(body) < OPENING.size:
+            raise ProtocolError("A link's cell is cut off.")
+        stream, count = OPENING.unpack_from(body)
+        end = OPENING.size + count * SIZE.size
+        if not 0 < count <= MAX_FDS or len(body) < end or stream in self._open or len(self._open) >= _MOST_OPEN:
+            raise ProtocolError(f"A link opened stream {stream} with {count} buffers, which cannot be.")
+        sizes = [SIZE.unpack_from(body, OPENING.size + at * SIZE.size)[0] for at in range(count)]
+        frame = _one_frame(body[end:], fds=count)
+        if sizes != sizes_of(frame) or not all(0 < size <= _LARGEST for size in sizes):
+            raise ProtocolError(f"A link announced buffers of {sizes} bytes, which are not those of the frame.")
+        filling = self._open[stream] = _Filling(frame, sizes)
+        for size in sizes:
+            filling.fds.append(anonymous_file())
+            os.ftruncate(filling.fds[-1], size)
+
+    def _fill(self, body: bytes) -> None:
+        stream = DATA.unpack_from(body)[0] if len(body) > DATA.size else 0
+        filling = self._open.get(stream)
+        if filling is None:
+            raise ProtocolError(f"A link sent bytes of stream {stream}, which is not open.")
+        fd, size = filling.fds[len(filling.fds) - len(filling.sizes)], filling.sizes[0]
+        piece = memoryview(body)[DATA.size :]
+        if filling.at + len(piece) > size:
+            raise ProtocolError(f"A link sent more bytes of stream {stream} than it announced.")
+        while piece:
+            written = os.pwrite(fd, piece, filling.at)
+            filling.at += written
+            piece = piece[written:]
+        if filling.at == size:
+            filling.sizes.pop(0)
+            filling.at = 0
+            if not filling.sizes:
+                del self._open[stream]
+                self._on_frame(filling.frame, tuple(filling.fds))
+
+
+def _one_frame(data: bytes, *, fds: int) -> Frame:
+    parser = Parser()
+    frames = parser.feed(data)
+    if len(frames) != 1 or parser.pending or frames[0].fds != fds:
+        raise ProtocolError("A link's cell does not hold exactly one frame.")
+    return frames[0]

@@ -1,0 +1,66 @@
+"""Which frames must not overtake each other when large ones are cut into pieces."""
+
+from __future__ import annotations
+
+from skyward.link.frames import Frame, Kind
+from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
+from skyward.link.payload import Place, read_parts
+from skyward.link.segment import aligned
+
+_FILES = b"files"
+_TABLES = {
+    Kind.TASK: TASK.size,
+    Kind.RESULT: RESULT.size,
+    Kind.ITEM: ITEM.size,
+    Kind.EMIT: RESULT.size,
+    Kind.FUNCTION: FUNCTION.size,
+    Kind.FILES: 0,
+}
+
+
+def keys_of(frame: Frame) -> tuple[bytes, ...]:
+    """
+    Name what a frame is about: two frames that share a name arrive in the order in which they were sent.
+
+    A task comes after its function, its stored buffers and the files of its modules; what belongs to one call
+    stays in order.
+
+    Raises:
+        ProtocolError: If the frame's body is torn.
+    """
+    kind, body = frame.kind, frame.body
+    match kind:
+        case Kind.TASK:
+            call, _, _, flags, digest = TASK.unpack_from(body)
+            stored = _stored(body, TASK.size) if flags & TaskFlag.STORED else ()
+            return (CALL.pack(call), digest, _FILES, *stored)
+        case Kind.FUNCTION:
+            digest, flags = FUNCTION.unpack_from(body)
+            return (digest, _FILES, *(_stored(body, FUNCTION.size) if flags & FunctionFlag.STORED else ()))
+        case Kind.BLOB:
+            return (BLOB.unpack(body)[0],)
+        case Kind.DROP:
+            return (body,)
+        case Kind.FILES | Kind.START | Kind.REFRESH:
+            return (_FILES,)
+        case Kind.RESULT | Kind.ITEM | Kind.END | Kind.CREDIT | Kind.CANCEL:
+            return (body[: CALL.size],)
+    return ()
+
+
+def sizes_of(frame: Frame) -> list[int]:
+    """
+    Tell how many bytes each descriptor of a frame stands for, where they travel as bytes.
+
+    Raises:
+        ProtocolError: If the frame's body is torn.
+    """
+    if frame.kind == Kind.BLOB:
+        return [aligned(BLOB.unpack(frame.body)[1])]
+    parts, _ = read_parts(frame.body, _TABLES[Kind(frame.kind)])
+    segment = sum(aligned(part.size) for part in parts if part.place == Place.SEGMENT)
+    return [segment] if segment else []
+
+
+def _stored(body: bytes, at: int) -> tuple[bytes, ...]:
+    return tuple(part.digest for part in read_parts(body, at)[0] if part.place == Place.STORED)

@@ -1,0 +1,218 @@
+"""What one end of a link has still to send, or to send again: decides what goes next, and touches no socket."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from skyward.errors import ProtocolError
+from skyward.link.cells import CELL, CHUNK, DATA, OPENING, SIZE, CellType, cell
+
+LEAST_WINDOW = 512 << 10
+"""Bytes that may always be under way and not acknowledged."""
+
+MOST_WINDOW = 64 << 20
+"""Bytes under way at most, however long and fast the line is."""
+
+_PATIENCE = 0.001
+"""Seconds that a cell may wait behind others before fewer are sent ahead; small frames wait as long."""
+
+
+class _Cell(NamedTuple):
+    prefix: bytes
+    body: bytes | memoryview
+    data: bool
+    at: float
+
+    @property
+    def size(self) -> int:
+        return len(self.prefix) + len(self.body)
+
+
+class _Bulk:
+    """A frame whose buffers travel in pieces."""
+
+    __slots__ = ("at", "buffers", "frame", "hold", "keys", "number")
+
+    def __init__(self, frame: bytes, buffers: Sequence[memoryview], keys: tuple[bytes, ...], hold: object) -> None:
+        self.frame = frame
+        self.buffers = deque(buffers)
+        self.keys = keys
+        self.hold = hold
+        self.number = 0
+        self.at = 0
+
+
+class Outbox:
+    """
+    Order what is to be sent, keep it until the other end has it, and send it again where it was lost.
+
+    Small frames overtake the pieces of large ones, except those that share a key with them.
+    How much is under way follows the line: more while acknowledgements come promptly, less when they are late.
+    """
+
+    def __init__(self) -> None:
+        self._again: deque[_Cell] = deque()
+        self._small: deque[bytes] = deque()
+        self._bulk: deque[_Bulk] = deque()
+        self._waiting: deque[_Bulk] = deque()
+        self._held: Counter[bytes] = Counter()
+        self._sent: deque[_Cell] = deque()
+        self._acknowledged = 0
+        self._under_way = 0
+        self._streams = 0
+        self._window = LEAST_WINDOW
+        self._quickest = float("inf")
+        self.backlog = 0
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether everything was sent and acknowledged."""
+        return not (self._sent or self.pending)
+
+    @property
+    def pending(self) -> bool:
+        """Tell whether anything was not sent yet, on this connection."""
+        return bool(self._again or self._small or self._bulk or self._waiting)
+
+    def add(
+        self, frame: bytes, buffers: Sequence[memoryview] = (), keys: tuple[bytes, ...] = (), hold: object = None
+    ) -> None:
+        """
+        Queue a frame.
+
+        Args:
+            frame: Header and body.
+            buffers: What travels with it, in place of descriptors.
+            keys: It arrives after the frames before it that share one of these.
+            hold: Kept until the frame was sent.
+        """
+        self.backlog += len(frame) + sum(map(len, buffers))
+        if not buffers and not (self._held and any(key in self._held for key in keys)):
+            self._small.append(frame)
+            return
+        bulk = _Bulk(frame, buffers, keys, hold)
+        blocked = any(key in self._held for key in keys)
+        self._held.update(keys)
+        (self._waiting if blocked else self._bulk).append(bulk)
+
+    def next(self, room: int, now: float) -> list[bytes]:
+        """
+        Give the cells to write now.
+
+        Args:
+            room: Bytes that the connection takes without delay; the last cell may go beyond.
+            now: Seconds on a monotonic clock.
+        """
+        out: list[bytes] = []
+        while room > 0:
+            made = self._next(now)
+            if made is None:
+                break
+            self._sent.append(made)
+            self._under_way += made.size
+            out += (made.prefix, made.body) if made.body else (made.prefix,)  # type: ignore[arg-type]
+            room -= made.size
+        return out
+
+    def acknowledged(self, count: int, now: float) -> None:
+        """
+        Forget what the other end has.
+
+        Args:
+            count: How many numbered cells it has, of all that ever were.
+            now: Seconds on a monotonic clock.
+
+        Raises:
+            ProtocolError: If it claims more than it was sent, or less than before.
+        """
+        fresh = count - self._acknowledged
+        if not 0 <= fresh <= len(self._sent):
+            raise ProtocolError(
+                f"The other end says it has {count} cells; it was sent {self._acknowledged + len(self._sent)}."
+            )
+        for _ in range(fresh):
+            gone = self._sent.popleft()
+            self._under_way -= gone.size
+            if gone.data:
+                self._adapt(now - gone.at, gone.size)
+        self._acknowledged = count
+
+    def resume(self, count: int) -> None:
+        """
+        Begin on a new connection.
+
+        Args:
+            count: How many numbered cells the other end has.
+
+        Raises:
+            ProtocolError: If it claims more than it was sent, or less than it has acknowledged.
+        """
+        self.acknowledged(count, 0.0)
+        self._again.extendleft(reversed(self._sent))
+        self._sent.clear()
+        self._under_way = 0
+        self._window = LEAST_WINDOW
+        self._quickest = float("inf")
+
+    def _next(self, now: float) -> _Cell | None:
+        if self._again:
+            return self._again.popleft()._replace(at=now)
+        if self._small:
+            frame = self._small.popleft()
+            self.backlog -= len(frame)
+            return _Cell(CELL.pack(len(frame), CellType.FRAME) + frame, b"", False, now)
+        if not self._bulk or self._under_way >= self._window:
+            return None
+        bulk = self._bulk[0]
+        if not bulk.number:
+            return self._open(bulk, now)
+        piece = bulk.buffers[0][bulk.at : bulk.at + CHUNK]
+        bulk.at += len(piece)
+        if bulk.at == len(bulk.buffers[0]):
+            bulk.buffers.popleft()
+            bulk.at = 0
+        self.backlog -= len(piece)
+        number = bulk.number
+        if bulk.buffers:
+            self._bulk.rotate(-1)
+        else:
+            self._bulk.popleft()
+            self._finished(bulk)
+        return _Cell(CELL.pack(DATA.size + len(piece), CellType.DATA) + DATA.pack(number), piece, True, now)
+
+    def _open(self, bulk: _Bulk, now: float) -> _Cell:
+        self.backlog -= len(bulk.frame)
+        if not bulk.buffers:
+            # It only had to wait for others.
+            self._bulk.popleft()
+            self._finished(bulk)
+            return _Cell(cell(CellType.FRAME, bulk.frame), b"", False, now)
+        self._streams = bulk.number = self._streams % 0xFFFFFFFF + 1
+        sizes = b"".join(SIZE.pack(len(buffer)) for buffer in bulk.buffers)
+        prefix = OPENING.pack(bulk.number, len(bulk.buffers)) + sizes
+        return _Cell(cell(CellType.OPEN, bulk.frame, prefix), b"", False, now)
+
+    def _finished(self, bulk: _Bulk) -> None:
+        """Let go of what waited for a frame that is sent."""
+        for key in bulk.keys:
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+        ahead: set[bytes] = {key for other in self._bulk for key in other.keys}
+        still: deque[_Bulk] = deque()
+        for waiting in self._waiting:
+            if ahead.isdisjoint(waiting.keys):
+                self._bulk.append(waiting)
+            else:
+                still.append(waiting)
+            ahead.update(waiting.keys)
+        self._waiting = still
+
+    def _adapt(self, took: float, size: int) -> None:
+        self._quickest = min(self._quickest, took)
+        if took <= 1.5 * self._quickest + _PATIENCE:
+            self._window = min(MOST_WINDOW, self._window + size)
+        else:
+            self._window = max(LEAST_WINDOW, self._window - size // 2)

@@ -1,0 +1,259 @@
+"""Frames over connections that may be lost: every one arrives once, in order, over as many as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import mmap
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from skyward.errors import ProtocolError, SkywardError
+from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, cell
+from skyward.link.channel import Batch
+from skyward.link.frames import VERSION, Frame, Parser, decode_json
+from skyward.link.inbox import Inbox
+from skyward.link.order import keys_of, sizes_of
+from skyward.link.outbox import Outbox
+
+_log = logging.getLogger(__name__)
+
+ACK_AFTER = 128 << 10
+"""Bytes after which they are acknowledged at once."""
+
+ACK_WITHIN = 0.02
+"""Seconds within which everything is acknowledged."""
+
+
+class Connection(Protocol):
+    """What a link needs of one connection; all of it is used in the loop only."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or keep them until they can be sent."""
+
+    def room(self) -> int:
+        """Count the bytes that can be taken now without piling up."""
+
+    def close(self) -> None:
+        """Close it, after what was written; `Wire.lost` may or may not be called for it."""
+
+
+class Wire:
+    """
+    Carry frames both ways, over one connection after the other.
+
+    Args:
+        loop: The loop it lives in.
+        batch: Where writes of the same moment are gathered.
+        session: A name that both ends know; a connection that does not say it is refused.
+        on_frame: Called with each frame and its descriptors, which it takes over.
+        on_closed: Called once, with None if the other end said goodbye.
+        on_lost: Called when a connection is lost and another one is wanted.
+        on_heard: Called whenever anything arrives.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: Batch,
+        session: str,
+        *,
+        on_frame: Callable[[Frame, tuple[int, ...]], None],
+        on_closed: Callable[[Exception | None], None],
+        on_lost: Callable[[Exception | None], None] = lambda _: None,
+        on_heard: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._loop = loop
+        self._batch = batch
+        self._session = session
+        self._on_closed = on_closed
+        self._on_lost = on_lost
+        self._on_heard = on_heard
+        self._outbox = Outbox()
+        self._inbox = Inbox(on_frame)
+        self._connection: Connection | None = None
+        self._cells = CellParser()
+        self._greeted = False
+        self._marked = False
+        self._full = False
+        self._unacknowledged = 0
+        self._acknowledging: asyncio.TimerHandle | None = None
+        self.closed = False
+        self.heard_at = loop.time()
+        self.on_drained: Callable[[], None] | None = None
+
+    @property
+    def backlog(self) -> int:
+        """Count the bytes that were not sent yet."""
+        return self._outbox.backlog
+
+    @property
+    def connected(self) -> bool:
+        """Tell whether there is a connection over which both ends have said hello."""
+        return self._greeted
+
+    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+        """
+        Queue one frame.
+
+        Args:
+            frame: Header and body.
+            fds: Memory that goes with it.
+            hold: Kept alive until the frame was sent; the owner of the descriptors.
+        """
+        if self.closed:
+            return
+        (parsed,) = Parser().feed(frame)
+        buffers = [_view(fd, size) for fd, size in zip(fds, sizes_of(parsed) if fds else (), strict=True)]
+        self._outbox.add(frame, buffers, keys_of(parsed), hold)
+        if not self._marked:
+            self._marked = True
+            self._batch.mark(self)
+
+    def flush(self) -> None:
+        """Write as much as the connection takes now."""
+        self._marked = False
+        connection = self._connection
+        if connection is None or not self._greeted:
+            return
+        while (room := connection.room()) > 0:
+            cells = self._outbox.next(room, time.monotonic())
+            if not cells:
+                break
+            connection.write(b"".join(cells))
+        if self._outbox.backlog:
+            self._full = True
+        elif self._full:
+            self._full = False
+            if self.on_drained is not None:
+                self.on_drained()
+
+    def end(self) -> None:
+        """Tell the other end that nothing more comes; it is the client that says goodbye."""
+
+    def attach(self, connection: Connection) -> None:
+        """Go on over a new connection; the one before it is closed."""
+        self._drop_connection()
+        self._connection = connection
+        self._cells = CellParser()
+        hello = {"version": VERSION, "session": self._session, "received": self._inbox.received}
+        connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
+
+    def hear(self, connection: Connection, data: bytes) -> None:
+        """Take bytes that arrived over a connection."""
+        if connection is not self._connection or self.closed:
+            return
+        self.heard_at = self._loop.time()
+        self._on_heard()
+        self._batch.open()
+        try:
+            for kind, body in self._cells.feed(data):
+                self._take(kind, body)
+                if connection is not self._connection:
+                    return
+            if self._unacknowledged >= ACK_AFTER:
+                self._acknowledge()
+        except SkywardError as error:
+            self.close(error)
+        except struct.error as error:
+            self.close(ProtocolError(f"A frame's body is not as long as its kind says: {error}."))
+        except Exception as error:
+            # A bug at this end, or a frame whose body is not what its kind says: this link cannot go on.
+            _log.exception("link.failed")
+            self.close(ProtocolError(f"A frame could not be handled: {type(error).__name__}: {error}."))
+        finally:
+            self._batch.flush()
+
+    def lost(self, connection: Connection, error: Exception | None) -> None:
+        """Take note that a connection is gone; what was under way on it is sent again on the next."""
+        if connection is self._connection and not self.closed:
+            self._connection = None
+            self._greeted = False
+            self._on_lost(error)
+
+    def ping(self) -> None:
+        """Ask the other end for a sign of life."""
+        if self._connection is not None and self._greeted:
+            self._connection.write(cell(CellType.PING))
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the link for good; what was not sent is lost."""
+        if self.closed:
+            return
+        if self._connection is not None:
+            self._connection.write(cell(CellType.BYE))
+        self._shut(error)
+
+    def _take(self, kind: CellType, body: bytes) -> None:
+        if kind is CellType.HELLO:
+            self._greet(decode_json(body))
+        elif not self._greeted:
+            raise ProtocolError(f"A link began with a {kind.name} cell and no HELLO.")
+        elif kind in NUMBERED:
+            self._unacknowledged += len(body)
+            self._inbox.take(kind, body)
+            if self._acknowledging is None:
+                self._acknowledging = self._loop.call_later(ACK_WITHIN, self._acknowledge)
+        elif kind is CellType.ACK:
+            self._outbox.acknowledged(COUNT.unpack(body)[0], time.monotonic())
+            self.flush()
+        elif kind is CellType.PING:
+            self._acknowledge()
+        else:
+            self._shut(None)
+
+    def _greet(self, hello: dict[str, Any]) -> None:
+        refused = why_refused(hello, self._session)
+        if refused:
+            raise ProtocolError(refused)
+        received = hello.get("received")
+        if not isinstance(received, int):
+            raise ProtocolError("A link's HELLO does not say how much has arrived.")
+        self._outbox.resume(received)
+        self._greeted = True
+        self.flush()
+
+    def _acknowledge(self) -> None:
+        if self._acknowledging is not None:
+            self._acknowledging.cancel()
+            self._acknowledging = None
+        self._unacknowledged = 0
+        if self._connection is not None and self._greeted:
+            self._connection.write(cell(CellType.ACK, COUNT.pack(self._inbox.received)))
+
+    def _shut(self, error: Exception | None) -> None:
+        self.closed = True
+        self._drop_connection()
+        if self._acknowledging is not None:
+            self._acknowledging.cancel()
+        self._inbox.close()
+        self._on_closed(error)
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        self._greeted = False
+        if connection is not None:
+            connection.close()
+
+
+def why_refused(hello: dict[str, Any], session: str) -> str:
+    """
+    Say why a connection that begins like this is none of ours; nothing if it is.
+
+    >>> why_refused({"version": VERSION, "session": "s"}, "s")
+    ''
+    """
+    if "refused" in hello:
+        return f"the other end refused us: {hello['refused']}"
+    if hello.get("version") != VERSION:
+        return f"the other end speaks protocol {hello.get('version')} and this one speaks {VERSION}"
+    if hello.get("session") != session:
+        return "this node belongs to another client"
+    return ""
+
+
+def _view(fd: int, size: int) -> memoryview:
+    return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ))[:size]

@@ -1,0 +1,77 @@
+"""
+The agent's program: start it, give it its client, end all that it started.
+
+`python -m skyward.node.main CONNECTED_FD DIRECTORY` serves the client at the other end of a socket;
+`python -m skyward.node.main --listen DIRECTORY SESSION` the one that will come and knows the session's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+
+from skyward.node.agent import Agent
+from skyward.node.descendants import adopt_orphans, end_children
+
+
+async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> None:
+    """
+    Serve a client until it leaves.
+
+    Args:
+        directory: The node's directory, made now and removed at the end.
+        begin: Gives the agent its client.
+    """
+    loop = asyncio.get_running_loop()
+    agent = Agent(loop, directory)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        loop.add_signal_handler(number, agent.leave)
+    loop.add_signal_handler(signal.SIGCHLD, agent.reap)
+    parent = os.path.dirname(directory)
+    for path in (parent, directory, os.path.join(directory, "files")):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    try:
+        await begin(agent)
+        await agent.finished
+        end_children()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        if os.path.basename(parent).startswith("skyward-"):
+            # The pool's directory, if this was its last node: the client may not live to remove it.
+            with contextlib.suppress(OSError):
+                os.rmdir(parent)
+
+
+def main() -> None:
+    """Start an agent, as the command line says."""
+    adopt_orphans()
+    if sys.argv[1] == "--listen":
+        directory, session = sys.argv[2:]
+        read_variables(os.path.join(directory, "shell_vars"))
+        asyncio.run(serve(directory, lambda agent: agent.listen(session)))
+        return
+    sock = socket.socket(fileno=int(sys.argv[1]))
+
+    async def begin(agent: Agent) -> None:
+        agent.serve(sock)
+
+    asyncio.run(serve(sys.argv[2], begin))
+
+
+def read_variables(path: str) -> None:
+    """Take over the environment variables that a shell worked out when the node was made ready, if there are any."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        for variable in file.read().split(b"\0"):
+            name, found, value = variable.partition(b"=")
+            if found:
+                os.environb[name] = value
+
+
+if __name__ == "__main__":
+    main()

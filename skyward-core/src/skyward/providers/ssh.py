@@ -1,0 +1,267 @@
+"""The provider of machines that one has: hosts reached over SSH, used and left as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from skyward.errors import CapacityError, ConfigError, NoAvailableProviderError, SkywardError
+from skyward.hookspecs import hookimpl
+from skyward.model.accelerator import recognise
+from skyward.model.machine import Instance, ProviderFacts, SSHAddress, Trust
+from skyward.model.offer import Offer
+
+if TYPE_CHECKING:
+    from skyward.model.cluster import Cluster
+    from skyward.model.machine import LaunchRequest
+    from skyward.model.spec import Spec
+    from skyward.ssh.probe import Findings
+
+_log = logging.getLogger(__name__)
+
+LOOKING = 15.0
+"""Seconds in which a host has to answer when a pool is opened."""
+
+_SSH_PORT = 22
+
+
+def _hosts(value: Iterable[str | SSHAddress]) -> tuple[str | SSHAddress, ...]:
+    """Return hosts as a tuple, checked."""
+    given: object = value
+    if isinstance(given, (str, SSHAddress)):
+        raise ConfigError(f"hosts must be a list of hosts, not {str(given)!r}.", hint="Put it into brackets.")
+    hosts: tuple[Any, ...] = tuple(value)
+    if not hosts:
+        raise ConfigError("hosts must name at least one host, but is empty.")
+    for host in hosts:
+        if not isinstance(host, SSHAddress) and (not isinstance(host, str) or not host.strip()):
+            raise ConfigError(f"hosts must be names of hosts such as 'user@host:22', not {host!r}.")
+    return hosts
+
+
+@frozen
+class SSH:
+    """
+    Use machines that one has already, over SSH.
+
+    Nothing is installed outside Skyward's own cache there, and nothing runs there when the pool is left.
+    A host takes one node of a pool; several pools may share it.
+
+    Args:
+        hosts: Where they are: `"gpu-box"`, `"ubuntu@10.0.0.5"`, `"ubuntu@10.0.0.5:2222"`, `"[::1]:22"`, or values.
+        user: Name to log in with, where a host names none; else what `~/.ssh/config` says.
+        key: Path of a private key; else the user's agent, keys and `~/.ssh/config`.
+        port: TCP port, where a host names none.
+        jump: Host to go through, as `user@host:port`.
+        known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
+        trust: `"first-use"` takes the key of a host that was never seen, and remembers it; `"known"` refuses it.
+            A key that changed is refused always.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> SSH(hosts=["gpu-box", "ubuntu@10.0.0.5:2222"]).addresses[1].port
+    2222
+    """
+
+    hosts: tuple[str | SSHAddress, ...] = field(converter=_hosts)
+    user: str | None = field(default=None, kw_only=True)
+    key: str | None = field(default=None, kw_only=True)
+    port: int = field(default=_SSH_PORT, kw_only=True)
+    jump: str | None = field(default=None, kw_only=True)
+    known_hosts: str | None = field(default=None, kw_only=True)
+    trust: Trust = field(default="first-use", kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        seen: dict[tuple[str | None, str, int | None], SSHAddress] = {}
+        for address in self.addresses:
+            key = (address.user, address.host, address.port)
+            if key in seen:
+                raise ConfigError(f"hosts names {str(address)!r} twice.")
+            seen[key] = address
+
+    @property
+    def addresses(self) -> tuple[SSHAddress, ...]:
+        """
+        How each host is reached.
+
+        Raises:
+            ConfigError: If one is no host.
+        """
+        return tuple(host if isinstance(host, SSHAddress) else self._address(host) for host in self.hosts)
+
+    def _address(self, host: str) -> SSHAddress:
+        user, _, place = host.rpartition("@")
+        name, port = _split(place)
+        if port is None and self.port != _SSH_PORT:
+            port = self.port
+        return SSHAddress(
+            host=name,
+            port=port,
+            user=user or self.user,
+            keys=(self.key,) if self.key else (),
+            jump=self.jump,
+            known_hosts=self.known_hosts,
+            trust=self.trust,
+        )
+
+    def clean(self) -> None:
+        """
+        Empty Skyward's cache on every host: environments, and our own side.
+
+        Pools that use a host at this moment would miss what is gone. Not to be called in an event loop.
+
+        Raises:
+            SkywardError: If a host cannot be reached.
+        """
+        asyncio.run(self._clean())
+
+    async def _clean(self) -> None:
+        from skyward.ssh.dial import dial
+        from skyward.ssh.shell import run
+
+        async def clean(address: SSHAddress) -> None:
+            async with await dial(address, patience=LOOKING) as connection:
+                await run(connection, 'rm -rf "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"', timeout=60)
+
+        await asyncio.gather(*map(clean, self.addresses))
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: nothing is billed, and nodes are expected to reach each other."""
+        return ProviderFacts(name="ssh", ends_own_bill=True)
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """
+        Look at every host, and offer each that has what is asked for.
+
+        Raises:
+            SkywardError: If too few answer.
+            NoAvailableProviderError: If too few have what is asked for.
+        """
+        wanted = spec.nodes.desired
+        if wanted > len(self.addresses):
+            raise CapacityError(
+                f"The pool wants {wanted} nodes and sky.SSH has {len(self.addresses)} hosts, each of which takes one.",
+                provider="ssh",
+            )
+        found = await asyncio.gather(*map(_look, self.addresses), return_exceptions=True)
+        offers, refusals = [], []
+        failure: SkywardError | None = None
+        for address, findings in zip(self.addresses, found, strict=True):
+            if isinstance(findings, SkywardError):
+                failure = failure or findings
+                _log.warning("%s is left out: %s", address, findings)
+            elif isinstance(findings, BaseException):
+                raise findings
+            elif lacking := _lacking(findings, spec):
+                refusals.append(f"\n  {address} {lacking}")
+            else:
+                offers.append(_offer(address, findings))
+        if len(offers) < wanted and failure is not None and not refusals:
+            raise failure
+        if len(offers) < wanted:
+            raise NoAvailableProviderError(
+                f"{len(offers)} of {len(self.addresses)} hosts have what is asked for, and {wanted} are wanted:"
+                f"{''.join(refusals)}{f' ({failure})' if failure else ''}",
+                provider="ssh",
+            )
+        return offers
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest, infra: None) -> Sequence[Instance]:
+        """
+        Take hosts: a node's own, or for a node that lost its host the next one, if there is one to spare.
+
+        Raises:
+            CapacityError: If there are more nodes than hosts.
+        """
+        addresses = self.addresses
+        if max(request.nodes) >= len(addresses):
+            raise CapacityError(f"There are only {len(addresses)} hosts.", provider="ssh")
+        return [_instance(addresses[node], node, request.token) for node in request.nodes]
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster, infra: None) -> Sequence[Instance]:
+        """List the hosts: they exist, whatever is done with them."""
+        return [_instance(address, node, cluster.pool_id) for node, address in enumerate(self.addresses)]
+
+    @hookimpl
+    async def skyward_terminate(self, infra: None, ids: Sequence[str]) -> None:
+        """Nothing: a node has left its host already, and the host is its owner's."""
+
+
+async def _look(address: SSHAddress) -> Findings:
+    from skyward.ssh import probe
+    from skyward.ssh.dial import dial
+    from skyward.ssh.shell import run
+
+    connection = await dial(address, patience=LOOKING)
+    try:
+        return probe.read((await run(connection, probe.SCRIPT, timeout=LOOKING)).out)
+    finally:
+        connection.close()
+
+
+def _offer(address: SSHAddress, found: Findings) -> Offer:
+    gpu = found.gpus[0] if found.gpus else None
+    return Offer(
+        provider="ssh",
+        instance_type=str(address),
+        vcpus=found.vcpus,
+        memory_gb=found.memory_gb,
+        accelerator_name=gpu.name if gpu else None,
+        accelerator_count=len(found.gpus),
+        accelerator_memory_gb=gpu.memory_gb if gpu else None,
+        architecture="arm64" if found.machine in ("aarch64", "arm64") else "x86_64",
+        on_demand_price=0.0,
+    )
+
+
+def _lacking(found: Findings, spec: Spec) -> str:
+    """Say what a host lacks of what is asked for; nothing if it has it all."""
+    if spec.vcpus and found.vcpus < spec.vcpus:
+        return f"has {found.vcpus:g} processors, and vcpus={spec.vcpus:g} are wanted."
+    if spec.memory_gb and found.memory_gb < spec.memory_gb:
+        return f"has {found.memory_gb:g} GB of memory, and memory_gb={spec.memory_gb:g} are wanted."
+    if spec.accelerator is not None:
+        gpus = found.gpus
+        if not gpus:
+            return f"has no accelerator that nvidia-smi knows, and {spec.accelerator} is wanted."
+        if not spec.accelerator.accepts(recognise(gpus[0].name, count=len(gpus), memory_gb=gpus[0].memory_gb)):
+            return f"has {len(gpus)} × {gpus[0].name}, and {spec.accelerator} is wanted."
+    return ""
+
+
+def _instance(address: SSHAddress, node: int, token: str) -> Instance:
+    return Instance(
+        id=f"{address}#{token[-6:]}",
+        node=node,
+        provider="ssh",
+        address=address,
+        instance_type=address.host,
+        ip=address.host,
+        private_ip=address.host,
+    )
+
+
+def _split(place: str) -> tuple[str, int | None]:
+    """
+    Split a host from its port.
+
+    >>> _split("[::1]:2222"), _split("::1"), _split("gpu-box")
+    (('::1', 2222), ('::1', None), ('gpu-box', None))
+    """
+    name, colon, port = place.rpartition(":")
+    if place.startswith("[") and place.endswith("]"):
+        return place[1:-1], None
+    if not colon or (":" in name and not name.endswith("]")):
+        return place, None
+    if not port.isdigit():
+        raise ConfigError(f"hosts has {place!r}, whose port {port!r} is no number.")
+    return name.strip("[]"), int(port)

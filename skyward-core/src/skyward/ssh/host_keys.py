@@ -1,0 +1,107 @@
+"""Which host keys are taken, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skyward.errors import ConfigError, HostKeyError
+
+if TYPE_CHECKING:
+    from skyward.model.machine import SSHAddress
+
+
+class HostKeys:
+    """
+    Judge the host keys of one connection, and remember that of a host seen for the first time.
+
+    Args:
+        address: The machine.
+    """
+
+    def __init__(self, address: SSHAddress) -> None:
+        self._address = address
+        self._refusal: HostKeyError | None = None
+
+    def known(self, host: str, addr: str, port: int | None) -> Any:
+        """Find the keys of a host, as asyncssh asks for them."""
+        import asyncssh
+
+        own = self._address.host_key
+        content = f"* {own}\n" if own is not None else self._content()
+        try:
+            return asyncssh.match_known_hosts(asyncssh.import_known_hosts(content), host, addr, port)
+        except ValueError as error:
+            raise ConfigError(f"The file of known hosts, {self._path()}, cannot be read: {error}.") from error
+
+    def client(self) -> Any:
+        """Make what asyncssh asks about a key that is not known."""
+        import asyncssh
+
+        judge = self._judge
+
+        class Client(asyncssh.SSHClient):
+            def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
+                return judge(host, addr, port, key)
+
+        return Client()
+
+    def refusal(self) -> HostKeyError | None:
+        """Say why the last key was not taken."""
+        return self._refusal
+
+    def _judge(self, host: str, addr: str, port: int, key: Any) -> bool:
+        fingerprint = key.get_fingerprint()
+        name = f"{host}, port {port}"
+        if self._address.host_key is not None or any(self.known(host, addr, port)[0]):
+            where = "the key it was given" if self._address.host_key is not None else str(self._path())
+            self._refusal = HostKeyError(
+                f"THE HOST KEY OF {name} HAS CHANGED: it is {fingerprint} and not the one in {where}. "
+                "Either the machine was set up anew, or somebody stands between you and it. Nothing was sent.",
+                hint=f"If you know why it changed, forget the old key: ssh-keygen -R {_spelled(host, port)}.",
+            )
+            return False
+        if self._address.trust == "known":
+            self._refusal = HostKeyError(
+                f"The host key of {name}, {fingerprint}, is not in {self._path()}.",
+                hint='Add it there, or write sky.SSH(..., trust="first-use") to have it added.',
+            )
+            return False
+        self._remember(host, port, key)
+        return True
+
+    def _remember(self, host: str, port: int, key: Any) -> None:
+        path = self._path()
+        line = f"{_spelled(host, port)} {key.export_public_key().decode().strip()}\n"
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # One write of one line: several hosts are dialled side by side.
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(fd, line.encode())
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise ConfigError(f"The host key of {host} cannot be written to {path}: {error.strerror}.") from error
+
+    def _path(self) -> Path:
+        return Path(self._address.known_hosts or "~/.ssh/known_hosts").expanduser()
+
+    def _content(self) -> str:
+        try:
+            return self._path().read_text()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise ConfigError(f"The file of known hosts, {self._path()}, cannot be read: {error.strerror}.") from error
+
+
+def _spelled(host: str, port: int) -> str:
+    """
+    Name a host as a file of known hosts does.
+
+    >>> _spelled("gpu-box", 22), _spelled("gpu-box", 2222)
+    ('gpu-box', '[gpu-box]:2222')
+    """
+    return host if port == 22 else f"[{host}]:{port}"

@@ -1,0 +1,236 @@
+"""One link to an agent over SSH connections that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from skyward.errors import SkywardError, TransportError, UnreachableError
+from skyward.link.wire import Wire
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientConnection
+
+_log = logging.getLogger(__name__)
+
+WINDOW = 16 << 20
+"""Bytes that the other end may send before we acknowledge them to SSH (measured: more gains nothing)."""
+
+PACKET = 32 << 10
+"""Bytes in one SSH packet."""
+
+_ROOM = 256 << 10
+_OPEN_WITHIN = 20.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+
+
+class Line:
+    """
+    One SSH channel under a link.
+
+    Args:
+        wire: The link.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._channel: Any = None
+        self.gone = False
+
+    # What asyncssh calls.
+
+    def connection_made(self, chan: Any) -> None:
+        """Take the channel."""
+        self._channel = chan
+        chan.set_write_buffer_limits(high=_ROOM, low=_ROOM // 4)
+
+    def session_started(self) -> None:
+        """Nothing: the link says hello."""
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        """Pass on what arrived; what a relay writes to its standard error is none of it."""
+        if datatype is None:
+            self._wire.hear(self, data)
+
+    def eof_received(self) -> bool:
+        """Let the channel close."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Nothing: `room` says so."""
+
+    def resume_writing(self) -> None:
+        """Write what waited."""
+        self._wire.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the link."""
+        self.gone = True
+        self._wire.lost(self, exc)
+
+    def exit_status_received(self, status: int) -> None:
+        """Nothing: the end of a relay is the end of its channel."""
+
+    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: FBT001  # asyncssh's
+        """Nothing: the end of a relay is the end of its channel."""
+
+    # What the link calls.
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        if self._channel is not None and not self._channel.is_closing():
+            with contextlib.suppress(OSError):
+                self._channel.write(data)
+
+    def room(self) -> int:
+        """Count the bytes that can be taken now."""
+        if self._channel is None or self._channel.is_closing():
+            return 0
+        return _ROOM - int(self._channel.get_write_buffer_size())
+
+    def close(self) -> None:
+        """Close it, after what was written."""
+        if self._channel is not None:
+            self._channel.close()
+
+
+class SSHLink:
+    """
+    Keep a link to an agent alive: dial again whenever it breaks, until that has failed for too long.
+
+    Args:
+        wire: The link.
+        connect: Gives the machine's connection, a new one if the last was lost.
+        socket: The agent's socket.
+        relay: The command that joins its standard input and output with that socket, where none is forwarded.
+        ended: Asked when the socket does not answer: says why the agent is gone, or nothing if it is there.
+        patience: Seconds of failure after which the link is given up.
+        interval: Seconds between two signs of life.
+        where: What messages call the node.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        *,
+        connect: Callable[[float], Awaitable[SSHClientConnection]],
+        socket: str,
+        relay: str,
+        ended: Callable[[SSHClientConnection], Awaitable[str]],
+        patience: float,
+        interval: float,
+        where: str,
+    ) -> None:
+        self._wire = wire
+        self._connect = connect
+        self._socket = socket
+        self._relay = relay
+        self._ended = ended
+        self._patience = patience
+        self._interval = interval
+        self._where = where
+        self._relayed = False
+        self._wait = _FIRST_WAIT
+        self._attached_at = 0.0
+        self._again: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """
+        Open the first channel.
+
+        Raises:
+            SkywardError: If that fails.
+        """
+        await self._attach(await self._connect(_OPEN_WITHIN))
+        self._beating = asyncio.create_task(self._beat())
+
+    def lost(self, error: Exception | None) -> None:
+        """Begin to dial again; called by the link."""
+        if self._again is None or self._again.done():
+            _log.info("link.lost %s reason=%s", self._where, error or "closed by the other end")
+            self._again = asyncio.create_task(self._redial())
+
+    def stop(self) -> None:
+        """Leave the link as it is: it is over."""
+        for task in (self._again, self._beating):
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+
+    async def _attach(self, connection: SSHClientConnection) -> None:
+        """Go on over a new channel of a connection."""
+        line = Line(self._wire)
+        try:
+            async with asyncio.timeout(_OPEN_WITHIN):
+                await self._open(connection, line)
+        except TimeoutError:
+            raise UnreachableError(f"No channel to the agent within {_OPEN_WITHIN:g} s.") from None
+        except OSError as error:
+            raise UnreachableError(f"No channel to the agent: {error}.") from error
+        if line.gone:
+            raise UnreachableError("The channel to the agent was closed at once.")
+        self._attached_at = asyncio.get_running_loop().time()
+        self._wire.attach(line)
+
+    async def _open(self, connection: SSHClientConnection, line: Line) -> None:
+        import asyncssh
+
+        options: Any = {"encoding": None, "window": WINDOW, "max_pktsize": PACKET}
+        # asyncssh asks for its own base classes, and calls what `Line` has.
+        session: Any = lambda: line  # noqa: E731
+        try:
+            if not self._relayed:
+                await connection.create_unix_connection(session, self._socket, **options)
+                return
+        except asyncssh.ChannelOpenError as error:
+            gone = await self._ended(connection)
+            if gone:
+                raise TransportError(gone) from error
+            # The agent is there, so it is the server that forwards no sockets.
+            _log.info("link.relayed %s reason=%s", self._where, error)
+            self._relayed = True
+        except asyncssh.Error as error:
+            raise UnreachableError(f"No channel to the agent: {error}.") from error
+        try:
+            await connection.create_session(session, self._relay, **options)
+        except asyncssh.Error as error:
+            raise UnreachableError(f"No channel to the agent: {error}.") from error
+
+    async def _redial(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._wire.heard_at > self._attached_at:
+            self._wait = _FIRST_WAIT
+        else:
+            await self._pause()
+        while not self._wire.closed:
+            # Counted from the last word of the other end: channels that open and close at once are none.
+            left = self._patience - (loop.time() - self._wire.heard_at)
+            try:
+                await self._attach(await self._connect(max(0.0, left)))
+            except UnreachableError as error:
+                if left <= 0:
+                    self._wire.close(
+                        TransportError(f"{self._where} could not be reached for {self._patience:g} s: {error}")
+                    )
+                    return
+                await self._pause()
+            except SkywardError as error:
+                self._wire.close(error)
+                return
+            else:
+                _log.info("link.restored %s after=%.1fs", self._where, loop.time() - self._wire.heard_at)
+                return
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._wait * random.uniform(0.5, 1.0))
+        self._wait = min(_LONGEST_WAIT, 2 * self._wait)
+
+    async def _beat(self) -> None:
+        """Send signs of life, which keep the node's watchdog quiet."""
+        while not self._wire.closed:
+            await asyncio.sleep(self._interval)
+            self._wire.ping()

@@ -1,0 +1,123 @@
+"""What a machine has: asked in one round trip, before anything is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+SCRIPT = r"""
+cache="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"
+echo "cache=$cache"
+echo "system=$(uname -s)"
+echo "machine=$(uname -m)"
+echo "hostname=$(uname -n)"
+echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)"
+echo "memory_kb=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/null)"
+echo "now=$(date +%s 2>/dev/null)"
+echo "server=$(echo "${SSH_CONNECTION:-}" | cut -d' ' -f3)"
+if (umask 077; mkdir -p "$cache" && : >"$cache/.writable.$$") 2>/dev/null; then
+    rm -f "$cache/.writable.$$"; echo "writable=yes"
+fi
+echo "free_kb=$(df -Pk "$cache" 2>/dev/null | sed -n '2p' | tr -s ' ' | cut -d' ' -f4)"
+for found in "$cache"/runtime/*/; do
+    [ -e "$found.complete" ] && echo "runtime=$(basename "$found")"
+done
+nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu=/'
+exit 0
+"""
+
+
+@frozen(kw_only=True)
+class Gpu:
+    """
+    Describe an accelerator that a machine has.
+
+    Args:
+        name: As its driver calls it.
+        memory_gb: Its memory, in GB.
+    """
+
+    name: str
+    memory_gb: float
+
+
+@frozen(kw_only=True)
+class Findings:
+    """
+    Describe a machine as it was found.
+
+    Args:
+        cache: Absolute path of Skyward's directory there.
+        writable: Whether that directory can be written to.
+        system: Kernel, such as `"Linux"`.
+        machine: Architecture, such as `"x86_64"`.
+        hostname: What it calls itself.
+        address: The address at which its SSH server was reached.
+        vcpus: Processors.
+        memory_gb: Memory, in GB.
+        free_gb: Room for the cache, in GB; None if that cannot be told.
+        runtimes: Digests of the client's sides that it has.
+        gpus: Its accelerators.
+    """
+
+    cache: str
+    writable: bool
+    system: str
+    machine: str
+    hostname: str
+    address: str | None
+    vcpus: float
+    memory_gb: float
+    free_gb: float | None
+    runtimes: frozenset[str]
+    gpus: tuple[Gpu, ...]
+
+
+def read(output: str) -> Findings:
+    """
+    Read what the script printed; lines that are none of its own, such as a greeting, are passed over.
+
+    >>> found = read("Welcome!\\ncache=/root/.cache/skyward\\ncpus=8\\ngpu=NVIDIA L4, 23034\\n")
+    >>> found.vcpus, found.gpus
+    (8.0, (Gpu(name='NVIDIA L4', memory_gb=24.2),))
+    """
+    facts: dict[str, str] = {}
+    gpus: list[Gpu] = []
+    runtimes: set[str] = set()
+    for line in output.splitlines():
+        name, found, value = line.partition("=")
+        if not found:
+            continue
+        if name == "gpu":
+            model, _, mebibytes = value.rpartition(",")
+            gpus.append(Gpu(name=model.strip(), memory_gb=round(_number(mebibytes) * 2**20 / 1e9, 1)))
+        elif name == "runtime":
+            runtimes.add(value)
+        else:
+            facts[name] = value.strip()
+    return Findings(
+        cache=facts.get("cache", ""),
+        writable=facts.get("writable") == "yes",
+        system=facts.get("system", ""),
+        machine=facts.get("machine", ""),
+        hostname=facts.get("hostname", ""),
+        address=facts.get("server") or None,
+        vcpus=_number(facts.get("cpus", "")) or 1.0,
+        memory_gb=round(_number(facts.get("memory_kb", "")) * 1024 / 1e9, 1),
+        free_gb=_free(facts),
+        runtimes=frozenset(runtimes),
+        gpus=tuple(gpus),
+    )
+
+
+def _free(facts: Mapping[str, str]) -> float | None:
+    text = facts.get("free_kb", "")
+    return round(int(text) * 1024 / 1e9, 3) if text.isdigit() else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,193 @@
+"""Real SSH hosts on loopback addresses: one OpenSSH server each, with its own keys, home and port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+
+_CONFIG = """
+ListenAddress {address}:{port}
+HostKey {base}/host_key
+AuthorizedKeysFile {base}/authorized_keys
+PidFile {base}/sshd.pid
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PermitRootLogin yes
+MaxStartups 100
+MaxSessions 100
+SetEnv HOME={base}/home PATH={base}/bin:{path}{extra_env}
+AllowStreamLocalForwarding {forwarding}
+"""
+
+
+class Host:
+    """
+    Run one SSH server.
+
+    Args:
+        base: Its own directory.
+        address: The loopback address it listens at.
+        key: The public key that it lets in.
+        forwarding: Whether it forwards Unix sockets.
+        env: Environment of what runs there.
+    """
+
+    def __init__(
+        self, base: Path, address: str, key: str, *, forwarding: bool = True, env: dict[str, str] | None = None
+    ) -> None:
+        self.base = base
+        self.address = address
+        self.port = _free_port(address)
+        self._process: subprocess.Popen[bytes] | None = None
+        (base / "home").mkdir(parents=True)
+        (base / "bin").mkdir()
+        # Nothing that a node does to its machine may reach this one.
+        for name in ("shutdown", "poweroff", "reboot", "systemctl", "halt"):
+            stand_in = base / "bin" / name
+            stand_in.write_text(f'#!/bin/sh\necho "{name} $*" >>{base}/asked\n')
+            stand_in.chmod(0o755)
+        (base / "authorized_keys").write_text(key)
+        self.new_host_key()
+        (base / "sshd_config").write_text(
+            _CONFIG.format(
+                address=address,
+                port=self.port,
+                base=base,
+                path=os.environ["PATH"],
+                extra_env="".join(f" {name}={value}" for name, value in (env or {}).items()),
+                forwarding="yes" if forwarding else "no",
+            )
+        )
+
+    @property
+    def cache(self) -> Path:
+        """Where Skyward keeps what it has on this host."""
+        return self.base / "home" / ".cache" / "skyward"
+
+    def new_host_key(self) -> None:
+        """Give the host another identity, as a machine that is set up anew."""
+        path = self.base / "host_key"
+        for old in (path, path.with_suffix(".pub")):
+            old.unlink(missing_ok=True)
+        _keygen(path)
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        self._process = subprocess.Popen(
+            [SSHD, "-D", "-f", str(self.base / "sshd_config"), "-E", str(self.base / "sshd.log")],
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 10
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection((self.address, self.port), timeout=1):
+                return
+            assert time.monotonic() < deadline, (self.base / "sshd.log").read_text()
+            time.sleep(0.01)
+
+    def cut(self) -> None:
+        """Break every connection there is; new ones are let in."""
+        for pid in self._connections():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop the server with all its connections."""
+        if self._process is None:
+            return
+        self.cut()
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def processes(self) -> list[int]:
+        """List the processes that run with this host's home."""
+        mark = f"HOME={self.base}/home".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if mark in path.read_bytes().split(b"\0"):
+                    found.append(int(path.parent.name))
+        return found
+
+    def sweep(self) -> None:
+        """End whatever a test left here."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _connections(self) -> list[int]:
+        """List the servers' processes, one or two for each connection."""
+        if self._process is None:
+            return []
+        waiting, found = [self._process.pid], []
+        while waiting:
+            pid = waiting.pop()
+            with contextlib.suppress(OSError):
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                for child in map(int, children):
+                    if b"sshd" in Path(f"/proc/{child}/cmdline").read_bytes()[:40]:
+                        found.append(child)
+                        waiting.append(child)
+        return found
+
+
+@contextlib.contextmanager
+def hosts(
+    count: int, *, forwarding: bool = True, env: dict[str, str] | None = None
+) -> Iterator[tuple[list[Host], Path]]:
+    """
+    Run several hosts, and give them with the path of the private key that they let in.
+
+    Args:
+        count: How many.
+        forwarding: Whether they forward Unix sockets.
+        env: Environment of what runs there.
+    """
+    Path("/run/sshd").mkdir(exist_ok=True)
+    # A short path, because names of Unix sockets have hardly more than a hundred characters.
+    base = Path(tempfile.mkdtemp(prefix="ssh", dir="/tmp"))
+    key = base / "key"
+    _keygen(key)
+    made: list[Host] = []
+    try:
+        for number in range(count):
+            made.append(
+                Host(
+                    base / f"h{number}",
+                    f"127.0.0.{number + 2}",
+                    key.with_suffix(".pub").read_text(),
+                    forwarding=forwarding,
+                    env=env,
+                )
+            )
+            made[-1].start()
+        yield made, key
+    finally:
+        for host in made:
+            host.stop()
+            host.sweep()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _keygen(path: Path) -> None:
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def _free_port(address: str) -> int:
+    with socket.socket() as sock:
+        sock.bind((address, 0))
+        port: int = sock.getsockname()[1]
+        return port

@@ -1,0 +1,294 @@
+"""Every frame arrives once and in order, however often and wherever the connection is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+
+from skyward.errors import ProtocolError
+from skyward.link.cells import CHUNK, COUNT, CellType, cell
+from skyward.link.channel import Batch
+from skyward.link.frames import Frame, Kind, encode
+from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
+from skyward.link.payload import decode, pack, views
+from skyward.link.wire import Wire
+
+SEEDS = [int(os.environ["WIRE_SEED"])] if "WIRE_SEED" in os.environ else list(range(12))
+
+
+class Line:
+    """One connection between two wires: bytes wait on it until the test lets some through, or cuts it."""
+
+    def __init__(self, one: End, other: End, room: int = 1 << 20) -> None:
+        self.halves = [Half(room), Half(room)]
+        self.ends = (one, other)
+        self.open = True
+        one.wire.attach(self.halves[0])
+        other.wire.attach(self.halves[1])
+
+    def step(self, most: int = 1 << 30) -> bool:
+        """Let up to so many bytes through, each way."""
+        moved = False
+        for half, there, to in zip(self.halves, reversed(self.halves), reversed(self.ends), strict=True):
+            data = half.take(most)
+            if data:
+                moved = True
+                to.wire.hear(there, data)
+        for half, end in zip(self.halves, self.ends, strict=True):
+            if half.room() > 0:
+                end.wire.flush()
+        return moved
+
+    def cut(self) -> None:
+        """Lose what is on the way."""
+        for half, end in zip(self.halves, self.ends, strict=True):
+            half.closed = True
+            end.wire.lost(half, None)
+
+
+class Half:
+    """One end's view of a line."""
+
+    def __init__(self, room: int) -> None:
+        self._most = room
+        self._data = bytearray()
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        if not self.closed:
+            self._data += data
+
+    def room(self) -> int:
+        return self._most - len(self._data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def take(self, most: int) -> bytes:
+        data = bytes(self._data[:most])
+        del self._data[:most]
+        return data
+
+
+class End:
+    """One end of a link, and what arrived there."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.frames: deque[tuple[Frame, list[bytes]]] = deque()
+        self.closed: list[Exception | None] = []
+        self.lost = 0
+        self.wire = Wire(
+            loop, Batch(loop), "s", on_frame=self._frame, on_closed=self.closed.append, on_lost=self._on_lost
+        )
+
+    def _frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        contents = [os.pread(fd, 1 << 30, 0) for fd in fds]
+        for fd in fds:
+            os.close(fd)
+        self.frames.append((frame, contents))
+
+    def _on_lost(self, error: Exception | None) -> None:
+        self.lost += 1
+
+    def bodies(self) -> list[bytes]:
+        return [frame.body for frame, _ in self.frames]
+
+
+def _run(test: Callable[[End, End], None]) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        one, other = End(loop), End(loop)
+        try:
+            test(one, other)
+        finally:
+            one.wire.close()
+            other.wire.close()
+
+    asyncio.run(main())
+
+
+def _result(call: int, *parts: bytes) -> tuple[bytes, list[int], object]:
+    """Render a RESULT frame whose large parts travel beside it."""
+    payload = pack(parts)
+    body = RESULT.pack(call, 0, 0.0) + payload.encode()
+    return encode(Kind.RESULT, body, fds=len(payload.fds)), payload.fds, payload
+
+
+def test_frames_arrive_in_order_both_ways() -> None:
+    """Small ones, at once."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other)
+        for number in range(300):
+            one.wire.send(encode(Kind.LOG, bytes([number % 256])))
+            other.wire.send(encode(Kind.LOG, bytes([1, number % 256])))
+        one.wire.flush()
+        other.wire.flush()
+        while line.step():
+            pass
+        assert other.bodies() == [bytes([number % 256]) for number in range(300)]
+        assert one.bodies() == [bytes([1, number % 256]) for number in range(300)]
+
+    _run(test)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_lost_or_doubled_when_connections_are_cut(seed: int) -> None:
+    """At any byte, many times; replay with WIRE_SEED."""
+    random_ = random.Random(seed)
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=random_.choice([1000, 200_000]))
+        sent: dict[bytes, list[bytes]] = {}
+        for call in range(120):
+            size = random_.choice([1, 50, 3000, 300_000, 700_000])
+            content = random_.randbytes(size)
+            frame, fds, hold = _result(call, content)
+            one.wire.send(frame, fds, hold)
+            sent[CALL.pack(call)] = [content]
+        waited = 0
+        while len(other.frames) < len(sent):
+            one.wire.flush()
+            line.step(random_.choice([1, 100, 5000, 400_000]))
+            waited += 1
+            assert waited < 1_000_000
+            if random_.random() < 0.02:
+                line.cut()
+                assert other.closed == one.closed == []
+                line = Line(one, other, room=random_.choice([1000, 200_000]))
+        arrived = {}
+        for frame, buffers in other.frames:
+            call = frame.body[: CALL.size]
+            assert call not in arrived
+            memory = [os.memfd_create("x") for _ in buffers]
+            for fd, content in zip(memory, buffers, strict=True):
+                os.write(fd, content)
+            arrived[call] = [bytes(view) for view in views(decode(frame.body, RESULT.size, memory))]
+        assert arrived == sent
+
+    _run(test)
+
+
+def test_small_frames_overtake_large_ones_of_other_calls_only() -> None:
+    """What belongs to one call stays in order."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=CHUNK)
+        for frame, fds, hold in (_result(1, bytes(1 << 20)), _result(2, b"x")):
+            one.wire.send(frame, fds, hold)
+        one.wire.send(encode(Kind.ITEM, ITEM.pack(1, 0) + b"\0\0late"))
+        one.wire.send(encode(Kind.LOG, b"early"))
+        one.wire.flush()
+        while line.step(CHUNK):
+            pass
+        order = [(frame.kind, frame.body[:8]) for frame, _ in other.frames]
+        assert order == [
+            (Kind.RESULT, CALL.pack(2)),
+            (Kind.LOG, b"early"),
+            (Kind.RESULT, CALL.pack(1)),
+            (Kind.ITEM, CALL.pack(1)),
+        ]
+
+    _run(test)
+
+
+def test_task_comes_after_all_that_it_needs() -> None:
+    """Its function, its files, and what it left to arrive by digest."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=CHUNK)
+        function, kept, files = bytes(range(16)), bytes(32), pack([b"[]", bytes(1 << 20)])
+        blob = pack([bytes(1 << 20)])
+        one.wire.send(encode(Kind.FILES, files.encode(), fds=1), files.fds, files)
+        one.wire.send(encode(Kind.BLOB, BLOB.pack(kept, 1 << 20), fds=1), blob.fds, blob)
+        one.wire.send(encode(Kind.FUNCTION, FUNCTION.pack(function, 0) + b"\0\0f"))
+        one.wire.send(encode(Kind.TASK, TASK.pack(1, 0.0, 0, 0, function) + b"\0\0"))
+        one.wire.send(encode(Kind.TASK, TASK.pack(2, 0.0, 0, 0, bytes(16)) + b"\0\0"))
+        one.wire.send(encode(Kind.MEMBERS, b"{}"))
+        one.wire.flush()
+        while line.step(CHUNK):
+            pass
+        kinds = [frame.kind for frame, _ in other.frames]
+        assert kinds[0] == Kind.MEMBERS
+        assert kinds.index(Kind.FILES) < kinds.index(Kind.FUNCTION) < kinds.index(Kind.TASK)
+        assert sorted(kinds) == [Kind.MEMBERS, Kind.FUNCTION, Kind.BLOB, Kind.FILES, Kind.TASK, Kind.TASK]
+
+    _run(test)
+
+
+def test_goodbye_closes_the_other_end() -> None:
+    """It does not wait for another connection."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other)
+        line.step()
+        line.step()
+        one.wire.close()
+        line.step()
+        assert (one.closed, other.closed, other.lost) == ([None], [None], 0)
+
+    _run(test)
+
+
+def test_another_session_is_refused() -> None:
+    """The error says whose the node is."""
+
+    def test(one: End, other: End) -> None:
+        one.wire._session = "another"
+        line = Line(one, other)
+        line.step()
+        assert isinstance(other.closed[0], ProtocolError)
+        assert "belongs to another client" in str(other.closed[0])
+
+    _run(test)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff" * 20,
+        cell(CellType.FRAME, encode(Kind.LOG)),
+        cell(CellType.HELLO, b"[]"),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 99}'),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.ACK, COUNT.pack(5)),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.ACK, b"1"),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.DATA, bytes(9)),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.OPEN, bytes(40)),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.FRAME, b"12"),
+    ],
+)
+def test_hostile_bytes_close_the_link(data: bytes) -> None:
+    """With one clear error."""
+
+    def test(one: End, other: End) -> None:
+        half = Half(1 << 20)
+        one.wire.attach(half)
+        one.wire.hear(half, data)
+        assert isinstance(one.closed[0], ProtocolError)
+
+    _run(test)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
+    """Nothing else is raised; replay with WIRE_SEED."""
+    random_ = random.Random(seed)
+
+    def test(one: End, other: End) -> None:
+        half = Half(1 << 20)
+        one.wire.attach(half)
+        one.wire.hear(half, cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}'))
+        for _ in range(200):
+            kind = random_.choice(list(CellType))
+            body = random_.randbytes(random_.choice([0, 4, 5, 8, 20, 60]))
+            if random_.random() < 0.5:
+                body = encode(random_.choice(list(Kind)), body)
+            one.wire.hear(half, cell(kind, body))
+        assert one.closed == [] or one.closed[0] is None or isinstance(one.closed[0], ProtocolError)
+
+    _run(test)
