@@ -230,7 +230,8 @@ def _stream_parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
     for name, annotation in getattr(fn, "__annotations__", {}).items():
         if name == "return":
             continue
-        text = annotation if isinstance(annotation, str) else repr(annotation)
+        # A text that was quoted in a module whose annotations are texts anyway has quotes inside.
+        text = annotation.strip("'\" ") if isinstance(annotation, str) else repr(annotation)
         head = text.partition("[")[0].strip()
         if head.rpartition(".")[2] == "Iterator" or annotation is Iterator:
             found.append(name)

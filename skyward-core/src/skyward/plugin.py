@@ -340,7 +340,7 @@ class _Entered:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
             self._context.__exit__(kind, error, tb)
-        except Exception as failure:
+        except (Exception, SystemExit) as failure:
             if failure is error:
                 return
             blamed = _failure(self._name, self._hook, failure, " on its way out")
@@ -383,11 +383,11 @@ def _attributed(name: str, hook: str, allowed: type[SkywardError] = PluginError)
     except allowed as error:
         error.add_note(f"Raised by plugin {name!r} in {hook}.")
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failure(name, hook, error) from error
 
 
-def _failure(name: str, hook: str, error: Exception, where: str = "") -> PluginError:
+def _failure(name: str, hook: str, error: BaseException, where: str = "") -> PluginError:
     """Return the error that blames a plugin."""
     return PluginError(
         f"Plugin {name!r} failed in {hook}{where}: {type(error).__name__}: {error}.".replace("..", "."),

@@ -22,6 +22,8 @@ from skyward.link.payload import Payload, load
 
 _ids = itertools.count(1)
 
+_TASK_BITS = 48
+
 # Frames of a crash's traceback that say nothing to the user.
 _OURS = ("skyward/node/", "<frozen runpy>")
 
@@ -90,8 +92,8 @@ class Call:
     """
 
     __slots__ = (
-        "attempt", "began", "cancelled", "feeder", "function", "id", "index", "interruptions", "lane", "members",
-        "node", "on", "payload", "retries", "sink", "streams", "timeout",
+        "attempt", "began", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions", "lane",
+        "members", "node", "on", "payload", "retries", "sink", "streams", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -125,6 +127,23 @@ class Call:
         self.members = 0
         self.began = 0.0
         self.cancelled = False
+        self.gave = False
+
+    def begin_again(self) -> None:
+        """Become the next attempt, which has an id of its own: what is still on its way for this one is nobody's."""
+        self.attempt += 1
+        self.id = task_of(self.id) | (self.attempt - 1) << _TASK_BITS
+        self.on, self.members = None, 0
+
+
+def task_of(call: int) -> int:
+    """
+    Give the id of a task, which all its attempts share.
+
+    >>> task_of(7 | 2 << 48)
+    7
+    """
+    return call & ((1 << _TASK_BITS) - 1)
 
 
 class Answer:

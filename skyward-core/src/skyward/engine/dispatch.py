@@ -121,7 +121,7 @@ class Dispatch:
                 call.sink.resolve(call, self._closed)
                 continue
             self._calls[call.id] = call
-            self._scheduler.submit(call.id, call.function.digest, node=call.node)
+            self._queue(call)
         self._assign()
 
     def submit_group(self, calls: list[Call], places: list[tuple[int, int]]) -> None:
@@ -244,7 +244,7 @@ class Dispatch:
             if call.cancelled:
                 self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
             else:
-                self._scheduler.submit(number, call.function.digest, node=call.node, first=True)
+                self._queue(call, first=True)
         self._assign()
 
     def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -253,6 +253,7 @@ class Dispatch:
         payload = decode(frame.body, ITEM.size, fds)
         call = self._calls.get(number)
         if call is not None and call.on == member.index:
+            call.gave = True
             call.sink.item(call, payload)
 
     def on_credit(self, member: Member, frame: Frame) -> None:
@@ -268,6 +269,11 @@ class Dispatch:
         for number in sorted(self._scheduler.withdraw(*waiting)) if waiting else ():
             call = self._calls[number]
             self._end(call, self._failure("NodeLostError", why, call=call))
+
+    def _queue(self, call: Call, *, first: bool = False) -> None:
+        # What is sent ahead may be given back, and what an iterator gave by then would be lost.
+        function = call.function.digest if call.feeder is None else b""
+        self._scheduler.submit(call.id, function, node=call.node, first=first)
 
     def _assign(self) -> None:
         for made in self._scheduler.assign():
@@ -308,16 +314,19 @@ class Dispatch:
             self._engine.loop.call_later(RECALL_AFTER, self._recall)
 
     def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
-        decision = decide(failure, cancelled=call.cancelled, retries=call.retries, interruptions=call.interruptions)
+        # A stream begun anew would give its first items twice.
+        over = call.cancelled or call.gave
+        decision = decide(failure, cancelled=over, retries=call.retries, interruptions=call.interruptions)
         if not decision.again:
             self._end(call, answer)
             return
         if self._observer is not None:
             self._observer.ended(call, answer)
         call.retries, call.interruptions = decision.retries, decision.interruptions
-        call.attempt += 1
-        call.on, call.members = None, 0
-        self._scheduler.submit(call.id, call.function.digest, node=call.node, first=True)
+        del self._calls[call.id]
+        call.begin_again()
+        self._calls[call.id] = call
+        self._queue(call, first=True)
 
     def _end(self, call: Call, answer: Answer) -> None:
         del self._calls[call.id]

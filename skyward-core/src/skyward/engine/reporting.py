@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from skyward.engine.call import task_of
 from skyward.link.payload import load
 from skyward.model import event as events
 
@@ -51,7 +52,10 @@ class Reporting:
         if self._dispatcher.wants(events.TaskStarted):
             self._dispatcher.publish(
                 events.TaskStarted(
-                    task_id=str(call.id), function=call.function.name, node=node, instance=self._infos.get(node)
+                    task_id=str(task_of(call.id)),
+                    function=call.function.name,
+                    node=node,
+                    instance=self._infos.get(node),
                 )
             )
 
@@ -61,7 +65,7 @@ class Reporting:
             return
         self._dispatcher.publish(
             events.TaskCompleted(
-                task_id=str(call.id),
+                task_id=str(task_of(call.id)),
                 function=call.function.name,
                 node=answer.node,
                 success=not answer.failed,
@@ -96,7 +100,7 @@ class Reporting:
                     line=text,
                     stream=_STREAMS.get(stream, "stdout"),  # type: ignore[arg-type]
                     node=shell.index,
-                    task_id=str(call) if call else None,
+                    task_id=str(task_of(call)) if call else None,
                     instance=shell.info,
                 )
             )

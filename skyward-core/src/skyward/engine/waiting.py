@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 from skyward.engine.call import Answer, Call
+from skyward.errors import ResultError
 from skyward.link.payload import Payload, load
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
 
@@ -214,7 +215,14 @@ class Stream(Iterator[T], Generic[T]):
         if self._taken >= WINDOW_ITEMS // 2 or arrived.size >= WINDOW_BYTES // 4:
             self._credit(self._taken)
             self._taken = 0
-        return load(arrived)  # type: ignore[no-any-return]
+        try:
+            return load(arrived)  # type: ignore[no-any-return]
+        except Exception as error:
+            self.close()
+            raise ResultError(
+                f"An item of a stream cannot be unpickled here: {type(error).__name__}: {error}. "
+                "Yield plain values, or install the package that the item's class comes from."
+            ) from error
 
     def __enter__(self) -> Stream[T]:
         return self

@@ -260,6 +260,9 @@ class Execution:
                 value = _run_coroutine(value)
         except Interrupted:
             raise
+        except _Unpicklable as error:
+            self._disarm()
+            return _failed("ResultError", str(error), time.perf_counter() - began)
         except BaseException as error:
             self._disarm()
             return self._raised(error, began)
@@ -270,14 +273,17 @@ class Execution:
         try:
             return Outcome(Status.OK, seconds, dump(value))
         except BaseException as error:
-            return _failed("ResultError", f"its result, a {_type_name(value)}, cannot be pickled: {error}", seconds)
+            return _failed("ResultError", _cannot_be_pickled("its result", value, error), seconds)
 
     def _stream(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
         """Send what a generator gives, as fast as the consumer takes it."""
         items = _items_of(items) if isinstance(items, AsyncIterator) else iter(items)
         try:
             for item in items:
-                payload = dump(item)
+                try:
+                    payload = dump(item)
+                except Exception as error:
+                    raise _Unpicklable(_cannot_be_pickled("an item of its stream", item, error)) from error
                 if not self.output.wait():
                     raise Interrupted
                 self.output.sent(payload.size)
@@ -341,6 +347,14 @@ def current_call() -> int:
 
 def _failed(kind: str, message: str, seconds: float) -> Outcome:
     return Outcome(Status.FAILED, seconds, text=json.dumps({"error": kind, "message": message}).encode())
+
+
+class _Unpicklable(Exception):
+    """An item of a stream that cannot travel."""
+
+
+def _cannot_be_pickled(what: str, value: object, error: BaseException) -> str:
+    return f"{what}, a {_type_name(value)}, cannot be pickled: {error}"
 
 
 def _type_name(value: object) -> str:

@@ -138,7 +138,7 @@ class Scheduler:
 
         Args:
             call: Its id.
-            function: Names what it runs, to know how long that takes.
+            function: Names what it runs, to know how long that takes; a call without it is never sent ahead.
             node: The only node it may run on.
             first: Whether it goes before what waits already; for calls that come back.
         """
@@ -193,7 +193,7 @@ class Scheduler:
             elif self._free:
                 queue.popleft()
                 made.append(self._put(head, self._free.popleft(), begins=True))
-            elif (lane := self._lane_ahead(head[1])) is not None:
+            elif head[1] and (lane := self._lane_ahead(head[1])) is not None:
                 queue.popleft()
                 made.append(self._put(head, lane, begins=False))
             else:
