@@ -7,6 +7,8 @@ PYTHON ?= python3
 # Looked up only where it is used: it starts every interpreter there is.
 OTHERS ?= $(shell sh .ci/interpreters $(BIN)/python | sed 's/ .*//')
 
+SECONDS ?= 600
+
 VENV := .venv
 BIN := $(VENV)/bin
 PROJECTS := pyproject.toml $(wildcard skyward-*/pyproject.toml)
@@ -16,12 +18,15 @@ READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
 MINOR := import sys; print("%d.%d" % sys.version_info[:2])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test packaging lint types checks docs bench clean
+.PHONY: help demo test packaging containers chaos fuzz lint types checks docs bench clean
 
 help:
 	@echo "make demo       run the README's example, then a sweep and a training on handwritten digits"
 	@echo "make test       run the tests on every Python from 3.11 on that is found"
 	@echo "make packaging  build the wheels and try them in a fresh environment"
+	@echo "make containers run the tests on real containers; needs podman and debootstrap"
+	@echo "make chaos      kill clients and cut links at random moments, on real SSH hosts"
+	@echo "make fuzz       search for bytes that break a link, for SECONDS=600"
 	@echo "make lint       check style and format"
 	@echo "make types      check types"
 	@echo "make checks     check the rules that hold for the whole repository"
@@ -55,6 +60,16 @@ test: $(READY)
 
 packaging: $(READY)
 	$(BIN)/python -m pytest -m packaging -n 0
+
+containers: $(READY)
+	$(BIN)/python -m pytest -m containers -n 0
+
+chaos: $(READY)
+	$(BIN)/python -m pytest -m chaos -n 0 -rP
+
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tests/fuzz/coverage.py --seconds $(SECONDS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

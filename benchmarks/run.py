@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-from measure import arrays, calls, idle, startup
+from measure import arrays, calls, idle, ssh, startup
 from measure.harness import ABSENT, Job, Results, take_turns
 from measure.peers import SYSTEMS, installed, version
 from measure.table import Row, markdown, summary
@@ -39,6 +39,7 @@ SUBJECTS = {
     "import": Subject(startup.jobs_import, startup.rows_import),
     "startup": Subject(startup.jobs_pool, startup.rows_pool),
     "idle": Subject(idle.jobs, idle.rows),
+    "ssh": Subject(ssh.jobs, ssh.rows),
 }
 
 

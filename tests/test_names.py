@@ -22,6 +22,7 @@ import skyward as sky
 from skyward import names
 from skyward.errors import NotInstalledError
 from skyward.registry import EXTRAS
+from tests.distributions import is_installed
 
 
 def _sections() -> dict[str, list[str]]:
@@ -71,7 +72,15 @@ def test_the_tables_hold_exactly_the_names_of_the_documents() -> None:
     assert {*NAMES["core"]} == {*names.LIVES_IN, *names.MODULES}
 
 
-@pytest.mark.parametrize("pair", NAMES["installable"])
+@pytest.mark.parametrize("pair", [pair for pair in NAMES["installable"] if is_installed(pair.partition("=")[2])])
+def test_a_name_that_is_installed_is_there(pair: str) -> None:
+    """A provider with its distribution is found, documented and listed."""
+    name = pair.partition("=")[0]
+    assert getattr(sky, name).__doc__
+    assert name in dir(sky)
+
+
+@pytest.mark.parametrize("pair", [pair for pair in NAMES["installable"] if not is_installed(pair.partition("=")[2])])
 def test_a_name_that_is_not_installed_says_what_to_type(pair: str) -> None:
     """A provider without its distribution raises an error with the command that installs it."""
     name, extra = pair.split("=")

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from pluggy import HookimplMarker, HookspecMarker
 
-from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
+from skyward.model.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext, Topology
 from skyward.model.device import Device, Variant
-from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts
+from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
 from skyward.model.op import AptInstall, OpLike, PipInstall, Shell
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # Beside the hooks, plugins import from here what hooks take and return.
 __all__ = ["Cluster", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext", "LaunchRequest"]
-__all__ += ["AptInstall", "LocalAddress", "Offer", "PipInstall", "ProviderFacts", "Shell", "Topology", "Variant"]
-__all__ += ["hookimpl", "hookspec"]
+__all__ += ["AptInstall", "KeyPair", "LocalAddress", "Offer", "PipInstall", "ProviderFacts", "SSHAddress", "Shell"]
+__all__ += ["Topology", "Variant", "hookimpl", "hookspec"]
 
 hookspec = HookspecMarker("skyward")
 hookimpl = HookimplMarker("skyward")

@@ -28,6 +28,7 @@ from skyward.model import event as events
 from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.image import Image, check_python
 from skyward.model.instance import AcceleratorInfo, InstanceInfo
+from skyward.model.key_pair import KeyPair
 from skyward.model.machine import Instance, LaunchRequest, LocalAddress, SSHAddress
 from skyward.plan.bootstrap import Step, op_step
 
@@ -67,6 +68,7 @@ class Provisioning:
         self._image = spec.image
         self._preparing: asyncio.Task[Path] | None = None
         self._plugins_pickle = b""
+        self._key = KeyPair()
         self.cluster: Cluster = self._make_cluster(offer=None, ranks=1)
         self.ranks_per_node = 1
 
@@ -211,6 +213,7 @@ class Provisioning:
             nodes=self._spec.nodes.desired,
             ranks_per_node=ranks,
             worker=self._worker,
+            key=self._key,
         )
 
     def _ranks(self, offer: Any) -> int:
@@ -276,6 +279,7 @@ class Provisioning:
                 ops=self._ops,
                 ttl=self._spec.ttl or 0.0,
                 life=self._spec.timeout,
+                end=self._provider.facts.end_command,
                 timeout=self._bootstrap_timeout,
                 tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
             )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import logging
+import platform
 import secrets
 import shlex
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from skyward.engine.bundle import runtime_bundle
+from skyward.engine.environment import find_uv
 from skyward.engine.host import OnClosed, OnFrame, Prepared
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
@@ -62,6 +66,7 @@ class Recipe:
         ops: What plugins add.
         ttl: Seconds without a word from us after which it ends itself; 0 never.
         life: Seconds after which it ends itself in any case; None never.
+        end: The command by which the machine ends itself; none where it is not ours to end.
         timeout: Seconds for all of it.
         tell: Takes the events of making it ready.
     """
@@ -70,6 +75,7 @@ class Recipe:
     ops: tuple[Op, ...]
     ttl: float
     life: float | None
+    end: tuple[str, ...]
     timeout: float
     tell: Callable[[events.SkywardEvent], None]
 
@@ -112,6 +118,7 @@ class SSHHost:
                 connection = await self._connect(recipe.timeout)
                 found = self._found = await self._look(connection)
                 await self._send_runtime(connection, found)
+                await self._send_uv(connection, found)
                 python = await self._bootstrap(found)
         except TimeoutError:
             raise ProvisionError(
@@ -223,8 +230,8 @@ class SSHHost:
             return
         directory = self._runtime(found)
         script = (
-            f"umask 077; d={shlex.quote(directory)}; n=$d.new.$$; mkdir -p $n && tar -xzf - -C $n && "
-            ": >$n/.complete && { mv $n $d 2>/dev/null || rm -rf $n; }"
+            f'umask 077; d={shlex.quote(directory)}; n="$d.new.$$"; mkdir -p "$n" && tar -xzf - -C "$n" && '
+            ': >"$n/.complete" && { mv "$n" "$d" 2>/dev/null || rm -rf "$n"; } || { rm -rf "$n"; exit 1; }'
         )
         done = await run(connection, script, timeout=self._recipe.timeout, data=await in_thread(bundle.read))
         if done.code:
@@ -233,15 +240,39 @@ class SSHHost:
                 f"Our side of the node could not be written to {self._address}: {' '.join(lines)}", hint=hint(lines)
             )
 
+    async def _send_uv(self, connection: SSHClientConnection, found: probe.Findings) -> None:
+        """Give a machine our own uv, if it will need one, has no way to get it, and is of our kind."""
+        recipe = self._recipe
+        needed = recipe.image.needs_environment or any(op.scope == "environment" for op in recipe.ops)
+        if not needed or found.gets_uv or (found.system, found.machine) != (platform.system(), platform.machine()):
+            return
+        packed = await in_thread(lambda: gzip.compress(Path(find_uv()).read_bytes(), compresslevel=1))
+        directory = shlex.quote(f"{found.cache}/tools/bin")
+        script = (
+            f'umask 077; mkdir -p {directory} && cd {directory} && gzip -dc >"uv.$$" && chmod 700 "uv.$$" && '
+            'mv "uv.$$" uv || { rm -f "uv.$$"; exit 1; }'
+        )
+        done = await run(connection, script, timeout=recipe.timeout, data=packed)
+        if done.code:
+            _log.warning("%s: our uv could not be written there: %s", self._address, done.err.strip()[-200:])
+
     async def _bootstrap(self, found: probe.Findings) -> str:
         """Start the script, follow it to its end, and give the interpreter that it names."""
         token, node = secrets.token_hex(8), self._directory(found)
         ground = Ground(cache=found.cache, node=node, runtime=runtime_bundle().digest, token=token)
         recipe = self._recipe
         script = render(
-            recipe.image, recipe.ops, ground, agent=(*AGENT, self._session), ttl=recipe.ttl, life=recipe.life
+            recipe.image,
+            recipe.ops,
+            ground,
+            agent=(*AGENT, self._session),
+            ttl=recipe.ttl,
+            life=recipe.life,
+            end=recipe.end,
         )
-        done = await run(await self._connect(0.0), start_command(node, script), timeout=COMMAND_TIMEOUT)
+        text = script.encode()
+        command = start_command(node, len(text))
+        done = await run(await self._connect(0.0), command, timeout=COMMAND_TIMEOUT, data=text)
         if done.code:
             lines = done.err.strip().splitlines()[-3:]
             raise ProvisionError(f"{self._address}: the bootstrap could not start: {' '.join(lines)}", hint=hint(lines))

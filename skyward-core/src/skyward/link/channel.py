@@ -19,8 +19,8 @@ from skyward.link.frames import MAX_FDS, Frame, Parser
 
 _log = logging.getLogger(__name__)
 
-READ = 128 << 10
-"""Bytes asked of the socket at once."""
+READ = 64 << 10
+"""Bytes asked of the socket at once; from 128 KiB on, the C library maps fresh memory for each read (14 µs)."""
 
 _ANCILLARY = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
 _JOIN = 256 << 10

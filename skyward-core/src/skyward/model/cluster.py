@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
+from skyward.model.key_pair import KeyPair
 from skyward.model.setting import whole
 from skyward.model.variables import Variables, variables
 from skyward.model.worker import Worker
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from skyward.model.offer import Offer
     from skyward.model.spec import Spec
 
-__all__ = ["Cluster", "LaunchCommand", "LaunchContext", "Topology"]
+__all__ = ["Cluster", "KeyPair", "LaunchCommand", "LaunchContext", "Topology"]
 
 
 def _ranks(value: int | None) -> int | None:
@@ -64,6 +65,8 @@ class Cluster:
         nodes: How many nodes the pool has when it is complete.
         ranks_per_node: How many ranks each node has.
         worker: How tasks are laid out on a node.
+        key: What lets us in at the pool's machines; a provider has its public half let in, and gives its private half
+            to `SSHAddress`.
 
     >>> from skyward.model.offer import Offer
     >>> from skyward.model.spec import Spec
@@ -80,6 +83,7 @@ class Cluster:
     nodes: int
     ranks_per_node: int = 1
     worker: Worker = field(factory=Worker)
+    key: KeyPair = field(factory=KeyPair, repr=False, eq=False)
 
     @property
     def total_ranks(self) -> int:

@@ -53,6 +53,11 @@ def _regions(value: Iterable[str]) -> tuple[str, ...]:
     return texts(value, "regions")
 
 
+def _words(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a command, checked."""
+    return texts(value, "end_command")
+
+
 def _nodes(value: Iterable[int]) -> tuple[int, ...]:
     """Return indices of nodes as a tuple."""
     return tuple(value)
@@ -208,6 +213,8 @@ class ProviderFacts:
         nodes_reach_each_other: Whether its machines have a network of their own between them.
         spot: Whether it sells machines that it may take back.
         regions: Where it sells, as it calls these places; empty where it has no regions.
+        end_command: What a machine runs to end itself, in the way that stops the billing, when it has not heard from
+            its client for `ttl` seconds; empty where it is not ours to end.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -222,3 +229,4 @@ class ProviderFacts:
     nodes_reach_each_other: bool = True
     spot: bool = False
     regions: tuple[str, ...] = field(default=(), converter=_regions)
+    end_command: tuple[str, ...] = field(default=(), converter=_words)

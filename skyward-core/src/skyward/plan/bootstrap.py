@@ -15,6 +15,10 @@ _ADVICE = (
         "Check the package names in Image(pip=[...]); one of them is not in the index.",
     ),
     (("Unable to locate package",), "Check the package names in Image(apt=[...]); one of them is not known there."),
+    (
+        ("UnknownIssuer", "CERTIFICATE_VERIFY_FAILED"),
+        "The machine does not trust the index's certificate; Image(env={'UV_SYSTEM_CERTS': '1'}) takes its own store.",
+    ),
     (("No space left on device",), "Free some space there, or set SKYWARD_CACHE to a directory that has room."),
     (
         ("Failed to fetch", "error sending request", "Connection refused", "Temporary failure in name resolution"),

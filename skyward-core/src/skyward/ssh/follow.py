@@ -14,24 +14,21 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
 
-def start_command(node: str, script: str) -> str:
+def start_command(node: str, size: int) -> str:
     """
-    Render what writes a script to a node's directory and starts it, apart from the connection.
+    Render what writes its input to a node's directory as a script and starts that, apart from the connection.
 
     Args:
         node: Absolute path of the directory.
-        script: What to run.
+        size: Bytes of the script: what was cut off on the way is not run, and leaves nothing.
     """
-    marker = "@@SCRIPT"
     return (
-        "umask 077\n"
-        f"node={shlex.quote(node)}\n"
-        'mkdir -p "$node" && cd "$node" || exit 1\n'
-        f"cat >bootstrap.sh <<'{marker}'\n{script}{marker}\n"
-        "[ -s bootstrap.sh ] || exit 1\n"
-        ": >bootstrap.log || exit 1\n"
-        "if command -v setsid >/dev/null 2>&1; then leader=setsid; else leader=nohup; fi\n"
-        "$leader sh bootstrap.sh >bootstrap.log 2>&1 </dev/null &\n"
+        f"umask 077; node={shlex.quote(node)}; "
+        'mkdir -p "$node" && cd "$node" && cat >bootstrap.new && : >bootstrap.log || { rm -rf "$node"; exit 1; }; '
+        f'[ "$(wc -c <bootstrap.new)" -eq {size} ] || {{ rm -rf "$node"; exit 1; }}; '
+        "mv bootstrap.new bootstrap.sh; "
+        "if command -v setsid >/dev/null 2>&1; then leader=setsid; else leader=nohup; fi; "
+        "$leader sh bootstrap.sh >bootstrap.log 2>&1 </dev/null &"
     )
 
 

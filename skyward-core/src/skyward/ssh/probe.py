@@ -23,6 +23,10 @@ echo "free_kb=$(df -Pk "$cache" 2>/dev/null | sed -n '2p' | tr -s ' ' | cut -d' 
 for found in "$cache"/runtime/*/; do
     [ -e "$found.complete" ] && echo "runtime=$(basename "$found")"
 done
+for found in uv "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" "$cache/tools/bin/uv"; do
+    if command -v "$found" >/dev/null 2>&1; then echo "uv=yes"; break; fi
+done
+python3 -I -c 'import importlib.util as i; print("pip=yes" if i.find_spec("pip") else "pip=no")' 2>/dev/null
 nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu=/'
 exit 0
 """
@@ -58,6 +62,7 @@ class Findings:
         memory_gb: Memory, in GB.
         free_gb: Room for the cache, in GB; None if that cannot be told.
         runtimes: Digests of the client's sides that it has.
+        gets_uv: Whether it has uv, or pip, which can install it.
         gpus: Its accelerators.
     """
 
@@ -71,6 +76,7 @@ class Findings:
     memory_gb: float
     free_gb: float | None
     runtimes: frozenset[str]
+    gets_uv: bool
     gpus: tuple[Gpu, ...]
 
 
@@ -107,6 +113,7 @@ def read(output: str) -> Findings:
         memory_gb=round(_number(facts.get("memory_kb", "")) * 1024 / 1e9, 1),
         free_gb=_free(facts),
         runtimes=frozenset(runtimes),
+        gets_uv="yes" in (facts.get("uv"), facts.get("pip")),
         gpus=tuple(gpus),
     )
 

@@ -1,0 +1,136 @@
+"""Real containers: nodes that can be paused, killed, cut off and stopped like rented machines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skyward as sky
+from tests.container.work import double, reaches, slow, version_of_six, whoami
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
+
+
+def _podman(*words: str) -> str:
+    return subprocess.run(["podman", *words], check=True, capture_output=True, text=True).stdout
+
+
+def _open(base: str, **options: Any) -> sky.Compute:
+    provider = sky.Container(image=base, binary="podman")
+    return sky.Compute(**{"provider": provider, "console": "silent", "logging": False, "ttl": 60, **options})
+
+
+def _index() -> dict[str, str]:
+    """Point a container at the package index that this machine uses, and at the certificates it trusts."""
+    named = {
+        name: os.environ[name] for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX") if name in os.environ
+    }
+    return {**named, "UV_SYSTEM_CERTS": "1", "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
+
+
+def _until(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_pool_of_containers_does_what_it_does_at_home(image: str) -> None:
+    """Each node is a container of its own, and they reach each other."""
+    with _open(image, nodes=2) as pool:
+        names = whoami() @ pool
+        assert len(set(names)) == 2
+        assert double(21) >> pool == 42
+        assert pool.map(double, range(100)) == list(range(0, 200, 2))
+        infos = sky.function(sky.instance_info)() @ pool
+        assert infos[0].provider == "container"
+        assert infos[0].head_addr == infos[0].private_ip != "127.0.0.1"
+        assert reaches(infos[1].private_ip) >> pool
+
+
+def test_packages_are_installed(image: str) -> None:
+    """By uv, into an environment of the image's own."""
+    with _open(image, image=sky.Image(pip=["six==1.17.0"], env=_index()), bootstrap_timeout=200) as pool:
+        assert version_of_six() >> pool == "1.17.0"
+
+
+def test_limits_that_are_not_supported_are_a_warning(image: str) -> None:
+    """The pool opens in any case."""
+    provider = sky.Container(image=image, binary="podman", cpus=1, memory="1GB")
+    with sky.Compute(provider=provider, console="silent", logging=False) as pool:
+        assert double(1) >> pool == 2
+
+
+def test_killed_container_is_replaced(image: str) -> None:
+    """Its calls are tried again on the next one."""
+    with _open(image) as pool:
+        name = whoami() >> pool
+        _podman("kill", name)
+        assert whoami() >> pool != name
+
+
+def test_frozen_container_goes_on(image: str) -> None:
+    """Nothing is lost by a pause that is shorter than the lease."""
+    with _open(image) as pool:
+        name = whoami() >> pool
+        future = slow(10, 0.1) > pool
+        _podman("pause", name)
+        time.sleep(1)  # the pause itself, nothing is waited for
+        _podman("unpause", name)
+        assert future.result(30) == 10
+        assert whoami() >> pool == name
+
+
+def test_image_without_ssh_server_says_so(image: str) -> None:
+    """With the container's own words."""
+    name = "localhost/skyward-bare:1"
+    container = "skyward-bare-maker"
+    _podman("run", "--name", container, image, "rm", "/usr/sbin/sshd")
+    _podman("commit", container, name)
+    _podman("rm", container)
+    try:
+        compute = _open(name, max_provision_attempts=1)
+        with pytest.raises(sky.ProvisionError, match="no OpenSSH server"), compute:
+            pass
+    finally:
+        _podman("rmi", name)
+
+
+def test_image_that_is_not_there_says_so() -> None:
+    """And where to read how to make one."""
+    with pytest.raises(sky.ConfigError, match="cannot get it"), _open("localhost/no-such-image:1"):
+        pass
+
+
+def test_container_ends_itself_when_its_client_is_killed(image: str, tmp_path: Path) -> None:
+    """Within the lease; the network is found by its label."""
+    script = tmp_path / "main.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import time
+        import skyward as sky
+        with sky.Compute(provider=sky.Container(image={image!r}, binary="podman"), console="silent", ttl=5) as pool:
+            print(sky.function(lambda: __import__("socket").gethostname())() >> pool, flush=True)
+            time.sleep(1000)
+        """)
+    )
+    client = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    name = client.stdout.readline().strip()
+    client.kill()
+    client.wait()
+    client.stdout.close()
+    try:
+        _until(lambda: _podman("inspect", "--format", "{{.State.Running}}", name).strip() == "false")
+    finally:
+        _podman("rm", "--force", name)
+        for network in _podman("network", "ls", "--filter", "label=skyward.pool", "--format", "{{.Name}}").split():
+            _podman("network", "rm", network)

@@ -1,0 +1,47 @@
+"""What the tests run in containers, in a module that needs nothing the image lacks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import Any
+
+import skyward as sky
+
+
+@sky.function
+def double(x: Any) -> Any:
+    return x * 2
+
+
+@sky.function
+def whoami() -> str:
+    return socket.gethostname()
+
+
+@sky.function
+def reaches(address: str) -> bool:
+    """Tell whether another node's SSH server answers."""
+    with socket.create_connection((address, 22), timeout=5):
+        return True
+
+
+@sky.function
+def slow(count: int, pause: float) -> int:
+    for _ in range(count):
+        time.sleep(pause)
+    return count
+
+
+@sky.function
+def version_of_six() -> str:
+    import six  # type: ignore[import-untyped]
+
+    found: str = six.__version__
+    return found
+
+
+@sky.function
+def pid() -> int:
+    return os.getpid()
