@@ -29,6 +29,7 @@ MaxStartups 100
 MaxSessions 100
 SetEnv HOME={base}/home PATH={base}/bin:{path}{extra_env}
 AllowStreamLocalForwarding {forwarding}
+Subsystem sftp internal-sftp
 """
 
 

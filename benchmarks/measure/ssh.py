@@ -141,7 +141,7 @@ def busy() -> dict[str, float]:
     plain, size = sky.function(add), sky.function(len)
     with site() as (made, key), pool_of(provider(made, key), concurrency=2) as pool:
         idle = p50(lambda i: plain(i) >> pool)
-        array = np.random.default_rng(0).bytes(1024 * MIB)
+        array = np.random.default_rng(0).integers(0, 256, 1024 * MIB, dtype=np.uint8)
         future = size(array) > pool
         times: list[float] = []
         while not future.done():
@@ -167,7 +167,7 @@ def array() -> dict[str, float]:
     with site() as (made, key), pool_of(provider(made, key)) as pool:
         size(b"") >> pool
         for i in range(4):
-            content = np.random.default_rng(i).bytes(BYTES)
+            content = np.random.default_rng(i).integers(0, 256, BYTES, dtype=np.uint8)
             started = time.perf_counter()
             size(content) >> pool
             rates.append(BYTES / MIB / (time.perf_counter() - started))

@@ -264,3 +264,12 @@ def test_calls_that_need_each_other_meet_after_lone_ones() -> None:
             assert meet(f"{turn}") >> pool
             assert first.result(10)
             assert (meet(f"{turn}!") & meet(f"{turn}!")) >> pool == (True, True)
+
+
+def test_signal_without_a_name_is_told_by_its_number() -> None:
+    """Programs may use some for themselves; the next call runs."""
+    suicide = sky.function(lambda: os.kill(os.getpid(), 44))
+    with sky.Compute(console="silent") as pool:
+        with pytest.raises(sky.WorkerDiedError, match="signal 44"):
+            suicide() >> pool
+        assert sleep(0) >> pool == 0

@@ -383,3 +383,14 @@ def _until(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_call_with_more_large_arguments_than_a_frame_has_descriptors() -> None:
+    """Also when they are known already."""
+    import numpy as np
+
+    arrays = [np.full(1 << 17, number, dtype=np.float64) for number in range(70)]
+    total = sky.function(lambda *arrays: sum(float(array[0]) for array in arrays))
+    with sky.Compute(console="silent") as pool:
+        for _ in range(3):
+            assert total(*arrays) >> pool == sum(range(70))

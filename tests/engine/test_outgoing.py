@@ -25,6 +25,33 @@ def test_array_that_is_sent_again_is_kept() -> None:
     assert [_place(buffers, array) for _ in range(3)] == [Place.SEGMENT, Place.STORED, Place.STORED]
 
 
+def test_array_that_leaves_the_machine_is_sent_once() -> None:
+    """As long as nothing in it changes, and it is that array."""
+    buffers, array = Buffers(), np.zeros(SIZE, np.uint8)
+    buffers.go_far()
+    first, second = buffers.keep(memoryview(array)), buffers.keep(memoryview(array))
+    assert first is not None
+    assert second is not None
+    assert first.digest == second.digest
+    array[5] = 1
+    third = buffers.keep(memoryview(array))
+    assert third is not None
+    assert third.digest != first.digest
+    other = buffers.keep(memoryview(array.copy()))
+    assert other is not None
+    assert other.digest != third.digest
+
+
+def test_bytes_that_leave_the_machine_are_known_by_their_content() -> None:
+    """Nothing else can tell whether they were sent."""
+    buffers = Buffers()
+    buffers.go_far()
+    kept = [buffers.keep(memoryview(bytes(SIZE))) for _ in range(2)]
+    assert kept[0] is not None
+    assert kept[1] is not None
+    assert kept[0].digest == kept[1].digest
+
+
 def test_new_array_in_the_place_of_an_old_one_is_not_kept() -> None:
     """Arrays made in a loop often have the same address; keeping each would fill the memory."""
     buffers = Buffers()

@@ -221,6 +221,26 @@ def test_task_comes_after_all_that_it_needs() -> None:
     _run(test)
 
 
+def test_small_task_overtakes_a_large_one_of_the_same_function() -> None:
+    """They only need what both need; dropping that waits for both."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=CHUNK)
+        function, large = bytes(range(16)), pack([bytes(1 << 20)])
+        one.wire.send(encode(Kind.FUNCTION, FUNCTION.pack(function, 0) + b"\0\0f"))
+        one.wire.send(encode(Kind.TASK, TASK.pack(1, 0.0, 0, 0, function) + large.encode(), fds=1), large.fds, large)
+        one.wire.send(encode(Kind.TASK, TASK.pack(2, 0.0, 0, 0, function) + b"\0\0"))
+        one.wire.send(encode(Kind.DROP, function))
+        one.wire.flush()
+        while line.step(CHUNK):
+            pass
+        order = [(frame.kind, frame.body[:8]) for frame, _ in other.frames]
+        assert [kind for kind, _ in order] == [Kind.FUNCTION, Kind.TASK, Kind.TASK, Kind.DROP]
+        assert order[1][1] == CALL.pack(2)
+
+    _run(test)
+
+
 def test_goodbye_closes_the_other_end() -> None:
     """It does not wait for another connection."""
 

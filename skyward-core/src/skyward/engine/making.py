@@ -39,6 +39,10 @@ class CallMaker:
         self._buffers = Buffers()
         self._captures = Captures(self._buffers)
 
+    def go_far(self) -> None:
+        """Take note that calls leave this machine."""
+        self._buffers.go_far()
+
     def call(self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0) -> Call:
         """Make a call of a pending function: pickle what it needs."""
         args, kwargs, feeder = with_streams(pending, self._feed)

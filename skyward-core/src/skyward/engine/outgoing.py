@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -21,20 +22,41 @@ from skyward.link.segment import Segment, write_segment
 _SEEN = 512
 _KEPT_BYTES = 1 << 30
 _WORTH_KEEPING = 1 << 20
+_NAME = 32
+_KEPT_AT_ONCE = 64 << 20
+
+
+class _Sent:
+    """A buffer that was sent under a name of its own, and what was in it if that was ever asked."""
+
+    __slots__ = ("digest", "name", "owner")
+
+    def __init__(self, owner: weakref.ref[Any], name: bytes) -> None:
+        self.owner = owner
+        self.name = name
+        self.digest = b""
 
 
 class Buffers:
     """
     Name by its content what is sent more than once.
 
-    A buffer that is seen for the first time travels as it is, because hashing it costs as much as copying it.
-    The second time it is hashed, and from then on named by its digest as long as its content is the same.
+    On this machine a buffer that is seen for the first time travels as it is, because hashing it costs as much as
+    copying it; the second time it is hashed, and from then on named by its digest as long as its content is the same.
+    On its way to another machine one of up to 64 MiB is named at random the first time, and hashed only when it comes
+    again; a larger one would cost both machines more memory than most lines are slow.
     """
 
     def __init__(self) -> None:
+        self._far = False
+        self._sent: OrderedDict[tuple[int, int], _Sent] = OrderedDict()
         self._lock = threading.Lock()
         self._seen: OrderedDict[int, weakref.ref[Any]] = OrderedDict()
         self._kept: OrderedDict[bytes, Segment] = OrderedDict()
+
+    def go_far(self) -> None:
+        """Take note that buffers leave this machine."""
+        self._far = True
 
     def _seen_before(self, owner: object) -> bool:
         """Tell whether this very object was sent before; a new one at the place of an old one was not."""
@@ -56,7 +78,10 @@ class Buffers:
         """Give the digest of a buffer that is known, or None for one that is new."""
         if len(buffer) < _WORTH_KEEPING:
             return None
-        if not self._seen_before(_owner(buffer)):
+        at_once = self._far and len(buffer) <= _KEPT_AT_ONCE
+        if at_once and (kept := self._keep_far(buffer)) is not None:
+            return kept
+        if not at_once and not self._seen_before(_owner(buffer)):
             return None
         digest = digest_of(buffer)
         with self._lock:
@@ -64,12 +89,38 @@ class Buffers:
             if segment is not None:
                 self._kept.move_to_end(digest)
                 return Keep(digest, segment)
+        return self._keep_as(digest, buffer)
+
+    def _keep_as(self, name: bytes, buffer: memoryview) -> Keep:
         segment = write_segment([[buffer]])
         with self._lock:
-            self._kept[digest] = segment
+            self._kept[name] = segment
             while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > _KEPT_BYTES:
                 self._kept.popitem(last=False)
-        return Keep(digest, segment)
+        return Keep(name, segment)
+
+    def _keep_far(self, buffer: memoryview) -> Keep | None:
+        """Name a buffer whose owner can be recognised; nothing for one that can not, which only its content names."""
+        owner = _owner(buffer)
+        place = (id(owner), len(buffer))
+        try:
+            reference = weakref.ref(owner)
+        except TypeError:
+            return None
+        with self._lock:
+            sent = self._sent.get(place)
+            segment = self._kept.get(sent.name) if sent is not None and sent.owner() is owner else None
+        if sent is not None and segment is not None:
+            if not sent.digest:
+                sent.digest = digest_of(segment.map()[: len(buffer)])
+            if digest_of(buffer) == sent.digest:
+                return Keep(sent.name, segment)
+        kept = self._keep_as(os.urandom(_NAME), buffer)
+        with self._lock:
+            self._sent[place] = _Sent(reference, kept.digest)
+            while len(self._sent) > _SEEN:
+                self._sent.popitem(last=False)
+        return kept
 
 
 def _owner(buffer: memoryview) -> object:

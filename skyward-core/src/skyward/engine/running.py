@@ -22,6 +22,7 @@ from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
 from skyward.errors import ConfigError, NodeLostError, ProvisionError, SkywardError
 from skyward.link.frames import Frame, Kind
+from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
 from skyward.node.held import close_all
 from skyward.plan import lifecycle
@@ -63,6 +64,7 @@ class Running:
         maker = CallMaker(self._shipping, self.options, self.feed)
         self.call = maker.call
         self.caller = maker.caller
+        self._go_far = maker.go_far
         self.provisioning = Provisioning(self.engine, request, spec, pool_id, self.reporting)
         self._membership = Membership(pool_id)
         self._dispatch = Dispatch(
@@ -290,6 +292,8 @@ class Running:
             for node in nodes:
                 self._start_failed(node, error)
             return
+        if not all(isinstance(shell.instance.address, LocalAddress) for shell in shells):
+            self._go_far()
         for shell in shells:
             if shell.index in self._nodes:
                 # The place was given away while this machine was on its way.

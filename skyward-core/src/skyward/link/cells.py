@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import MAX_BODY
@@ -62,47 +63,61 @@ def cell(kind: CellType, body: bytes | memoryview = b"", prefix: bytes = b"") ->
     return b"".join((CELL.pack(len(prefix) + len(body), kind), prefix, body))
 
 
+class Piece(NamedTuple):
+    """A cell, or as much of a large one as has arrived: its bytes need not wait for each other."""
+
+    kind: CellType
+    body: bytes | memoryview
+    first: bool = True
+    last: bool = True
+
+
 class CellParser:
     """
     Cut a stream of bytes into cells.
 
-    >>> CellParser().feed(cell(CellType.ACK, COUNT.pack(7)))
-    [(<CellType.ACK: 5>, b'\\x07\\x00\\x00\\x00\\x00\\x00\\x00\\x00')]
+    >>> CellParser().feed(cell(CellType.ACK, COUNT.pack(7)))[0].body
+    b'\x07\x00\x00\x00\x00\x00\x00\x00'
     """
 
-    __slots__ = ("_pieces", "_size", "_wanted")
+    __slots__ = ("_left", "_rest")
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._wanted = CELL.size
+        self._rest = b""
+        self._left = 0
 
-    def feed(self, data: bytes) -> list[tuple[CellType, bytes]]:
+    def feed(self, data: bytes | memoryview) -> list[Piece]:
         """
-        Take more bytes and give the cells that are complete now.
+        Take more bytes and give what can be used of them now.
+
+        Args:
+            data: The bytes; views of them are given out, and are not to be kept.
 
         Raises:
             ProtocolError: If the bytes are no cells.
         """
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size < self._wanted:
-            return []
-        data = b"".join(self._pieces) if len(self._pieces) > 1 else data
-        found, at = [], 0
-        while len(data) - at >= CELL.size:
-            length, kind = CELL.unpack_from(data, at)
+        view = memoryview(self._rest + bytes(data)) if self._rest else memoryview(data)
+        self._rest = b""
+        found: list[Piece] = []
+        at, end = 0, len(view)
+        if self._left:
+            at = min(self._left, end)
+            self._left -= at
+            found.append(Piece(CellType.DATA, view[:at], first=False, last=not self._left))
+        while end - at >= CELL.size:
+            length, kind = CELL.unpack_from(view, at)
             if length > _MAX_CELL or not CellType.HELLO <= kind <= CellType.BYE:
                 raise ProtocolError(f"These bytes are no cell of Skyward's protocol: type {kind}, {length} bytes.")
             after = at + CELL.size + length
-            if after > len(data):
-                self._wanted = after - at
+            if kind == CellType.DATA and end - at >= CELL.size + DATA.size and length > DATA.size:
+                body = view[at + CELL.size : after]
+                self._left = length - len(body)
+                found.append(Piece(CellType.DATA, body, last=not self._left))
+                at = min(after, end)
+                continue
+            if after > end:
                 break
-            found.append((CellType(kind), data[at + CELL.size : after]))
+            found.append(Piece(CellType(kind), bytes(view[at + CELL.size : after])))
             at = after
-        else:
-            self._wanted = CELL.size
-        rest = data[at:]
-        self._pieces = [rest] if rest else []
-        self._size = len(rest)
+        self._rest = bytes(view[at:])
         return found

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from skyward.errors import ProtocolError
-from skyward.link.cells import DATA, OPENING, SIZE, CellType
+from skyward.link.cells import DATA, OPENING, SIZE, CellType, Piece
 from skyward.link.frames import MAX_FDS, Frame, Parser
 from skyward.link.order import sizes_of
 from skyward.link.segment import anonymous_file
@@ -43,22 +43,28 @@ class Inbox:
     def __init__(self, on_frame: Callable[[Frame, tuple[int, ...]], None]) -> None:
         self._on_frame = on_frame
         self._open: dict[int, _Filling] = {}
+        self._stream = 0
+        self._torn = 0
         self.received = 0
 
-    def take(self, kind: CellType, body: bytes) -> None:
+    def take(self, piece: Piece) -> None:
         """
-        Take a numbered cell.
+        Take a numbered cell, or a piece of one.
 
         Raises:
             ProtocolError: If it does not go with what came before.
         """
-        self.received += 1
-        if kind is CellType.FRAME:
-            self._on_frame(_one_frame(body, fds=0), ())
-        elif kind is CellType.OPEN:
-            self._begin(body)
+        self.received += piece.last
+        if piece.kind is CellType.FRAME:
+            self._on_frame(_one_frame(bytes(piece.body), fds=0), ())
+        elif piece.kind is CellType.OPEN:
+            self._begin(bytes(piece.body))
         else:
-            self._fill(body)
+            self._fill(piece)
+
+    def restart(self) -> None:
+        """Forget the cell that a connection broke off in: it comes again, whole."""
+        self._torn = 0
 
     def close(self) -> None:
         """Give up frames that are not complete."""
@@ -82,24 +88,30 @@ class Inbox:
             filling.fds.append(anonymous_file())
             os.ftruncate(filling.fds[-1], size)
 
-    def _fill(self, body: bytes) -> None:
-        stream = DATA.unpack_from(body)[0] if len(body) > DATA.size else 0
-        filling = self._open.get(stream)
+    def _fill(self, piece: Piece) -> None:
+        body = memoryview(piece.body)
+        if piece.first:
+            self._stream = DATA.unpack_from(body)[0] if len(body) >= DATA.size else 0
+            body = body[DATA.size :]
+        filling = self._open.get(self._stream)
         if filling is None:
-            raise ProtocolError(f"A link sent bytes of stream {stream}, which is not open.")
+            raise ProtocolError(f"A link sent bytes of stream {self._stream}, which is not open.")
         fd, size = filling.fds[len(filling.fds) - len(filling.sizes)], filling.sizes[0]
-        piece = memoryview(body)[DATA.size :]
-        if filling.at + len(piece) > size:
-            raise ProtocolError(f"A link sent more bytes of stream {stream} than it announced.")
-        while piece:
-            written = os.pwrite(fd, piece, filling.at)
-            filling.at += written
-            piece = piece[written:]
+        if filling.at + self._torn + len(body) > size:
+            raise ProtocolError(f"A link sent more bytes of stream {self._stream} than it announced.")
+        while body:
+            written = os.pwrite(fd, body, filling.at + self._torn)
+            self._torn += written
+            body = body[written:]
+        if not piece.last:
+            return
+        filling.at += self._torn
+        self._torn = 0
         if filling.at == size:
             filling.sizes.pop(0)
             filling.at = 0
             if not filling.sizes:
-                del self._open[stream]
+                del self._open[self._stream]
                 self._on_frame(filling.frame, tuple(filling.fds))
 
 

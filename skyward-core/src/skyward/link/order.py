@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
 from skyward.link.payload import Place, read_parts
@@ -18,12 +20,25 @@ _TABLES = {
 }
 
 
-def keys_of(frame: Frame) -> tuple[bytes, ...]:
+class Keys(NamedTuple):
     """
-    Name what a frame is about: two frames that share a name arrive in the order in which they were sent.
+    What a frame is about.
 
-    A task comes after its function, its stored buffers and the files of its modules; what belongs to one call
-    stays in order.
+    Args:
+        changes: It arrives after every earlier frame that names one of these, and before every later one.
+        needs: It arrives after every earlier frame that changes one of these, and before every later one that does.
+    """
+
+    changes: tuple[bytes, ...] = ()
+    needs: tuple[bytes, ...] = ()
+
+
+def keys_of(frame: Frame) -> Keys:
+    """
+    Name what a frame is about.
+
+    A task comes after its function, its stored buffers and the files of its modules, and before these are dropped;
+    what belongs to one call stays in order.
 
     Raises:
         ProtocolError: If the frame's body is torn.
@@ -33,19 +48,20 @@ def keys_of(frame: Frame) -> tuple[bytes, ...]:
         case Kind.TASK:
             call, _, _, flags, digest = TASK.unpack_from(body)
             stored = _stored(body, TASK.size) if flags & TaskFlag.STORED else ()
-            return (CALL.pack(call), digest, _FILES, *stored)
+            return Keys((CALL.pack(call),), (digest, _FILES, *stored))
         case Kind.FUNCTION:
             digest, flags = FUNCTION.unpack_from(body)
-            return (digest, _FILES, *(_stored(body, FUNCTION.size) if flags & FunctionFlag.STORED else ()))
+            stored = _stored(body, FUNCTION.size) if flags & FunctionFlag.STORED else ()
+            return Keys((digest,), (_FILES, *stored))
         case Kind.BLOB:
-            return (BLOB.unpack(body)[0],)
+            return Keys((BLOB.unpack(body)[0],))
         case Kind.DROP:
-            return (body,)
+            return Keys((body,))
         case Kind.FILES | Kind.START | Kind.REFRESH:
-            return (_FILES,)
+            return Keys((_FILES,))
         case Kind.RESULT | Kind.ITEM | Kind.END | Kind.CREDIT | Kind.CANCEL:
-            return (body[: CALL.size],)
-    return ()
+            return Keys((body[: CALL.size],))
+    return Keys()
 
 
 def sizes_of(frame: Frame) -> list[int]:

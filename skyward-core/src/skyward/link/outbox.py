@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
 from skyward.link.cells import CELL, CHUNK, DATA, OPENING, SIZE, CellType, cell
+from skyward.link.order import Keys
 
-LEAST_WINDOW = 512 << 10
+NO_KEYS = Keys()
+
+LEAST_WINDOW = 128 << 10
 """Bytes that may always be under way and not acknowledged."""
 
 MOST_WINDOW = 64 << 20
 """Bytes under way at most, however long and fast the line is."""
 
-_PATIENCE = 0.001
+_PATIENCE = 0.0002
 """Seconds that a cell may wait behind others before fewer are sent ahead; small frames wait as long."""
 
 
@@ -35,13 +38,35 @@ class _Bulk:
 
     __slots__ = ("at", "buffers", "frame", "hold", "keys", "number")
 
-    def __init__(self, frame: bytes, buffers: Sequence[memoryview], keys: tuple[bytes, ...], hold: object) -> None:
+    def __init__(self, frame: bytes, buffers: Sequence[memoryview], keys: Keys, hold: object) -> None:
         self.frame = frame
         self.buffers = deque(buffers)
         self.keys = keys
         self.hold = hold
         self.number = 0
         self.at = 0
+
+
+class _Held:
+    """What frames that are not sent yet are about."""
+
+    def __init__(self) -> None:
+        self._changes: set[bytes] = set()
+        self._needs: set[bytes] = set()
+
+    def add(self, keys: Keys) -> None:
+        """Note one more of them."""
+        self._changes.update(keys.changes)
+        self._needs.update(keys.needs)
+
+    def stop(self, keys: Keys) -> bool:
+        """Tell whether a frame has to wait for one of them."""
+        if not (self._changes or self._needs):
+            return False
+        changes = self._changes
+        return not (
+            changes.isdisjoint(keys.changes) and changes.isdisjoint(keys.needs) and self._needs.isdisjoint(keys.changes)
+        )
 
 
 class Outbox:
@@ -57,7 +82,7 @@ class Outbox:
         self._small: deque[bytes] = deque()
         self._bulk: deque[_Bulk] = deque()
         self._waiting: deque[_Bulk] = deque()
-        self._held: Counter[bytes] = Counter()
+        self._held = _Held()
         self._sent: deque[_Cell] = deque()
         self._acknowledged = 0
         self._under_way = 0
@@ -76,26 +101,23 @@ class Outbox:
         """Tell whether anything was not sent yet, on this connection."""
         return bool(self._again or self._small or self._bulk or self._waiting)
 
-    def add(
-        self, frame: bytes, buffers: Sequence[memoryview] = (), keys: tuple[bytes, ...] = (), hold: object = None
-    ) -> None:
+    def add(self, frame: bytes, buffers: Sequence[memoryview] = (), keys: Keys = NO_KEYS, hold: object = None) -> None:
         """
         Queue a frame.
 
         Args:
             frame: Header and body.
             buffers: What travels with it, in place of descriptors.
-            keys: It arrives after the frames before it that share one of these.
+            keys: Which other frames it must not overtake.
             hold: Kept until the frame was sent.
         """
         self.backlog += len(frame) + sum(map(len, buffers))
-        if not buffers and not (self._held and any(key in self._held for key in keys)):
+        blocked = self._held.stop(keys)
+        if not buffers and not blocked:
             self._small.append(frame)
             return
-        bulk = _Bulk(frame, buffers, keys, hold)
-        blocked = any(key in self._held for key in keys)
-        self._held.update(keys)
-        (self._waiting if blocked else self._bulk).append(bulk)
+        self._held.add(keys)
+        (self._waiting if blocked else self._bulk).append(_Bulk(frame, buffers, keys, hold))
 
     def next(self, room: int, now: float) -> list[bytes]:
         """
@@ -196,19 +218,13 @@ class Outbox:
 
     def _finished(self, bulk: _Bulk) -> None:
         """Let go of what waited for a frame that is sent."""
-        for key in bulk.keys:
-            self._held[key] -= 1
-            if not self._held[key]:
-                del self._held[key]
-        ahead: set[bytes] = {key for other in self._bulk for key in other.keys}
-        still: deque[_Bulk] = deque()
-        for waiting in self._waiting:
-            if ahead.isdisjoint(waiting.keys):
-                self._bulk.append(waiting)
-            else:
-                still.append(waiting)
-            ahead.update(waiting.keys)
-        self._waiting = still
+        self._held = _Held()
+        for other in self._bulk:
+            self._held.add(other.keys)
+        waiting, self._waiting = self._waiting, deque()
+        for other in waiting:
+            (self._waiting if self._held.stop(other.keys) else self._bulk).append(other)
+            self._held.add(other.keys)
 
     def _adapt(self, took: float, size: int) -> None:
         self._quickest = min(self._quickest, took)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from skyward.errors import ProtocolError
+from skyward.link.frames import MAX_FDS
 from skyward.link.segment import Segment, aligned, write_segment
 
 OUT_OF_BAND = 64 << 10
@@ -29,6 +30,9 @@ OUT_OF_BAND = 64 << 10
 
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""
+
+MAX_STORED = MAX_FDS - 1
+"""How many buffers of a payload travel by their digests: each is a descriptor of one frame on its last way."""
 
 _COUNT = struct.Struct("<H")
 _PART = struct.Struct("<BQ")
@@ -198,7 +202,7 @@ def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None)
         inline += stream
         parts.append(Part(Place.INLINE, size))
     for buffer in buffers:
-        kept = keep(buffer) if keep else None
+        kept = keep(buffer) if keep and len(stored) < MAX_STORED else None
         if kept:
             parts.append(Part(Place.STORED, len(buffer), kept.digest))
             stored.append(kept.segment)

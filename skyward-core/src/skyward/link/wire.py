@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from skyward.errors import ProtocolError, SkywardError
-from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, cell
+from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, Piece, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import VERSION, Frame, Parser, decode_json
 from skyward.link.inbox import Inbox
@@ -21,7 +21,7 @@ from skyward.link.outbox import Outbox
 
 _log = logging.getLogger(__name__)
 
-ACK_AFTER = 128 << 10
+ACK_AFTER = 64 << 10
 """Bytes after which they are acknowledged at once."""
 
 ACK_WITHIN = 0.02
@@ -139,19 +139,20 @@ class Wire:
         self._drop_connection()
         self._connection = connection
         self._cells = CellParser()
+        self._inbox.restart()
         hello = {"version": VERSION, "session": self._session, "received": self._inbox.received}
         connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
 
-    def hear(self, connection: Connection, data: bytes) -> None:
-        """Take bytes that arrived over a connection."""
+    def hear(self, connection: Connection, data: bytes | memoryview) -> None:
+        """Take bytes that arrived over a connection; no view of them is kept."""
         if connection is not self._connection or self.closed:
             return
         self.heard_at = self._loop.time()
         self._on_heard()
         self._batch.open()
         try:
-            for kind, body in self._cells.feed(data):
-                self._take(kind, body)
+            for piece in self._cells.feed(data):
+                self._take(piece)
                 if connection is not self._connection:
                     return
             if self._unacknowledged >= ACK_AFTER:
@@ -187,14 +188,15 @@ class Wire:
             self._connection.write(cell(CellType.BYE))
         self._shut(error)
 
-    def _take(self, kind: CellType, body: bytes) -> None:
+    def _take(self, piece: Piece) -> None:
+        kind, body = piece.kind, piece.body
         if kind is CellType.HELLO:
-            self._greet(decode_json(body))
+            self._greet(decode_json(bytes(body)))
         elif not self._greeted:
             raise ProtocolError(f"A link began with a {kind.name} cell and no HELLO.")
         elif kind in NUMBERED:
             self._unacknowledged += len(body)
-            self._inbox.take(kind, body)
+            self._inbox.take(piece)
             if self._acknowledging is None:
                 self._acknowledging = self._loop.call_later(ACK_WITHIN, self._acknowledge)
         elif kind is CellType.ACK:

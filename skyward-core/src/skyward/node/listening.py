@@ -66,7 +66,7 @@ class Door:
         cells = CellParser().feed(data)
         if not cells:
             return False
-        kind, body = cells[0]
+        kind, body = cells[0].kind, bytes(cells[0].body)
         if kind is not CellType.HELLO:
             raise ProtocolError("A connection began with no HELLO.")
         refused = why_refused(decode_json(body), self._session)
@@ -87,7 +87,7 @@ class Door:
             lease.write(f"agent {self._beats}\n")
 
 
-class Guest(asyncio.Protocol):
+class Guest(asyncio.BufferedProtocol):
     """
     One connection to the door.
 
@@ -98,6 +98,8 @@ class Guest(asyncio.Protocol):
     def __init__(self, door: Door) -> None:
         self._door = door
         self._transport: asyncio.Transport | None = None
+        # Always the same memory: what arrives is written to its place before more is read.
+        self._buffer = memoryview(bytearray(ROOM))
         self._greeting = b""
         self._admitted = False
         self._patience: asyncio.TimerHandle | None = None
@@ -108,7 +110,11 @@ class Guest(asyncio.Protocol):
         transport.set_write_buffer_limits(high=ROOM, low=ROOM // 4)
         self._patience = asyncio.get_running_loop().call_later(_GREETING_WITHIN, transport.abort)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._buffer[:nbytes]
         if self._admitted:
             if self._door.wire is not None:
                 self._door.wire.hear(self, data)

@@ -199,7 +199,7 @@ class Process:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         return {
             "exit_code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-            "signal": signal.Signals(number).name if number else None,
+            "signal": _signal_name(number) if number else None,
             "out_of_memory": number == signal.SIGKILL and _oom_kills() > self.oom_kills,
         }
 
@@ -252,6 +252,19 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> i
     finally:
         for source in sources:
             os.close(source)
+
+
+def _signal_name(number: int) -> str:
+    """
+    Name a signal; those for programs' own use have no names.
+
+    >>> _signal_name(11), _signal_name(44)
+    ('SIGSEGV', 'signal 44')
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _oom_kills() -> int:
