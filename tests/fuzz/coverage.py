@@ -79,6 +79,7 @@ _TURNS = 200
 _SPAWNS = 12
 _SLOTS = 256
 _MINIMIZING = 20.0
+_DIGESTS = 3
 
 KINDS = tuple(Kind)
 STEP = Struct("<BBBBH")
@@ -102,18 +103,26 @@ class Step(NamedTuple):
         """Say what is done."""
         return WAYS[self.how & 15]
 
+    @property
+    def frame_kind(self) -> int:
+        """Give the kind of the frame."""
+        return self.kind if self.way == KIND else int(KINDS[self.kind % len(KINDS)])
+
+    @property
+    def name(self) -> str:
+        """Name the kind of the frame."""
+        return Kind(self.frame_kind).name if self.frame_kind in set(KINDS) else str(self.frame_kind)
+
     def wire(self) -> bytes:
         """Render the bytes that are sent."""
         if self.way in (RAW, OUTPUT):
             return self.body
-        length, kind, fds = len(self.body), int(KINDS[self.kind % len(KINDS)]), COUNTS[self.fds & 7]
+        length, fds = len(self.body), COUNTS[self.fds & 7]
         if self.way == LENGTH:
             length = self.lane | self.fds << 14
-        elif self.way == KIND:
-            kind = self.kind
         elif self.way == FDS:
             fds = self.fds >> 3
-        return HEADER.pack(length, kind, fds, self.lane if self.lane < 250 else 65535) + self.body
+        return HEADER.pack(length, self.frame_kind, fds, self.lane if self.lane < 250 else 65535) + self.body
 
     def pieces(self) -> list[bytes]:
         """Cut the bytes that are sent."""
@@ -223,10 +232,11 @@ class Watch:
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except (Hang, Exception) as error:
             self.note("raised", error)
-        if _open_descriptors() > before:
+        if _open_descriptors() - before:
             gc.collect()
-            if (left := _open_descriptors() - before) > 0:
-                self.note("leak", Broken(f"descriptors stay open: {left}"))
+            if left := _open_descriptors() - before:
+                self.note("leak", Broken(f"descriptors stay open: {len(left)}"))
+            close_all(tuple(left))
         return self.caught
 
     def _too_long(self, number: int, frame: FrameType | None) -> NoReturn:
@@ -245,8 +255,18 @@ class _Handler(logging.Handler):
             self._watch.note(record.getMessage(), record.exc_info[1])
 
 
-def _open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+def _open_descriptors() -> set[int]:
+    found = map(int, os.listdir("/proc/self/fd"))
+    return {fd for fd in found if _is_open(fd)}
+
+
+def _is_open(fd: int) -> bool:
+    """Tell a descriptor from the one that was open only to list the others."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 # Targets.
@@ -428,7 +448,8 @@ class ShellWorld(World):
         super().__init__(watch)
         self.batch = Batch(self.loop)
         instance = Instance(id="i", node=0, provider="sham")
-        self._shell = NodeShell(self, 0, instance, self, InstanceInfo())  # type: ignore[arg-type]
+        self._shell = NodeShell(self, 0, instance, InstanceInfo())  # type: ignore[arg-type]
+        self._shell.host = self  # type: ignore[assignment]
         self._shell.on_call_frame = self._on_call_frame
         self._shell.on_emitted = lambda shell, payload: _look_at(payload)
         Channel(self.loop, self.batch, self.ours, self._shell._on_frame, self._on_closed)
@@ -598,13 +619,18 @@ class AgentWorld(World):
             shutil.rmtree(self.directory / "node", ignore_errors=True)
 
     def _begin(self, flags: int) -> None:
-        """Have the agent started, with one or two workers that are ready."""
+        """Have the agent started, with one or two workers that are ready, and perhaps all that tasks may name."""
         self.peer.send(encode_json(Kind.HELLO, {"version": VERSION}))
         self.peer.send(_start(_config(lanes=1 + (flags >> 1 & 1), slots=1 + (flags >> 2 & 1), app=bool(flags & 8))))
         self.turn(2)
         for step in (Step(13, KINDS.index(Kind.READY), 0, 0, b'{"environment": {}}'),) * (2 if flags & 8 else 1):
             for lane in range(len(self.workers)):
                 self.from_worker(step._replace(lane=lane))
+        for number in range(_DIGESTS) if flags & 16 else ():
+            digest = bytes((number,))
+            blob, function = messages.BLOB.pack(digest * 32, 4096), messages.FUNCTION.pack(digest * 16, 0) + b"\0\0"
+            self.send(self.peer, Step(0, KINDS.index(Kind.BLOB), 0, 1, blob))
+            self.send(self.peer, Step(0, KINDS.index(Kind.FUNCTION), 0, 0, function))
         self.turn(2)
 
     def _closed(self, error: Exception | None) -> None:
@@ -719,7 +745,7 @@ class Composer:
                         **{chosen.choice(("how", "kind", "lane", "fds")): chosen.randrange(256)}
                     )
                 case 8:
-                    flags ^= 1 << chosen.randrange(4)
+                    flags ^= 1 << chosen.randrange(5)
         return write_script(target, flags, steps, most)
 
     def _step(self, target: int) -> Step:
@@ -758,7 +784,7 @@ class Composer:
         call, payload, fds = chosen.choice(_CALLS), b"", 0
         if kind in (Kind.TASK, Kind.FUNCTION, Kind.RESULT, Kind.ITEM, Kind.EMIT, Kind.FILES):
             payload, fds = self._payload()
-        digest = bytes((chosen.randrange(3),))
+        digest = bytes((chosen.randrange(_DIGESTS),))
         match kind:
             case Kind.TASK:
                 timeout = chosen.choice((0.0, 0.0, 0.01, 5.0, math.nan, math.inf, -1.0))
@@ -807,8 +833,9 @@ class Composer:
         if chosen.random() < 0.1:
             return pack([b"x" * chosen.randrange(9) for _ in range(chosen.randrange(1, 4))]).encode(), 0
         table, inline, segment, stored = [], b"", 0, 0
+        places = chosen.choice(((0, 0, 1, 2, 2), (2,)))
         for _ in range(chosen.choice((1, 1, 2, 3, 3, 70))):
-            place = chosen.choice((0, 0, 1, 2, 2))
+            place = chosen.choice(places)
             size = chosen.choice(_SIZES) if chosen.random() < 0.3 else chosen.randrange(70)
             digest = b""
             if place == 0:
@@ -817,7 +844,7 @@ class Composer:
                 segment = 1
             else:
                 stored += 1
-                digest = bytes((chosen.randrange(3),)) * 32
+                digest = bytes((chosen.randrange(_DIGESTS),)) * 32
             table.append(bytes((place,)) + size.to_bytes(8, "little") + digest)
         count = chosen.choice((len(table), len(table), len(table), 0, 1, 300))
         fds = next((code for code, fds in enumerate(COUNTS) if fds == segment + stored), 0)
@@ -856,14 +883,8 @@ class Composer:
     def _printed(self) -> bytes:
         chosen = self._random
         pieces = (
-            b"\x1e1\x1f",
-            b"\x1e2\x1d",
-            b"text",
-            b"\n",
-            b"\x1e",
-            b"\x1effffffffffffffff1\x1f",
-            b"\xff\xc3",
-            b"\x1d",
+            *(b"\x1e1\x1f", b"\x1e2\x1d", b"\x1effffffffffffffff1\x1f"),
+            *(b"text", b"\n", b"\x1e", b"\xff\xc3", b"\x1d"),
         )
         return b"".join(chosen.choice(pieces) for _ in range(chosen.randrange(1, 12)))
 
@@ -871,7 +892,7 @@ class Composer:
 _FACTS = {"error": "WorkerDiedError", "message": "m", "output": ["a"], "exit_code": 1, "signal": None, "culprit": 1}
 _OBJECTS: dict[Kind, dict[str, Any]] = {
     Kind.HELLO: {"version": VERSION},
-    Kind.WELCOME: {"version": VERSION, "pid": 1},
+    Kind.WELCOME: {"version": VERSION, "pid": 1, "hostname": "h", "port": 1},
     Kind.STOP: {"grace": 1.0},
     Kind.MEMBERS: {"version": 1, "members": []},
     Kind.WORKER: {"message": "m", "output": ["a"], "exit_code": 1, "signal": None},
@@ -940,13 +961,14 @@ class Fuzzer:
         """Name a leak by the steps that it needs, unless leaks that are known explain it."""
         target, flags, steps = read_script(data)
         names = {_name(target, step) for step in steps}
-        for known, name in self._leaks.items():
-            if known <= names:
-                steps = [step for step in steps if _name(target, step) not in known]
-                data = write_script(target, flags, steps)
-                if all(one.key != key for one in self._watch.run(data)):
-                    self._find(name, self._found[name])
-                    return
+        known = [leak for leak in self._leaks if leak <= names]
+        if known:
+            explained = frozenset().union(*known)
+            data = write_script(target, flags, [step for step in steps if _name(target, step) not in explained])
+            if all(one.key != key for one in self._watch.run(data)):
+                name = self._leaks[known[0]]
+                self._find(name, self._found[name])
+                return
         data, text = self._minimal(Found(key, data, text, 1), 5.0)
         needed = frozenset(_name(target, step) for step in read_script(data)[2])
         name = self._leaks.setdefault(needed, f"leak: {', '.join(sorted(needed)) or 'nothing'}")
@@ -990,13 +1012,13 @@ def _name(target: int, step: Step) -> str:
     if step.way in (RAW, OUTPUT, EVENT):
         return ("bytes", "output", "event")[(RAW, OUTPUT, EVENT).index(step.way)]
     by = "worker's " if step.way == WORKER else "node's " if target == SHELL else "client's "
-    return by + KINDS[step.kind % len(KINDS)].name
+    return by + step.name
 
 
 def _smaller(data: bytes) -> Iterator[bytes]:
     """Give scripts that are a little shorter or plainer than one."""
     target, flags, steps = read_script(data)
-    if (plain := write_script(target, flags & 15, steps)) != data:
+    if (plain := write_script(target, flags & 31, steps)) != data:
         yield plain
     for at, step in enumerate(steps):
         yield write_script(target, flags, steps[:at] + steps[at + 1 :])
@@ -1020,7 +1042,7 @@ def describe(data: bytes) -> list[str]:
                 ("tick", "seconds", "begins", "dies", "shutdown")[step.kind % 5] if target == AGENT else str(step.kind)
             )
         else:
-            kind = str(step.kind) if step.way == KIND else KINDS[step.kind % len(KINDS)].name
+            kind = step.name
         cut = f" cut={step.how >> 4}" if step.how >> 4 else ""
         sent = f"{COUNTS[step.fds & 7]} of sort {step.fds >> 3 & 7}"
         lines.append(f"{way} {kind} lane={step.lane} fds={step.fds:#x} ({sent}){cut} body={step.body!r}")

@@ -76,8 +76,8 @@ class CellParser:
     """
     Cut a stream of bytes into cells.
 
-    >>> CellParser().feed(cell(CellType.ACK, COUNT.pack(7)))[0].body
-    b'\x07\x00\x00\x00\x00\x00\x00\x00'
+    >>> COUNT.unpack(CellParser().feed(cell(CellType.ACK, COUNT.pack(7)))[0].body)
+    (7,)
     """
 
     __slots__ = ("_left", "_rest")
