@@ -12,6 +12,7 @@ import pytest
 
 from skyward.errors import ProtocolError, TransportError
 from skyward.link.channel import Batch, Channel
+from skyward.link.descriptors import own
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import CANCEL
 
@@ -22,7 +23,11 @@ class End:
     def __init__(self, loop: asyncio.AbstractEventLoop, batch: Batch, sock: socket.socket) -> None:
         self.frames: list[tuple[Frame, tuple[int, ...]]] = []
         self.closed: asyncio.Future[Exception | None] = loop.create_future()
-        self.channel = Channel(loop, batch, sock, lambda frame, fds: self.frames.append((frame, fds)), self._closed)
+        self.channel = Channel(loop, batch, sock, self._frame, self._closed)
+
+    def _frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        own(fds)
+        self.frames.append((frame, fds))
 
     def _closed(self, error: Exception | None) -> None:
         self.closed.set_result(error)
@@ -128,6 +133,18 @@ def test_handler_that_raises_closes_only_its_link(caplog: pytest.LogCaptureFixtu
         assert isinstance(await asyncio.wait_for(other.closed, 10), ProtocolError)
 
     _run(test)
+    assert "link.failed" not in caplog.text
+
+
+def test_bug_in_a_handler_closes_only_its_link(caplog: pytest.LogCaptureFixture) -> None:
+    """And is written down as one."""
+
+    async def test(one: End, other: End) -> None:
+        other.channel._on_frame = lambda frame, fds: frame.nothing  # type: ignore[assignment,attr-defined]
+        one.channel.send(encode(Kind.TASK))
+        assert isinstance(await asyncio.wait_for(other.closed, 10), ProtocolError)
+
+    _run(test)
     assert "link.failed" in caplog.text
 
 
@@ -154,6 +171,29 @@ def test_body_of_another_length_closes_the_link() -> None:
         one.channel.send(encode(Kind.CANCEL, b"short"))
         error = await asyncio.wait_for(other.closed, 10)
         assert isinstance(error, ProtocolError)
-        assert "not as long as its kind says" in str(error)
+        assert "not what its kind says" in str(error)
+
+    _run(test)
+
+
+def test_descriptors_of_a_frame_that_makes_no_sense_are_closed() -> None:
+    """Nobody else would."""
+
+    async def test(one: End, other: End) -> None:
+        reading, writing = os.pipe()
+        arrived: list[int] = []
+
+        def refuse(frame: Frame, fds: tuple[int, ...]) -> None:
+            arrived.extend(fds)
+            raise KeyError("missing")
+
+        other.channel._on_frame = refuse
+        one.channel.send(encode(Kind.TASK, fds=1), (reading,))
+        error = await asyncio.wait_for(other.closed, 10)
+        assert isinstance(error, ProtocolError)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(arrived[0])
+        os.close(reading)
+        os.close(writing)
 
     _run(test)

@@ -17,6 +17,7 @@ from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
 from skyward.link.payload import decode, pack, views
 from skyward.link.wire import Wire
+from skyward.node.held import close_all
 
 SEEDS = [int(os.environ["WIRE_SEED"])] if "WIRE_SEED" in os.environ else list(range(12))
 
@@ -88,8 +89,7 @@ class End:
 
     def _frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
         contents = [os.pread(fd, 1 << 30, 0) for fd in fds]
-        for fd in fds:
-            os.close(fd)
+        close_all(fds)
         self.frames.append((frame, contents))
 
     def _on_lost(self, error: Exception | None) -> None:

@@ -114,7 +114,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "venv" / "bin" / "python"
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
     run([*install, "--no-deps", "--no-index", *sorted(wheels.glob("*.whl"))], folder)
-    run([*install, "attrs", "cloudpickle", "pluggy", "rich", "uv"], folder)
+    run([*install, "asyncssh", "attrs", "cloudpickle", "pluggy", "rich", "uv"], folder)
     run([sys.executable, "-m", "uv", "pip", "check", "--quiet", "--python", python], folder)
     return python
 

@@ -15,12 +15,16 @@ from itertools import islice
 from typing import Protocol
 
 from skyward.errors import ProtocolError, TransportError
+from skyward.link.descriptors import handed_out
 from skyward.link.frames import MAX_FDS, Frame, Parser
 
 _log = logging.getLogger(__name__)
 
 READ = 64 << 10
 """Bytes asked of the socket at once; from 128 KiB on, the C library maps fresh memory for each read (14 µs)."""
+
+SENSELESS = (struct.error, KeyError, IndexError, TypeError, ValueError)
+"""What handlers of frames raise when a body is torn, or holds something else than its kind says."""
 
 _ANCILLARY = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
 _JOIN = 256 << 10
@@ -295,7 +299,12 @@ class Channel:
                 self.close(TransportError(f"A link ended inside a frame, {torn} bytes in.") if torn else None)
                 return False
             for frame in self._parser.feed(data):
-                self._on_frame(frame, take(self._fds, frame.fds) if frame.fds else ())
+                if frame.fds:
+                    fds = take(self._fds, frame.fds)
+                    with handed_out(fds):
+                        self._on_frame(frame, fds)
+                else:
+                    self._on_frame(frame, ())
                 if self.closed:
                     return False
             # The descriptors of a frame come with its first byte.
@@ -306,14 +315,15 @@ class Channel:
         except ProtocolError as error:
             self.close(error)
             return False
-        except struct.error as error:
-            self.close(ProtocolError(f"A frame's body is not as long as its kind says: {error}."))
+        except SENSELESS as error:
+            _log.info("link.senseless", exc_info=True)
+            self.close(ProtocolError(f"A frame's body is not what its kind says: {type(error).__name__}: {error}."))
             return False
         except OSError as error:
             self.close(TransportError(f"Reading from a link failed: {error}."))
             return False
         except Exception as error:
-            # A bug at this end, or a frame whose body is not what its kind says: this link cannot go on.
+            # A bug at this end: this link cannot go on.
             _log.exception("link.failed")
             self.close(ProtocolError(f"A frame could not be handled: {type(error).__name__}: {error}."))
             return False

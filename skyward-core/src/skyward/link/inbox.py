@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from skyward.errors import ProtocolError
 from skyward.link.cells import DATA, OPENING, SIZE, CellType, Piece
+from skyward.link.descriptors import handed_out
 from skyward.link.frames import MAX_FDS, Frame, Parser
 from skyward.link.order import sizes_of
 from skyward.link.segment import anonymous_file
@@ -112,7 +113,9 @@ class Inbox:
             filling.at = 0
             if not filling.sizes:
                 del self._open[self._stream]
-                self._on_frame(filling.frame, tuple(filling.fds))
+                fds = tuple(filling.fds)
+                with handed_out(fds):
+                    self._on_frame(filling.frame, fds)
 
 
 def _one_frame(data: bytes, *, fds: int) -> Frame:

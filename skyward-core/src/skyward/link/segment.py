@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 
 from skyward.errors import ProtocolError
+from skyward.link.descriptors import own
 from skyward.link.recycling import AVAILABLE, WORTH_IT, Writable, recycling
 
 ALIGN = 64
@@ -39,6 +40,7 @@ class Segment:
     __slots__ = ("fd", "size")
 
     def __init__(self, fd: int, size: int) -> None:
+        own((fd,))
         self.fd = fd
         self.size = size
 

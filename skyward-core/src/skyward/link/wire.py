@@ -6,14 +6,13 @@ import asyncio
 import json
 import logging
 import mmap
-import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from skyward.errors import ProtocolError, SkywardError
 from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, Piece, cell
-from skyward.link.channel import Batch
+from skyward.link.channel import SENSELESS, Batch
 from skyward.link.frames import VERSION, Frame, Parser, decode_json
 from skyward.link.inbox import Inbox
 from skyward.link.order import keys_of, sizes_of
@@ -159,10 +158,11 @@ class Wire:
                 self._acknowledge()
         except SkywardError as error:
             self.close(error)
-        except struct.error as error:
-            self.close(ProtocolError(f"A frame's body is not as long as its kind says: {error}."))
+        except SENSELESS as error:
+            _log.info("link.senseless", exc_info=True)
+            self.close(ProtocolError(f"A frame's body is not what its kind says: {type(error).__name__}: {error}."))
         except Exception as error:
-            # A bug at this end, or a frame whose body is not what its kind says: this link cannot go on.
+            # A bug at this end: this link cannot go on.
             _log.exception("link.failed")
             self.close(ProtocolError(f"A frame could not be handled: {type(error).__name__}: {error}."))
         finally:

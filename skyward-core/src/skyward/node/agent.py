@@ -16,7 +16,7 @@ from typing import Any
 
 from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
-from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
+from skyward.link.frames import MAX_FDS, VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import (
     CALL,
     CANCEL,
@@ -120,8 +120,10 @@ class Agent:
             process = self._processes.pop(pid, None)
             if process is not None:
                 self._batch.open()
-                process.gone(status)
-                self._batch.flush()
+                try:
+                    process.gone(status)
+                finally:
+                    self._batch.flush()
 
     def leave(self) -> None:
         """End everything at once: the client is gone, or asks for it."""
@@ -253,6 +255,8 @@ class Agent:
             stored = self._store.stored(frame.body, TASK.size)
             hold = (hold, stored)
             fds = (*fds, *(segment.fd for segment in stored))
+            if len(fds) > MAX_FDS:
+                raise ProtocolError(f"A task names {len(stored)} buffers, more than a frame may carry.")
         process.began(call, timeout)
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
@@ -397,7 +401,10 @@ class Agent:
             if lane.failed_starts >= _FAILED_STARTS or not self._announced:
                 self._fail(f"worker {lane.index} ended before it was ready", process)
                 return
-        self._start_worker(lane)
+        try:
+            self._start_worker(lane)
+        except OSError as error:
+            self._fail(f"worker {lane.index} could not be started again: {error}", process)
 
     # The rest.
 

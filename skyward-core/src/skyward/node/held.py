@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from skyward.link.descriptors import own
+
 
 class Held:
     """
@@ -16,6 +18,7 @@ class Held:
     __slots__ = ("_fds",)
 
     def __init__(self, fds: tuple[int, ...]) -> None:
+        own(fds)
         self._fds = fds
 
     def __del__(self) -> None:
@@ -24,5 +27,6 @@ class Held:
 
 def close_all(fds: tuple[int, ...]) -> None:
     """Close descriptors."""
+    own(fds)
     for fd in fds:
         os.close(fd)

@@ -116,11 +116,20 @@ class Process:
         self._waiting_output = select.poll()
         for pipe in self.pipes:
             self._waiting_output.register(pipe.fd, select.POLLIN)
-        self.pid = _spawn(argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.board.fd])
-        its_tasks.close()
-        its_control.close()
-        os.close(its_out)
-        os.close(its_err)
+        try:
+            self.pid = _spawn(argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.board.fd])
+        except BaseException:
+            for end in (tasks, control):
+                end.close()
+            for pipe in self.pipes:
+                pipe.close()
+            self.board.close()
+            raise
+        finally:
+            for end in (its_tasks, its_control):
+                end.close()
+            os.close(its_out)
+            os.close(its_err)
         self.tasks = Channel(loop, batch, tasks, lambda frame, fds: on_frame(self, frame, fds), self._cut_off)
         self.control = Channel(loop, batch, control, lambda frame, fds: None, lambda _: None)
         self._listening = False

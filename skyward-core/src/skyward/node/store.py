@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from skyward.errors import ProtocolError
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import BLOB, FUNCTION, FUNCTION_DIGEST, FunctionFlag
@@ -42,8 +40,6 @@ class Store:
     def add_blob(self, body: bytes, fds: tuple[int, ...]) -> None:
         """Take a BLOB frame."""
         if len(fds) != 1:
-            for fd in fds:
-                os.close(fd)
             raise ProtocolError(f"A BLOB frame carries {len(fds)} descriptors, not one.")
         digest, size = BLOB.unpack(body)
         self._blobs[digest] = Segment(fds[0], size)
