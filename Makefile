@@ -69,7 +69,7 @@ chaos: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet atheris
-	$(BIN)/python tests/fuzz/coverage.py --seconds $(SECONDS)
+	$(BIN)/python tests/fuzz/coverage --seconds $(SECONDS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ class Host:
                 address=address,
                 port=self.port,
                 base=base,
-                path=os.environ["PATH"],
+                path=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 extra_env="".join(f" {name}={value}" for name, value in (env or {}).items()),
                 forwarding="yes" if forwarding else "no",
             )

@@ -106,3 +106,10 @@ def test_changed_source_is_what_python_imports(tmp_path):
         environment = {"PYTHONPATH": str(tmp_path)}
         seen.append(subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout)
     assert seen == ["1\n", "2\n"]
+
+
+def test_paths_that_are_no_text_are_refused(tmp_path):
+    """Nothing is written."""
+    with pytest.raises(ProtocolError, match="no text"):
+        write_files(tmp_path, [("a", b""), (3, b"")])
+    assert not list(tmp_path.iterdir())

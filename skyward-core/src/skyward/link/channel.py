@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 READ = 64 << 10
 """Bytes asked of the socket at once; from 128 KiB on, the C library maps fresh memory for each read (14 µs)."""
 
-SENSELESS = (struct.error, KeyError, IndexError, TypeError, ValueError)
+SENSELESS = (struct.error, LookupError, ArithmeticError, TypeError, ValueError)
 """What handlers of frames raise when a body is torn, or holds something else than its kind says."""
 
 _ANCILLARY = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)

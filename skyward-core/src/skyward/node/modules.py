@@ -51,6 +51,9 @@ def _target(top: Path, path: str) -> Path:
     """
     Return where a path lies, and refuse those that lie elsewhere.
     """
+    given: object = path
+    if not isinstance(given, str):
+        raise ProtocolError(f"A file for the node has the path {given!r}, which is no text.")
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in path or "\0" in path:
         raise ProtocolError(f"A file for the node has the path {path!r}, which is no relative path below its folder.")

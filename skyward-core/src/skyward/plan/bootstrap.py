@@ -10,6 +10,7 @@ from skyward.model.image import Image
 from skyward.model.op import Op, PipInstall, Shell
 
 _ADVICE = (
+    (("no Python",), "Install it there, or run this program with a Python that the machine has."),
     (
         ("not found in the package registry", "no versions of", "No matching distribution"),
         "Check the package names in Image(pip=[...]); one of them is not in the index.",
@@ -28,7 +29,6 @@ _ADVICE = (
         ("apt needs root",),
         "Log in as root or as a user with passwordless sudo, or install the packages there yourself.",
     ),
-    (("no Python",), "Install it there, or run this program with a Python that the machine has."),
     (("uv cannot be had",), "Install it there: pip install uv."),
 )
 

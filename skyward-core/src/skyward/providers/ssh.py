@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 LOOKING = 15.0
 """Seconds in which a host has to answer when a pool is opened."""
 
+ANSWERING = 30.0
+"""Seconds that a host has to say what it has."""
+
 _SSH_PORT = 22
 
 
@@ -203,7 +206,7 @@ async def _look(address: SSHAddress) -> Findings:
 
     connection = await dial(address, patience=LOOKING)
     try:
-        return probe.read((await run(connection, probe.SCRIPT, timeout=LOOKING)).out)
+        return probe.read((await run(connection, probe.SCRIPT, timeout=ANSWERING)).out)
     finally:
         connection.close()
 
