@@ -88,7 +88,8 @@ Of calls the best of three repetitions counts, of arrays the first round trip an
 the table shows the median over the rounds.
 Ratios are what to compare; the values only say what was seen once on this machine.
 *Limit* is the least that any such system does, measured by the scripts in `benchmarks/limits/`:
-a bare chain of three processes for calls, two writes into shared memory for arrays.
+a bare chain of three processes for calls, two writes into shared memory for arrays, and over SSH the same chain with
+a bare asyncssh channel in it.
 Ours is the worst of several ways to call, which the table names; the peers are measured with the plainest only.
 
 {report}
