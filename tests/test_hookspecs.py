@@ -29,6 +29,7 @@ from skyward.hookspecs import (
     Offer,
     ProviderFacts,
     Shell,
+    Tags,
     Topology,
     Variant,
     hookimpl,
@@ -109,6 +110,21 @@ class Cloud:
     @hookimpl
     async def skyward_release(self, infra: Network) -> None:
         self.networks.remove(infra.pool)
+
+    @hookimpl
+    async def skyward_renew(self, cluster: Cluster, ids: tuple[str, ...], expires_at: float) -> None:
+        for name in ids:
+            tags = Tags(pool_id=cluster.pool_id, expires_at=expires_at)
+            self.machines[name] = evolve(self.machines[name], tags=tags)
+
+    @hookimpl
+    async def skyward_owned(self) -> list[Instance]:
+        return list(self.machines.values())
+
+    @hookimpl
+    async def skyward_end(self, instances: list[Instance]) -> None:
+        for instance in instances:
+            self.machines.pop(instance.id, None)
 
 
 class Everything:
@@ -261,6 +277,29 @@ def test_hook_release() -> None:
     infra = ask(cloud, "skyward_open", cluster=CLUSTER)
     ask(cloud, "skyward_release", cluster=CLUSTER, infra=infra)
     assert [] == cloud.networks
+
+
+def test_hook_renew() -> None:
+    """A later expiry is written on the machines named."""
+    cloud = Cloud()
+    ask(cloud, "skyward_launch", request=LaunchRequest(cluster=CLUSTER, nodes=[0, 1], token="t"), infra=Network("a1"))
+    ask(cloud, "skyward_renew", cluster=CLUSTER, infra=Network("a1"), ids=("a1-0",), expires_at=9.0)
+    assert [9.0, None] == [one.tags and one.tags.expires_at for one in cloud.machines.values()]
+
+
+def test_hook_owned() -> None:
+    """Machines are listed without their pool."""
+    cloud = Cloud()
+    ask(cloud, "skyward_launch", request=LaunchRequest(cluster=CLUSTER, nodes=[0], token="t"), infra=Network("a1"))
+    assert ["a1-0"] == [one.id for one in ask(cloud, "skyward_owned")]
+
+
+def test_hook_end() -> None:
+    """Machines are ended without their pool."""
+    cloud = Cloud()
+    ask(cloud, "skyward_launch", request=LaunchRequest(cluster=CLUSTER, nodes=[0], token="t"), infra=Network("a1"))
+    ask(cloud, "skyward_end", instances=ask(cloud, "skyward_owned"))
+    assert {} == cloud.machines
 
 
 def test_hook_validate() -> None:

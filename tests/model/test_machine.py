@@ -9,15 +9,34 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
+from skyward.model.cluster import Cluster
 from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts
+from skyward.model.offer import Offer
+from skyward.model.spec import Spec
+from skyward.model.tags import Tags
+
+CLUSTER = Cluster(
+    pool_id="a1",
+    pool_name="train",
+    spec=Spec(),
+    offer=Offer(provider="aws", instance_type="small"),
+    provider="aws",
+    nodes=3,
+)
 
 
 def test_machines_are_hashable_values() -> None:
     """Two reports of the same machine are equal, and lists in them are frozen."""
     one, other = (Instance(id="i-1", node=0, provider="aws", state=InstanceState.PENDING) for _ in range(2))
     assert {one} == {other}
-    assert (2, 0) == LaunchRequest(cluster=None, nodes=[2, 0], token="t").nodes  # type: ignore[arg-type]
+    assert (2, 0) == LaunchRequest(cluster=CLUSTER, nodes=[2, 0], token="t").nodes
     assert ("a", "b") == ProviderFacts(name="x", ends_own_bill=True, regions=["a", "b"]).regions
+
+
+def test_a_request_says_what_is_written_on_each_machine() -> None:
+    """The pool at least, the request, and the node."""
+    request = LaunchRequest(cluster=CLUSTER, nodes=[2, 0], token="t")
+    assert request.tags_of(2) == Tags(pool_id="a1", pool_name="train", node=2, token="t")
 
 
 @pytest.mark.parametrize("wrong", ["", " ", 3, None])

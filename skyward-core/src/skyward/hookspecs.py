@@ -27,6 +27,7 @@ from skyward.model.device import Device, Variant
 from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
 from skyward.model.op import AptInstall, OpLike, PipInstall, Shell
+from skyward.model.tags import Tags
 
 if TYPE_CHECKING:
     from skyward.model.image import Image
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Beside the hooks, plugins import from here what hooks take and return.
 __all__ = ["Cluster", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext", "LaunchRequest"]
 __all__ += ["AptInstall", "KeyPair", "LocalAddress", "Offer", "PipInstall", "ProviderFacts", "SSHAddress", "Shell"]
-__all__ += ["Topology", "Variant", "hookimpl", "hookspec"]
+__all__ += ["Tags", "Topology", "Variant", "hookimpl", "hookspec"]
 
 hookspec = HookspecMarker("skyward")
 hookimpl = HookimplMarker("skyward")
@@ -173,11 +174,11 @@ async def skyward_open(cluster: Cluster) -> Any:
     """
     Set up what the pool's machines share: network, key, group.
 
-    When: once per pool, before its first launch.
+    When: once per pool and region, before its first launch there.
     Runs on: the client, in the event loop.
 
     Args:
-        cluster: The pool.
+        cluster: The pool; `cluster.offer.region` is the region.
 
     Returns:
         A frozen value of the provider's own, handed to all later hooks as `infra`, or None. Its fields are what JSON
@@ -191,7 +192,7 @@ async def skyward_open(cluster: Cluster) -> Any:
 @hookspec(firstresult=True)
 async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instance]:
     """
-    Rent machines, each tagged with the pool's id in the call that creates it; required.
+    Rent machines, each with its tags written on it in the call that creates it; required.
 
     When: at the start, and whenever nodes are replaced or added.
     Runs on: the client, in the event loop.
@@ -201,13 +202,17 @@ async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instanc
         infra: What `skyward_open` returned.
 
     Returns:
-        One instance for each node, in the order of `request.nodes`; they need not run yet.
+        An instance for each node that got a machine, told apart by its `node`; they need not run yet. Nodes without one
+        are tried with the next offer.
 
     Raises:
-        CapacityError: If there are none left. Whatever was rented before that is ended first.
-        QuotaError: If the account may have no more.
+        CapacityError: If there are none left; the next offer is tried.
+        QuotaError: If the account may have no more; offers of the same accelerator, place and market are passed over.
+        CredentialsError: If the account cannot be used; nothing else is tried.
+        Exception: Anything else means that nobody knows whether machines were rented. Core lists the pool's machines,
+            and takes over or ends those that bear the token.
 
-    Example: `return [await rent(node, tags={"skyward": request.cluster.pool_id}) for node in request.nodes]`
+    Example: `return [await rent(node, tags=request.tags_of(node).to_strings()) for node in request.nodes]`
     Since: 0.1
     """
 
@@ -217,7 +222,7 @@ async def skyward_instances(cluster: Cluster, infra: Any) -> Sequence[Instance]:
     """
     List the pool's machines with their present state; required.
 
-    When: every few seconds until all run, then now and then.
+    When: every second or two until all run, then now and then, and after a launch whose answer was lost.
     Runs on: the client, in the event loop.
 
     Args:
@@ -225,7 +230,8 @@ async def skyward_instances(cluster: Cluster, infra: Any) -> Sequence[Instance]:
         infra: What `skyward_open` returned.
 
     Returns:
-        All that exist, found by tag and not from memory; one that is missing counts as ended.
+        All that exist, found by tag and not from memory; one that was there and is missing counts as ended, and one
+        that no node of the pool has is ended.
 
     Example: `return [instance_of(row) for row in await list_machines(tag=cluster.pool_id)]`
     Since: 0.1
@@ -266,6 +272,60 @@ async def skyward_release(cluster: Cluster, infra: Any) -> None:
         infra: What `skyward_open` returned. What is gone already is no error.
 
     Example: `await delete_vpc(infra.vpc_id)`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_renew(cluster: Cluster, infra: Any, ids: Sequence[str], expires_at: float) -> None:
+    """
+    Write a later expiry on machines, for clouds whose tags can be changed.
+
+    When: whenever half the time to the expiry is over, as long as the client lives.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool.
+        infra: What `skyward_open` returned.
+        ids: The instances' ids. One that is gone already is no error.
+        expires_at: Seconds since 1970, for the tag `skyward:expires`.
+
+    Example: `await set_tags(ids, {"skyward:expires": str(int(expires_at))})`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_owned() -> Sequence[Instance]:
+    """
+    List every machine of ours that the account has, whichever pool and client it was rented by.
+
+    When: for `sky.instances()`, `sky ls` and `sky down`, and when a pool looks for what was forgotten.
+    Runs on: the client, in the event loop.
+
+    Returns:
+        All that exist in all regions, with their `tags`; told from others' machines by the tag `skyward:pool`.
+
+    Example: `return [instance_of(row) for row in await list_machines(tag_key="skyward:pool")]`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_end(instances: Sequence[Instance]) -> None:
+    """
+    End machines that `skyward_owned` listed, and what else their pools left; return when the cloud has confirmed it.
+
+    When: for `sky down`.
+    Runs on: the client, in the event loop.
+
+    Args:
+        instances: The machines. One that is gone already is no error.
+
+    Raises:
+        SkywardError: If one may go on costing money; its id is in the message.
+
+    Example: `await asyncio.gather(*(delete(instance.id) for instance in instances))`
     Since: 0.1
     """
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.converters import optional
 
 from skyward.errors import ConfigError
 from skyward.model.setting import choice, text, texts, whole
+from skyward.model.tags import Tags
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
@@ -164,6 +165,8 @@ class Instance:
         on_demand_rate: What it would cost on demand, in USD per hour.
         ip: Address that the client reaches it at.
         private_ip: Address that the pool's other nodes reach it at.
+        tags: What is written on it; None where the provider cannot say.
+        launched_at: When it was rented, in seconds since 1970; None where the provider cannot say.
 
     >>> Instance(id="i-0abc", node=0, provider="aws", state=InstanceState.PENDING).address is None
     True
@@ -181,6 +184,8 @@ class Instance:
     on_demand_rate: float | None = None
     ip: str | None = None
     private_ip: str | None = None
+    tags: Tags | None = None
+    launched_at: float | None = None
 
 
 @frozen(kw_only=True)
@@ -189,16 +194,31 @@ class LaunchRequest:
     Ask a provider for machines, one for each node named.
 
     Args:
-        cluster: The pool they are for.
-        nodes: Indices of the nodes, in the order in which the instances are to be returned.
+        cluster: The pool they are for, with the offer to be rented.
+        nodes: Indices of the nodes.
         token: Names this request and no other: a repeated one with the same token must not rent twice.
         spot: Whether the machines may be taken back.
+        tags: What is to be written on each of them in the call that rents it, besides its node.
     """
 
     cluster: Cluster
     nodes: tuple[int, ...] = field(converter=_nodes)
     token: str
     spot: bool = False
+    tags: Tags = field()
+
+    @tags.default
+    def _only_the_pool(self) -> Tags:
+        return Tags(pool_id=self.cluster.pool_id, pool_name=self.cluster.pool_name, token=self.token)
+
+    def tags_of(self, node: int) -> Tags:
+        """
+        Return what is to be written on the machine of one node.
+
+        Args:
+            node: Index of the node.
+        """
+        return evolve(self.tags, node=node)
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,282 @@
+"""
+Which machines a pool asks for: the offers that meet its spec, in the order to try, and why the others do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from skyward.model.accelerator import Accelerator, recognise
+from skyward.model.allocation import Allocation
+from skyward.model.offer import Offer
+from skyward.model.spec import Spec
+
+__all__ = ["Candidate", "Choice", "Refusal", "Rejection", "choose", "in_order", "must_be_spot", "remaining"]
+
+Kind = Literal["capacity", "quota", "failed"]
+"""Why a launch gave no machine: none left, none allowed, or something else."""
+
+REMEMBERED = 300.0
+"""Seconds for which an offer that was refused is not asked for again."""
+
+_Wish: TypeAlias = tuple[str, Callable[[Offer], bool]]
+
+
+@frozen(kw_only=True)
+class Candidate:
+    """
+    Name one way to rent a machine: an offer, on one of its two markets.
+
+    Args:
+        offer: The offer.
+        spot: Whether the machine may be taken back.
+        price: What it costs, in USD per hour.
+    """
+
+    offer: Offer
+    spot: bool
+    price: float
+
+    def __str__(self) -> str:
+        place = self.offer.zone or self.offer.region
+        market = "spot" if self.spot else "on demand"
+        return f"{self.offer.instance_type}{f' in {place}' if place else ''}, {market} at ${self.price:.4g}/h"
+
+
+@frozen
+class Rejection:
+    """
+    Say why an offer is not for a pool.
+
+    Args:
+        offer: The offer.
+        wishes: What it does not meet, as the user would write it, such as `"memory_gb=64"`.
+    """
+
+    offer: Offer
+    wishes: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class Choice:
+    """
+    Hold what became of the offers that were looked at.
+
+    Args:
+        spot: Ways to rent on the spot market, cheapest first.
+        on_demand: Ways to rent on demand, cheapest first.
+        rejections: The offers that will not do.
+    """
+
+    spot: tuple[Candidate, ...] = ()
+    on_demand: tuple[Candidate, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+
+    @property
+    def why_not(self) -> str:
+        """
+        Say which wish excludes how many offers, and which of them comes nearest.
+
+        >>> offers = [Offer(provider="x", instance_type="big", memory_gb=16, on_demand_price=1)]
+        >>> choose(Spec(memory_gb=64), offers).why_not
+        'memory_gb=64 excludes 1 of 1. Nearest is big, $1/h on demand, with memory_gb=16.'
+        """
+        rejected = self.rejections
+        if not rejected:
+            return "It sells nothing at this moment."
+        total = len(rejected) + len({id(made.offer) for made in (*self.spot, *self.on_demand)})
+        counted = Counter(wish for rejection in rejected for wish in rejection.wishes)
+        excluded = ", ".join(f"{wish} excludes {count}" for wish, count in counted.most_common())
+        nearest = min(rejected, key=lambda rejection: (len(rejection.wishes), _least(rejection.offer)))
+        return f"{excluded} of {total}. Nearest is {_described(nearest)}."
+
+
+@frozen(kw_only=True)
+class Refusal:
+    """
+    Remember that a launch gave no machine.
+
+    Args:
+        candidate: What was asked for.
+        kind: Why it was refused.
+        reason: The same in words.
+        at: When, in seconds of a monotonic clock.
+    """
+
+    candidate: Candidate
+    kind: Kind
+    reason: str
+    at: float
+
+
+def choose(spec: Spec, offers: Iterable[Offer]) -> Choice:
+    """
+    Tell the offers that meet a spec from those that do not.
+
+    Args:
+        spec: What the user asks for. What an offer does not tell counts as not met, except its disk, which clouds make
+            as large as it has to be.
+        offers: What a provider sells now.
+
+    >>> offers = [Offer(provider="x", instance_type="a", spot_price=0.3, on_demand_price=1)]
+    >>> [str(candidate) for candidate in in_order(Spec(), choose(Spec(), offers))]
+    ['a, spot at $0.3/h', 'a, on demand at $1/h']
+    """
+    wishes = _wishes(spec)
+    spot: list[Candidate] = []
+    on_demand: list[Candidate] = []
+    rejections: list[Rejection] = []
+    for offer in offers:
+        unmet = tuple(wish for wish, meets in wishes if not meets(offer))
+        markets = [candidate for candidate in _markets(offer) if _allowed(spec.allocation, spot=candidate.spot)]
+        if not markets:
+            unmet = (*unmet, f"allocation={str(spec.allocation)!r}")
+        affordable = [made for made in markets if spec.max_hourly_cost is None or made.price <= spec.max_hourly_cost]
+        if markets and not affordable:
+            unmet = (*unmet, f"max_hourly_cost={spec.max_hourly_cost:g}")
+        if unmet:
+            rejections.append(Rejection(offer, unmet))
+            continue
+        for candidate in affordable:
+            (spot if candidate.spot else on_demand).append(candidate)
+    return Choice(
+        spot=tuple(sorted(spot, key=_price)),
+        on_demand=tuple(sorted(on_demand, key=_price)),
+        rejections=tuple(rejections),
+    )
+
+
+def in_order(spec: Spec, choice: Choice, *, spot: bool | None = None) -> tuple[Candidate, ...]:
+    """
+    Give the ways to rent a machine in the order to try.
+
+    Spot comes first where the user prefers it, unless it is dearer than the cheapest machine on demand.
+
+    Args:
+        spec: What the user asks for.
+        choice: What meets it.
+        spot: True for a node that has to be spot, False for one that had better not be, None for one that the
+            allocation alone decides on.
+    """
+    if spot is True or not spec.allocation.allows_on_demand:
+        return choice.spot
+    if spot is False:
+        return (*choice.on_demand, *(choice.spot if spec.allocation.allows_spot else ()))
+    both = sorted((*choice.spot, *choice.on_demand), key=_price)
+    if spec.allocation.strategy == "cheapest" or not choice.on_demand:
+        return tuple(both)
+    dear = choice.on_demand[0].price
+    return tuple(sorted(both, key=lambda made: not (made.spot and made.price <= dear)))
+
+
+def must_be_spot(allocation: Allocation, *, total: int, spot: int, staying: int) -> int:
+    """
+    Count how many of the nodes still to be rented have to be spot.
+
+    Args:
+        allocation: What the user asks for.
+        total: How many nodes the pool is to have.
+        spot: How many of those that it has are spot.
+        staying: How many it has.
+
+    >>> must_be_spot(Allocation.Percent(spot=0.8), total=4, spot=0, staying=0)
+    4
+    >>> must_be_spot(Allocation.Percent(spot=0.5), total=4, spot=2, staying=3)
+    0
+    """
+    return max(0, min(total - staying, allocation.least_spot(total) - spot))
+
+
+def remaining(candidates: Sequence[Candidate], refusals: Iterable[Refusal], *, now: float) -> tuple[Candidate, ...]:
+    """
+    Leave out what was refused a short while ago, and what a quota forbids with it.
+
+    Args:
+        candidates: The ways to rent a machine, in order.
+        refusals: What was refused.
+        now: The time, in seconds of the clock that `Refusal.at` was read from.
+    """
+    fresh = [refusal for refusal in refusals if now - refusal.at < REMEMBERED]
+    gone = {_identity(refusal.candidate) for refusal in fresh}
+    closed = {_quota(refusal.candidate) for refusal in fresh if refusal.kind == "quota"}
+    return tuple(made for made in candidates if _identity(made) not in gone and _quota(made) not in closed)
+
+
+def _identity(candidate: Candidate) -> tuple[object, ...]:
+    offer = candidate.offer
+    return (offer.instance_type, offer.region, offer.zone, candidate.spot)
+
+
+def _quota(candidate: Candidate) -> tuple[object, ...]:
+    """Name what quotas are counted by: clouds have one for a family of machines, a place and a market."""
+    offer = candidate.offer
+    return (offer.accelerator_name or offer.instance_type, offer.region, candidate.spot)
+
+
+def _price(candidate: Candidate) -> float:
+    return candidate.price
+
+
+def _markets(offer: Offer) -> tuple[Candidate, ...]:
+    prices = ((True, offer.spot_price), (False, offer.on_demand_price))
+    return tuple(Candidate(offer=offer, spot=spot, price=price) for spot, price in prices if price is not None)
+
+
+def _allowed(allocation: Allocation, *, spot: bool) -> bool:
+    return allocation.allows_spot if spot else allocation.allows_on_demand
+
+
+def _least(offer: Offer) -> float:
+    return min((made.price for made in _markets(offer)), default=math.inf)
+
+
+def _wishes(spec: Spec) -> list[_Wish]:
+    """List what a spec asks of an offer, each with the words the user would write."""
+    wishes: list[_Wish] = [("available", lambda offer: offer.available)]
+    if (wanted := spec.accelerator) is not None:
+        wishes.append((f"accelerator={str(wanted)!r}", lambda offer: _has(offer, wanted)))
+    if (vcpus := spec.vcpus) is not None:
+        wishes.append((f"vcpus={vcpus:g}", lambda offer: (offer.vcpus or 0) >= vcpus))
+    if (memory := spec.memory_gb) is not None:
+        wishes.append((f"memory_gb={memory:g}", lambda offer: (offer.memory_gb or 0) >= memory))
+    if (disk := spec.disk_gb) is not None:
+        wishes.append((f"disk_gb={disk:g}", lambda offer: offer.disk_gb is None or offer.disk_gb >= disk))
+    if (architecture := spec.architecture) is not None:
+        wishes.append((f"architecture={architecture!r}", lambda offer: offer.architecture in (None, architecture)))
+    if (machine := spec.machine) is not None:
+        wishes.append((f"machine={machine!r}", lambda offer: offer.instance_type == machine))
+    if (region := spec.region) is not None:
+        wishes.append((f"region={region!r}", lambda offer: offer.region in (None, region)))
+    return wishes
+
+
+def _has(offer: Offer, wanted: Accelerator) -> bool:
+    """Return whether an offer has the accelerators that are asked for."""
+    if not offer.accelerator_name or not offer.accelerator_count:
+        return False
+    memory = offer.accelerator_memory_gb
+    return wanted.accepts(recognise(offer.accelerator_name, count=offer.accelerator_count, memory_gb=memory))
+
+
+def _described(rejection: Rejection) -> str:
+    """Return an offer with those of its facts that it was rejected for."""
+    offer = rejection.offer
+    facts = {
+        "accelerator": f"{offer.accelerator_count:g} × {offer.accelerator_name}" if offer.accelerator_name else "none",
+        "vcpus": "unknown" if offer.vcpus is None else f"{offer.vcpus:g}",
+        "memory_gb": "unknown" if offer.memory_gb is None else f"{offer.memory_gb:g}",
+        "disk_gb": "unknown" if offer.disk_gb is None else f"{offer.disk_gb:g}",
+        "architecture": offer.architecture or "unknown",
+        "region": offer.region or "unknown",
+    }
+    wanted = [wish.partition("=")[0] for wish in rejection.wishes]
+    told = ", ".join(f"{name}={facts[name]}" for name in wanted if name in facts)
+    prices = " or ".join(f"${made.price:.4g}/h {'spot' if made.spot else 'on demand'}" for made in _markets(offer))
+    place = f" in {offer.zone or offer.region}" if offer.zone or offer.region else ""
+    sold = "" if offer.available else ", none left"
+    return f"{offer.instance_type}{place}, {prices or 'not for sale'}{sold}{f', with {told}' if told else ''}"
