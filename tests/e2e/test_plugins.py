@@ -255,8 +255,8 @@ def test_next_provider_is_tried_when_one_fails() -> None:
 def test_instance_that_cannot_be_terminated_is_reported() -> None:
     """By its id, as an error event."""
     errors: list[sky.Error] = []
-    sham = Sham([], {"terminate": 1})
-    with sky.Compute(provider=sham, console="silent").on(sky.Error, errors.append):
+    sham = Sham([], {"terminate": 99})
+    with sky.Compute(provider=sham, console="silent", shutdown_timeout=0.5).on(sky.Error, errors.append):
         pass
     assert "i0" in errors[0].message
     assert "may still exist" in errors[0].message

@@ -11,6 +11,7 @@ from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import SkywardError
 from skyward.model.options import Options
 from skyward.model.spec import Spec
+from skyward.plan.choice import choose as matching
 from skyward.plan.selection import ProviderView, as_chosen, in_order
 
 _log = logging.getLogger(__name__)
@@ -45,4 +46,6 @@ async def _view(spec: Spec) -> ProviderView:
     except SkywardError as error:
         _log.warning("offers.failed provider=%s reason=%s", handle.name, error)
         offers = ()
-    return ProviderView(name=handle.name, provider=spec.provider, spec=spec, offers=tuple(offers or ()))
+    choice = matching(spec, offers or ())
+    fitting = {id(made.offer): made.offer for made in (*choice.spot, *choice.on_demand)}
+    return ProviderView(name=handle.name, provider=spec.provider, spec=spec, offers=fitting.values())

@@ -11,7 +11,7 @@ from skyward.engine.call import Answer, Call
 from skyward.engine.loop import EngineLoop
 from skyward.engine.node_link import NodeLink
 from skyward.errors import ProtocolError
-from skyward.link.frames import Frame
+from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts
 from skyward.link.payload import decode
 from skyward.node.held import close_all
@@ -200,6 +200,22 @@ class Dispatch:
         self._assign()
 
     # Frames from nodes.
+
+    def on_frame(self, node: int, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a frame about a call, from a node that may be leaving."""
+        member = self.members.get(node)
+        if member is None:
+            close_all(fds)
+            return
+        match frame.kind:
+            case Kind.RESULT:
+                self.on_result(member, frame, fds)
+            case Kind.RECALLED:
+                self.on_recalled(member, frame)
+            case Kind.ITEM:
+                self.on_item(member, frame, fds)
+            case Kind.CREDIT:
+                self.on_credit(member, frame)
 
     def on_result(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a RESULT frame."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,13 @@ from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardEr
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import RESULT, decode_lines
 from skyward.link.payload import Payload, decode
+from skyward.model.machine import InstanceState
 from skyward.node.held import close_all
 
 if TYPE_CHECKING:
+    from skyward.engine.blueprint import Blueprint
     from skyward.engine.host import Host
+    from skyward.engine.launching import Rented
     from skyward.model.instance import InstanceInfo
     from skyward.model.machine import Instance
 
@@ -27,24 +31,28 @@ class NodeShell:
     """
     Hold what there is of one node, from its launch to its end.
 
-    Its `host` says how its agent is started and ended, and is set before anything is done with it.
+    Its `host` says how its agent is started and ended, and is set once its machine runs.
 
     Args:
         engine: The loop it lives in.
         index: Its place in the pool.
-        instance: The machine under it.
+        rented: The machine under it, and what it was rented with.
         info: What events and messages tell about it.
     """
 
-    def __init__(self, engine: EngineLoop, index: int, instance: Instance, info: InstanceInfo) -> None:
+    def __init__(self, engine: EngineLoop, index: int, rented: Rented, info: InstanceInfo) -> None:
+        instance = rented.instance
         self.index = index
+        self.rented = rented
         self.instance = instance
         self.info = info
-        self.host: Host
+        self.since = time.monotonic()
+        self.host: Host | None = None
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
         self.leaving = False
         self._engine = engine
+        self._runs: asyncio.Future[None] = engine.loop.create_future()
         self._ready: asyncio.Future[None] = engine.loop.create_future()
         self._stopped: asyncio.Future[None] = engine.loop.create_future()
         self._refreshed: asyncio.Future[None] | None = None
@@ -53,6 +61,59 @@ class NodeShell:
         self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
+
+        if instance.state is InstanceState.RUNNING and instance.address is not None:
+            self._runs.set_result(None)
+
+    @property
+    def blueprint(self) -> Blueprint:
+        """What is made of its machine."""
+        return self.rented.blueprint
+
+    @property
+    def runs(self) -> bool:
+        """Tell whether its machine runs, and has an address."""
+        return self._runs.done() and self._runs.exception() is None
+
+    async def running(self) -> None:
+        """
+        Wait until the machine runs, as somebody tells by `began` or `never`.
+
+        Raises:
+            SkywardError: If it never will.
+        """
+        await asyncio.shield(self._runs)
+
+    def began(self, instance: Instance) -> None:
+        """
+        Take note that the machine runs.
+
+        Args:
+            instance: The machine as the provider lists it now.
+        """
+        # What a list leaves out is still as it was said at the launch.
+        self.instance = evolve(
+            self.instance,
+            state=instance.state,
+            address=instance.address,
+            ip=instance.ip or self.instance.ip,
+            private_ip=instance.private_ip or self.instance.private_ip,
+        )
+        self.info = evolve(self.info, ip=self.instance.ip, private_ip=self.instance.private_ip)
+        self._settle(self._runs, None)
+
+    def never(self, error: SkywardError) -> None:
+        """Take note that the machine will not run."""
+        self._settle(self._runs, error)
+
+    def gone(self, why: str) -> None:
+        """Take note that the machine is gone, whatever its link says."""
+        error = ProvisionError(f"{self.where} was lost: {why}.", node=self.index)
+        self._settle(self._runs, error)
+        if not self._ready.done():
+            self._settle(self._ready, error)
+        else:
+            self._lost(why)
 
     async def connect(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
         """
@@ -63,7 +124,7 @@ class NodeShell:
             plugins_pickle: The plugins, for the workers.
             files: The user's modules; they are there before the workers start, whose plugins may import them.
         """
-        self.link = NodeLink(await self.host.open(self._on_frame, self._on_closed))
+        self.link = NodeLink(await self._host.open(self._on_frame, self._on_closed))
         self.link.greet(VERSION)
         for payload in files:
             self.link.send_files(payload)
@@ -80,7 +141,7 @@ class NodeShell:
             await asyncio.wait_for(asyncio.shield(self._ready), timeout)
         except TimeoutError:
             raise ProvisionError(
-                f"The workers of {self.where} were not ready within {timeout:g} s. {self.host.last_words()}",
+                f"The workers of {self.where} were not ready within {timeout:g} s. {self._host.last_words()}",
                 node=self.index,
                 hint="Raise bootstrap_timeout if its plugins need longer.",
             ) from None
@@ -108,7 +169,14 @@ class NodeShell:
             await asyncio.wait([self._stopped], timeout=patience + 1.0)
         if self.link is not None:
             self.link.close()
-        await self.host.end(2.0 if patience else 0.5)
+        if self.host is not None:
+            await self.host.end(2.0 if patience else 0.5)
+
+    @property
+    def _host(self) -> Host:
+        if self.host is None:
+            raise ProvisionError(f"{self.where} has no machine that runs.", node=self.index)
+        return self.host
 
     def abort(self) -> None:
         """Stop waiting for the node to leave in good order."""
@@ -168,9 +236,9 @@ class NodeShell:
         self._settle(self._stopped, None)
         why = str(error) if error else "its agent ended"
         if not self._ready.done():
-            self._settle(self._ready, ProvisionError(f"{self.where} was lost: {why}. {self.host.last_words()}"))
+            self._settle(self._ready, ProvisionError(f"{self.where} was lost: {why}. {self._host.last_words()}"))
         else:
-            self._lost(f"{why} {self.host.last_words()}".strip())
+            self._lost(f"{why} {self._host.last_words()}".strip())
         self._settle(self._refreshed, None)
 
     def _lost(self, why: str) -> None:

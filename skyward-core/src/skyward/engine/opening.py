@@ -141,9 +141,11 @@ def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher) ->
     reasons: list[tuple[str, str]] = []
     failure: SkywardError | None = None
     specs = [spec if spec.provider is not None else evolve(spec, provider=Local()) for spec in request.specs]
-    for index, spec in enumerate(engine_loop().run(choose(specs, request.options))):
+    order = engine_loop().run(choose(specs, request.options))
+    for index, spec in enumerate(order):
         dispatcher.publish(events.ClusterRequested(spec=spec))
-        running = Running(request, spec, f"{pool_id}{index or ''}", dispatcher)
+        alternatives = index + 1 < len(order)
+        running = Running(request, spec, f"{pool_id}{index or ''}", dispatcher, alternatives=alternatives)
         try:
             running.engine.run(running.open())
         except SkywardError as error:

@@ -140,9 +140,19 @@ class Reporting:
     # Nodes.
 
     def launched(self, shell: NodeShell) -> None:
-        """Tell that a machine is there."""
+        """Tell that a machine is rented."""
+        self.publish(events.InstanceLaunched(**self._facts(shell)))
+
+    def runs(self, shell: NodeShell) -> None:
+        """Tell that a machine runs and can be reached."""
+        facts = self._facts(shell)
+        self.publish(events.InstanceRunning(**facts))
+        self.publish(events.InstanceProvisioned(**facts))
+
+    @staticmethod
+    def _facts(shell: NodeShell) -> dict[str, Any]:
         instance = shell.instance
-        facts: dict[str, Any] = {
+        return {
             "instance": shell.info,
             "instance_id": instance.id,
             "node": shell.index,
@@ -153,8 +163,6 @@ class Reporting:
             "price_on_demand": shell.info.on_demand_rate,
             "price_spot": shell.info.hourly_rate if instance.spot else None,
         }
-        for kind in (events.InstanceLaunched, events.InstanceRunning, events.InstanceProvisioned):
-            self.publish(kind(**facts))
 
     @contextlib.contextmanager
     def bootstrap(self, shell: NodeShell) -> Iterator[None]:

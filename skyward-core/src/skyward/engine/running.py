@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from skyward.engine.broadcasting import spread
 from skyward.engine.call import Call
 from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.loop import engine_loop
@@ -20,13 +21,21 @@ from skyward.engine.provisioning import Provisioning
 from skyward.engine.reporting import Reporting
 from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
-from skyward.errors import ConfigError, NodeLostError, ProvisionError, SkywardError
-from skyward.link.frames import Frame, Kind
+from skyward.engine.watch import Watch
+from skyward.errors import (
+    ConfigError,
+    CredentialsError,
+    NodeLostError,
+    OfferError,
+    PluginError,
+    ProvisionError,
+    SkywardError,
+)
 from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
-from skyward.node.held import close_all
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
+from skyward.plan.retry import retry_pause
 
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
@@ -52,9 +61,12 @@ class Running:
         spec: The spec that is tried.
         pool_id: The pool's id; in names of directories and processes.
         dispatcher: Where events go.
+        alternatives: Whether another spec is tried if this one cannot be had.
     """
 
-    def __init__(self, request: Request, spec: Spec, pool_id: str, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, request: Request, spec: Spec, pool_id: str, dispatcher: Dispatcher, *, alternatives: bool = False
+    ) -> None:
         self.engine = engine_loop()
         self.name = request.name
         self.options = request.options
@@ -87,6 +99,8 @@ class Running:
         self._opened = time.monotonic()
         self._sizing = Sizing(self, spec.nodes, request.options)
         self._given_up = ""
+        self._alternatives = alternatives
+        self._watch = Watch(self.engine, self.provisioning, self.options, self._nodes.values)
 
     # From the user's threads.
 
@@ -197,7 +211,9 @@ class Running:
         self._step(lifecycle.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
-        await self.provisioning.close()
+        self._watch.close()
+        if failed := await self.provisioning.close():
+            self.reporting.error(failed, fatal=True)
         with self._whole:
             self._given_up = self._given_up or "closed"
             self._whole.notify_all()
@@ -283,36 +299,46 @@ class Running:
     _start_error: SkywardError | None = None
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        delay = self.options.provision_retry_delay
-        if delay and any(self._state.nodes[node].failures for node in nodes if node in self._state.nodes):
-            await asyncio.sleep(delay)
+        await asyncio.sleep(self._pause(nodes))
+        staying = [shell.instance for shell in self._nodes.values() if not shell.leaving]
         try:
-            shells = await self.provisioning.launch(nodes)
+            failed = await self.provisioning.launch(nodes, staying, self._launched)
         except Exception as error:
-            for node in nodes:
-                self._start_failed(node, error)
+            failed = dict.fromkeys(nodes, _as_ours(error))
+        for node, failure in failed.items():
+            self._start_failed(node, failure)
+
+    def _pause(self, nodes: Iterable[int]) -> float:
+        """Give the seconds to wait before machines are asked for: none for nodes that failed never."""
+        failures = max((self._state.nodes[node].failures for node in nodes if node in self._state.nodes), default=0)
+        if self.options.provision_retry_delay is not None:
+            return self.options.provision_retry_delay if failures else 0.0
+        return retry_pause(failures) if isinstance(self._start_error, OfferError) else 0.0
+
+    def _launched(self, shell: NodeShell) -> None:
+        if shell.index in self._nodes:
+            # The place was given away while this machine was on its way.
+            self._spawn(self._give_back(shell, "its place is taken"))
             return
-        if not all(isinstance(shell.instance.address, LocalAddress) for shell in shells):
+        if not isinstance(shell.instance.address, LocalAddress):
             self._go_far()
-        for shell in shells:
-            if shell.index in self._nodes:
-                # The place was given away while this machine was on its way.
-                self._spawn(self._give_back(shell, "its place is taken"))
-                continue
-            self._nodes[shell.index] = shell
-            if (before := self._lost.pop(shell.index, None)) is not None:
-                self.reporting.replaced(before, shell)
-            self._step(lifecycle.Launched(shell.index))
+        self._nodes[shell.index] = shell
+        if (before := self._lost.pop(shell.index, None)) is not None:
+            self.reporting.replaced(before, shell)
+        self._step(lifecycle.Launched(shell.index))
+        self._watch.look()
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
-        shell.on_call_frame = self._on_call_frame
+        shell.on_call_frame = lambda shell, frame, fds: self._dispatch.on_frame(shell.index, frame, fds)
         shell.on_lines = self.reporting.lines
         shell.on_emitted = self.reporting.emitted
         shell.on_lost = self._on_lost
         try:
             await self.provisioning.start(shell, self._shipping.all())
         except Exception as error:
+            if node in self._state.nodes and self._state.nodes[node].failures:
+                self.provisioning.launching.refuse(shell.rented.candidate, "failed", str(error))
             self._start_failed(node, error)
             return
         if self._state.nodes.get(node) is None or self._state.nodes[node].status is not Status.STARTING:
@@ -324,12 +350,16 @@ class Running:
             self.reporting.node_ready(shell)
 
     def _start_failed(self, node: int, error: Exception) -> None:
-        failure = error if isinstance(error, SkywardError) else ProvisionError(f"{type(error).__name__}: {error}")
-        if failure is not error:
-            failure.__cause__ = error
+        failure = _as_ours(error)
         self._start_error = failure
         self.reporting.error(str(failure), fatal=False)
-        self._step(lifecycle.StartFailed(node, str(failure), final=not _worth_another_try(error)))
+        self._step(lifecycle.StartFailed(node, str(failure), final=not self._worth_another_try(error)))
+
+    def _worth_another_try(self, error: Exception) -> bool:
+        """Tell whether a node that failed to start is started again: not where that changes nothing."""
+        if isinstance(error, OfferError):
+            return self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
+        return not isinstance(error, ConfigError | CredentialsError | PluginError)
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
@@ -360,43 +390,12 @@ class Running:
 
     # Frames and calls, in the engine's loop.
 
-    def _on_call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
-        member = self._dispatch.members.get(shell.index)
-        if member is None:
-            close_all(fds)
-            return
-        match frame.kind:
-            case Kind.RESULT:
-                self._dispatch.on_result(member, frame, fds)
-            case Kind.RECALLED:
-                self._dispatch.on_recalled(member, frame)
-            case Kind.ITEM:
-                self._dispatch.on_item(member, frame, fds)
-            case Kind.CREDIT:
-                self._dispatch.on_credit(member, frame)
-
     def _submit_broadcast(self, first: Call, sinks: Sequence[Any], ready: Any) -> None:
         members = [self._dispatch.members[index] for index in self._state.ready if index in self._dispatch.members]
         if not members:
             ready.set_exception(NodeLostError("The pool has no ready node to broadcast to.", pool=self.name))
             return
-        places = [(member.index, rank) for member in members for rank in range(self.provisioning.ranks_per_node)]
-        if len(sinks) > 1:
-            places = places[: len(sinks)]
-        calls = []
-        for index, (node, _) in enumerate(places):
-            sink = sinks[index] if len(sinks) > 1 else sinks[0]
-            call = Call(
-                first.function,
-                first.payload,
-                sink,
-                timeout=first.timeout,
-                streams=first.streams,
-                index=index,
-            )
-            call.members, membership = self._membership.of(node)
-            self._dispatch.members[node].link.send_members(call.members, membership)
-            calls.append(call)
+        calls, places = spread(first, sinks, members, self.provisioning.ranks_per_node, self._membership)
         self._dispatch.submit_group(calls, places)
         ready.set_result(calls)
 
@@ -431,7 +430,9 @@ class Running:
         self._step(lifecycle.Resized(desired, self.idle_nodes()))
 
 
-def _worth_another_try(error: Exception) -> bool:
-    from skyward.errors import PluginError
-
-    return not isinstance(error, ConfigError | PluginError)
+def _as_ours(error: Exception) -> SkywardError:
+    if isinstance(error, SkywardError):
+        return error
+    failure = ProvisionError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

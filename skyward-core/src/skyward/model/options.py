@@ -125,7 +125,7 @@ class Options:
         worker: How tasks are laid out on a node; None is `Worker()`.
         provision_timeout: How long a launch may take until the instance runs.
         bootstrap_timeout: How long making a node ready may take; None is what the image says.
-        provision_retry_delay: How long to wait before a failed launch is tried again.
+        provision_retry_delay: How long to wait before a failed launch is tried again; None waits longer each time.
         max_provision_attempts: How often a launch is tried.
         default_compute_timeout: Limit for each call that has none of its own.
         autoscale_cooldown: How long the pool keeps its size after it changed.

@@ -43,3 +43,19 @@ def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: in
     if failure is Failure.NODE_LOST:
         return Decision(interruptions > 0, retries, max(0, interruptions - 1))
     return Decision(retries > 0, max(0, retries - 1), interruptions)
+
+
+_LONGEST_PAUSE = 60.0
+
+
+def retry_pause(failures: int) -> float:
+    """
+    Give the seconds to wait before machines are asked for again that could not be had.
+
+    Args:
+        failures: How often they could not be had, in a row.
+
+    >>> [retry_pause(failures) for failures in (0, 1, 2, 10)]
+    [0.0, 2.0, 4.0, 60.0]
+    """
+    return min(_LONGEST_PAUSE, 2.0**failures) if failures else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -11,6 +11,11 @@ from attrs import field, frozen
 from skyward.errors import ConfigError
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
+
+
+def _offers(value: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return offers as a tuple."""
+    return tuple(value)
 
 
 @frozen(kw_only=True, eq=False)
@@ -28,7 +33,7 @@ class ProviderView:
     name: str
     provider: Any
     spec: Spec
-    offers: tuple[Offer, ...] = field(default=(), converter=tuple)
+    offers: tuple[Offer, ...] = field(default=(), converter=_offers)
 
     def has_spot_capacity(self, spec: Spec | None = None) -> bool:
         """Tell whether it sells machines that may be taken back, at this moment."""

@@ -187,12 +187,12 @@ class SSH:
         addresses = self.addresses
         if max(request.nodes) >= len(addresses):
             raise CapacityError(f"There are only {len(addresses)} hosts.", provider="ssh")
-        return [_instance(addresses[node], node, request.token) for node in request.nodes]
+        return [_instance(addresses[node], node) for node in request.nodes]
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: None) -> Sequence[Instance]:
         """List the hosts: they exist, whatever is done with them."""
-        return [_instance(address, node, cluster.pool_id) for node, address in enumerate(self.addresses)]
+        return [_instance(address, node) for node, address in enumerate(self.addresses)]
 
     @hookimpl
     async def skyward_terminate(self, infra: None, ids: Sequence[str]) -> None:
@@ -241,9 +241,9 @@ def _lacking(found: Findings, spec: Spec) -> str:
     return ""
 
 
-def _instance(address: SSHAddress, node: int, token: str) -> Instance:
+def _instance(address: SSHAddress, node: int) -> Instance:
     return Instance(
-        id=f"{address}#{token[-6:]}",
+        id=str(address),
         node=node,
         provider="ssh",
         address=address,

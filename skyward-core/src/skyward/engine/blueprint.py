@@ -1,0 +1,93 @@
+"""What becomes of the machines of one offer: the pool as hooks see it, the image, what plugins add to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve, frozen
+
+from skyward import plugin as hooks
+from skyward.errors import ConfigError
+from skyward.model.cluster import Cluster
+from skyward.model.image import Image
+from skyward.model.instance import AcceleratorInfo, InstanceInfo
+from skyward.model.machine import Instance
+from skyward.model.offer import Offer
+
+
+@frozen(kw_only=True, eq=False)
+class Blueprint:
+    """
+    Hold what the machines of one offer are made into.
+
+    Args:
+        cluster: The pool, as hooks see it.
+        image: What its nodes hold, with what plugins changed.
+        ops: What plugins add to making them.
+    """
+
+    cluster: Cluster
+    image: Image
+    ops: tuple[Any, ...]
+
+    def info(self, node: int, instance: Instance) -> InstanceInfo:
+        """Describe a place in the pool."""
+        offer = self.cluster.offer
+        accelerator = None
+        if offer.accelerator_name:
+            accelerator = AcceleratorInfo(
+                type=offer.accelerator_name, count=offer.accelerator_count, memory_gb=offer.accelerator_memory_gb
+            )
+        return InstanceInfo(
+            node=node,
+            workers_per_node=self.cluster.ranks_per_node,
+            job_id=self.cluster.pool_id,
+            accelerators=offer.accelerator_count or 0,
+            accelerator=accelerator,
+            id=instance.id,
+            provider=instance.provider,
+            ip=instance.ip,
+            private_ip=instance.private_ip,
+            spot=instance.spot,
+            hourly_rate=instance.hourly_rate,
+            on_demand_rate=offer.on_demand_price,
+            instance_type=instance.instance_type,
+            region=instance.region,
+            vcpus=offer.vcpus,
+            memory_gb=offer.memory_gb,
+            gpu_count=int(offer.accelerator_count or 0),
+            gpu_model=offer.accelerator_name,
+            gpu_vram_gb=offer.accelerator_memory_gb,
+        )
+
+
+def draw(cluster: Cluster, offer: Offer) -> Blueprint:
+    """
+    Decide what becomes of the machines of an offer.
+
+    Args:
+        cluster: The pool, whatever its offer.
+        offer: The offer.
+
+    Raises:
+        ConfigError: If a plugin refuses it, or the ranks cannot be laid out.
+        PluginError: If a hook raises.
+    """
+    plugins = cluster.spec.plugins
+    cluster = evolve(cluster, offer=offer, ranks_per_node=1)
+    topology = hooks.topology(plugins, cluster)
+    cluster = evolve(cluster, ranks_per_node=topology.ranks_per_node or _ranks(cluster))
+    hooks.validated(plugins, cluster)
+    image = hooks.transform_image(plugins, cluster.spec.image, cluster)
+    return Blueprint(cluster=cluster, image=image, ops=hooks.bootstrap_ops(plugins, cluster))
+
+
+def _ranks(cluster: Cluster) -> int:
+    if cluster.worker.per_node != "accelerator":
+        return cluster.worker.per_node
+    if not cluster.offer.accelerator_count:
+        raise ConfigError(
+            'per_node="accelerator" wants one rank for each accelerator, and the nodes have none. '
+            "Give a number, or ask for an accelerator."
+        )
+    return int(cluster.offer.accelerator_count)

@@ -1,0 +1,40 @@
+"""Make the calls of a broadcast: one for each rank, all with the same members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from skyward.engine.call import Call
+from skyward.engine.dispatch import Member
+from skyward.engine.membership import Membership
+
+
+def spread(
+    first: Call, sinks: Sequence[Any], members: Sequence[Member], ranks: int, membership: Membership
+) -> tuple[list[Call], list[tuple[int, int]]]:
+    """
+    Make a call for each rank of the members, and tell their nodes who takes part.
+
+    Args:
+        first: The call to be made many times.
+        sinks: One for each rank, or one for all; if there are fewer, the last ranks get no call.
+        members: The nodes that take part.
+        ranks: How many ranks each has.
+        membership: Numbers the members.
+
+    Returns:
+        The calls, and for each its node and rank.
+    """
+    places = [(member.index, rank) for member in members for rank in range(ranks)]
+    if len(sinks) > 1:
+        places = places[: len(sinks)]
+    links = {member.index: member.link for member in members}
+    calls = []
+    for index, (node, _) in enumerate(places):
+        sink = sinks[index] if len(sinks) > 1 else sinks[0]
+        call = Call(first.function, first.payload, sink, timeout=first.timeout, streams=first.streams, index=index)
+        call.members, taking_part = membership.of(node)
+        links[node].send_members(call.members, taking_part)
+        calls.append(call)
+    return calls, places

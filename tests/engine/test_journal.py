@@ -1,0 +1,173 @@
+"""
+What was asked of clouds is written down before they are asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import field, frozen
+
+from skyward.engine.journal import Journal, journal_path, launches
+from skyward.errors import PluginError
+from skyward.model.cluster import Cluster
+from skyward.model.machine import LaunchRequest
+from skyward.model.offer import Offer
+from skyward.model.spec import Spec
+
+CLUSTER = Cluster(
+    pool_id="a1",
+    pool_name="train",
+    spec=Spec(),
+    offer=Offer(provider="cloud", instance_type="small", region="eu"),
+    provider="cloud",
+    nodes=2,
+)
+
+
+@frozen
+class Network:
+    """What a cloud leaves behind."""
+
+    vpc: str
+    groups: tuple[str, ...] = ()
+
+
+@frozen
+class Leaky:
+    """The same with a secret in it."""
+
+    vpc: str
+    key: str = field(repr=False)
+
+
+def request(token: str) -> LaunchRequest:
+    return LaunchRequest(cluster=CLUSTER, nodes=[0, 1], token=token, spot=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "journal.sqlite"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[Journal]:
+    made = Journal(path)
+    yield made
+    made.close()
+
+
+def ask(journal: Journal, token: str = "t", infra: Any = None) -> None:
+    asyncio.run(journal.asked(request(token), "cloud", infra))
+
+
+def test_a_launch_is_on_disk_before_it_is_asked_for(journal: Journal, path: Path) -> None:
+    """With all that is needed to find what came of it."""
+    ask(journal, infra=Network("vpc-1", ("sg-1",)))
+    (launch,) = launches(path)
+    assert (launch.token, launch.pool_id, launch.provider, launch.region) == ("t", "a1", "cloud", "eu")
+    assert (launch.nodes, launch.spot, launch.ids, launch.open) == ((0, 1), True, None, True)
+    assert launch.infra == {"vpc": "vpc-1", "groups": ["sg-1"]}
+
+
+def test_a_launch_is_open_until_every_machine_is_given_back(path: Path) -> None:
+    """Or until the answer says that there is none."""
+    journal = Journal(path)
+    ask(journal)
+    ask(journal, "none")
+    journal.answered("t", ["i-1", "i-2"])
+    journal.answered("none", [])
+    journal.ended("t", "i-1")
+    journal.close()
+    assert [(one.token, one.open) for one in launches(path)] == [("t", True), ("none", False)]
+    journal = Journal(path)
+    journal.ended("t", "i-2")
+    journal.close()
+    assert [one.open for one in launches(path)] == [False, False]
+
+
+@pytest.mark.parametrize("infra", [Leaky("vpc-1", "secret"), {"networks": [Leaky("vpc-1", "secret")]}])
+def test_a_secret_is_not_written_down(journal: Journal, path: Path, infra: Any) -> None:
+    """What a provider hides from its repr is one."""
+    with pytest.raises(PluginError, match=r"'key' is kept out of its repr") as caught:
+        ask(journal, infra=infra)
+    assert "secret_" not in str(caught.value)
+    assert launches(path) == []
+
+
+def test_what_json_cannot_hold_is_refused(journal: Journal) -> None:
+    """By the provider's name."""
+    with pytest.raises(PluginError, match=r"'cloud' returned a object"):
+        ask(journal, infra=object())
+
+
+def test_only_the_user_reads_it(journal: Journal, path: Path) -> None:
+    """The names of pools and machines are nobody else's."""
+    ask(journal)
+    assert path.stat().st_mode & 0o077 == 0
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_damaged_journal_is_put_aside(path: Path) -> None:
+    """And a new one begun: the clouds' tags are the truth."""
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no database" * 100)
+    journal = Journal(path)
+    ask(journal)
+    journal.close()
+    assert len(launches(path)) == 1
+    assert len(list(path.parent.glob("*.damaged"))) == 1
+
+
+def test_a_journal_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+    """It is told in the log, and work goes on."""
+    (tmp_path / "file").touch()
+    journal = Journal(tmp_path / "file" / "journal.sqlite")
+    ask(journal)
+    journal.answered("t", ["i-1"])
+    journal.close()
+
+
+def _write(path: Path, number: int) -> None:
+    journal = Journal(path)
+    for index in range(20):
+        ask(journal, f"{number}-{index}")
+        journal.answered(f"{number}-{index}", [f"i-{index}"])
+    journal.close()
+
+
+def test_many_clients_write_at_once(path: Path) -> None:
+    """Nothing is lost, and nobody waits for long."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(path, number)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert len([one for one in launches(path) if one.ids]) == 60
+
+
+def test_another_version_is_put_aside(path: Path) -> None:
+    """A newer program may have written it."""
+    ask(made := Journal(path))
+    made.close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version=99")
+    connection.close()
+    assert launches(path) == []
+
+
+def test_the_journal_is_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A directory of ours, else the user's for state."""
+    monkeypatch.delenv("SKYWARD_STATE", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert journal_path() == tmp_path / "skyward" / "journal.sqlite"
+    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "ours"))
+    assert journal_path() == tmp_path / "ours" / "journal.sqlite"
