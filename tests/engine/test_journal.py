@@ -92,6 +92,16 @@ def test_a_launch_is_open_until_every_machine_is_given_back(path: Path) -> None:
     assert [one.open for one in launches(path)] == [False, False]
 
 
+def test_a_pool_of_which_nothing_is_listed_is_settled(journal: Journal, path: Path) -> None:
+    """Also the launches whose answers were lost."""
+    ask(journal, "lost")
+    ask(journal)
+    journal.answered("t", ["i-1"])
+    journal.settled("a1")
+    journal.close()
+    assert [launch.open for launch in launches(path)] == [False, False]
+
+
 @pytest.mark.parametrize("infra", [Leaky("vpc-1", "secret"), {"networks": [Leaky("vpc-1", "secret")]}])
 def test_a_secret_is_not_written_down(journal: Journal, path: Path, infra: Any) -> None:
     """What a provider hides from its repr is one."""

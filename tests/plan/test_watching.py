@@ -74,6 +74,7 @@ def test_a_machine_that_no_node_has_is_ended() -> None:
     found = look(SEEN, RUNNING, stray, strays=found.strays, now=1.0 + STRAYING)
     assert found.unwanted == ("i-2",)
     assert look(SEEN, RUNNING, strays=found.strays, now=99.0).strays == ()
+    assert look(SEEN, RUNNING, stray, held={"i-2"}).strays == ()
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,11 @@ class Journal:
             (machine, token),
         )
 
+    def settled(self, pool_id: str) -> None:
+        """Write down that the cloud lists no machine of a pool any more."""
+        statement = "UPDATE launches SET ids = coalesce(ids, '[]'), ended = coalesce(ids, '[]') WHERE pool_id = ?"
+        self._do(statement, (pool_id,))
+
     def close(self) -> None:
         """Write what is left, and close the file."""
         self._work.put(None)

@@ -101,6 +101,7 @@ class Launching:
         self._last: SkywardError | None = None
         self.regions = Regions(provider, options, reporting)
         self.under_way: set[str] = set()
+        self.held: set[str] = set()
         self.first: Blueprint
 
     @property
@@ -184,7 +185,11 @@ class Launching:
         Raises:
             SkywardError: If it may still exist.
         """
-        await self.regions.end(rented.blueprint.cluster, rented.infra, (rented.instance.id,))
+        try:
+            await self.regions.end(rented.blueprint.cluster, rented.infra, (rented.instance.id,))
+        finally:
+            # One that could not be ended is nobody's from now on, and the watch tries again.
+            self.held.discard(rented.instance.id)
         if self._journal is not None:
             self._journal.ended(rented.token, rented.instance.id)
 
@@ -201,6 +206,8 @@ class Launching:
                 if left:
                     _log.warning("machines.unwanted provider=%s ids=%s", self._provider.name, ",".join(left))
                     await self.regions.end_anywhere(left)
+            if self._journal is not None:
+                self._journal.settled(self._cluster.pool_id)
         finally:
             await self.regions.release()
             if self._journal is not None:
@@ -282,11 +289,16 @@ class Launching:
         self.under_way.add(token)
         try:
             instances = await self._rented(request, infra)
+        except (CapacityError, QuotaError, CredentialsError, ConfigError):
+            if self._journal is not None:
+                self._journal.answered(token, ())
+            raise
         finally:
             self.under_way.discard(token)
         if self._journal is not None:
             self._journal.answered(token, [one.id for one in instances])
         wanted = {one.node: one for one in instances if one.node in request.nodes}
+        self.held |= {one.id for one in wanted.values()}
         return [
             Rented(instance=one, candidate=candidate, blueprint=blueprint, infra=infra, token=token)
             for one in wanted.values()

@@ -164,6 +164,7 @@ class NodeShell:
             patience: Seconds it has to leave by itself.
         """
         self.leaving = True
+        self._settle(self._runs, ProvisionError(f"{self.where} is being given back.", node=self.index))
         if self.link is not None and patience:
             self.link.stop(patience)
             await asyncio.wait([self._stopped], timeout=patience + 1.0)

@@ -100,6 +100,7 @@ class Watch:
             known,
             listed,
             strays=self._strays,
+            held=self._launching.held,
             under_way=under_way,
             now=time.monotonic(),
             patience=self._options.provision_timeout or RUNNING_WITHIN,

@@ -83,6 +83,7 @@ def compare(
     listed: Iterable[Instance],
     *,
     strays: Iterable[Stray] = (),
+    held: Collection[str] = (),
     under_way: Collection[str] = (),
     now: float,
     patience: float,
@@ -94,6 +95,7 @@ def compare(
         known: The machines that nodes have.
         listed: What the provider lists.
         strays: What no node had at the last list.
+        held: Ids of machines that somebody looks after besides the nodes: those that are being given back.
         under_way: Tokens of launches whose answers are awaited: their machines are no strays.
         now: The time, in seconds of a monotonic clock.
         patience: Seconds that a machine may take until it runs.
@@ -109,7 +111,7 @@ def compare(
     running: list[Instance] = []
     gone: list[tuple[str, str]] = []
     overdue: list[str] = []
-    ours = set()
+    ours = set(held)
     for machine in known:
         ours.add(machine.id)
         row = rows.get(machine.id)
