@@ -98,6 +98,14 @@ class Host:
             assert time.monotonic() < deadline, (self.base / "sshd.log").read_text()
             time.sleep(0.01)
 
+    def configure(self, line: str) -> None:
+        """Change a setting of the server, and start it anew."""
+        path = self.base / "sshd_config"
+        # The first line of a setting is the one that counts.
+        path.write_text(f"{line}\n{path.read_text()}")
+        self.stop()
+        self.start()
+
     def cut(self) -> None:
         """Break every connection there is; new ones are let in."""
         for pid in self._connections():

@@ -18,11 +18,13 @@ from skyward.function import as_function
 from skyward.model.keywords import PoolKeywords
 from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
+from skyward.model.port import port
 from skyward.model.spec import Spec
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool
 from skyward.plan.request import request
 
 if TYPE_CHECKING:
+    from skyward.engine.forwarding import Forward
     from skyward.engine.opening import OpenPool
     from skyward.engine.waiting import Future
     from skyward.model.event import SkywardEvent
@@ -254,6 +256,27 @@ class Pool:
         """
         running = self._running
         running.engine.run(running.refresh())
+
+    def forward(self, remote_port: int, local_port: int = 0, *, node: int | Literal["head"] = 0) -> Forward:
+        """
+        Reach a port of a node on this machine, for a dashboard or a service that listens on the node's 127.0.0.1.
+
+        Args:
+            remote_port: The port there.
+            local_port: The port here; 0 takes any that is free.
+            node: Index of the node, or `"head"`.
+
+        Returns:
+            What has `port`, `address` and `url`; it ends with `close()`, its `with` block, or the pool.
+
+        Raises:
+            ConfigError: If there is no such port or node, or the port here is taken.
+        """
+        remote, local = port(remote_port, "remote_port"), port(local_port, "local_port", least=0)
+        running = self._running
+        running.check_node(node, "node")
+        forward: Forward = running.engine.run(running.forwards.open(node, remote, local))
+        return forward
 
     def on(self, event_type: type[SkywardEvent], handler: Callable[[Any], object]) -> Pool:
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -12,6 +12,11 @@ from skyward.link.frames import Frame
 
 OnFrame = Callable[[Frame, tuple[int, ...]], None]
 OnClosed = Callable[[Exception | None], None]
+# A reader and a writer with the methods of asyncio's streams.
+Stream = tuple[Any, Any]
+
+READ = 256 << 10
+"""Bytes that a forwarded connection is read by."""
 
 
 @frozen(kw_only=True)
@@ -49,6 +54,18 @@ class Host(Protocol):
 
         Raises:
             SkywardError: If there is none.
+        """
+
+    async def dial_port(self, port: int) -> Stream:
+        """
+        Connect to a TCP port of the machine's own 127.0.0.1.
+
+        Args:
+            port: The port.
+
+        Raises:
+            ConnectionError: If nobody listens there.
+            SkywardError: If the machine cannot be reached, or lets nobody through.
         """
 
     def last_words(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -12,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from skyward.engine.host import OnClosed, OnFrame, Prepared
+from skyward.engine.host import READ, OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError
 from skyward.link.channel import Channel, Link
@@ -60,6 +61,10 @@ class LocalHost:
         """Start the agent, and speak to it over a socket that has no name."""
         connection = await in_thread(self.start)
         return Channel(self._engine.loop, self._engine.batch, connection, on_frame, on_closed)
+
+    async def dial_port(self, port: int) -> Stream:
+        """Connect to a port of this machine."""
+        return await asyncio.open_connection("127.0.0.1", port, limit=READ)
 
     def start(self) -> socket.socket:
         """

@@ -18,6 +18,7 @@ from skyward.console.mode import Console, open_console
 from skyward.engine import events as contexts
 from skyward.engine.choosing import choose
 from skyward.engine.dispatcher import Dispatcher
+from skyward.engine.forwarding import check_free
 from skyward.engine.logs import LIFECYCLE, logging_to, write_event
 from skyward.engine.loop import engine_loop
 from skyward.engine.running import Running
@@ -80,10 +81,13 @@ def open_pool(
         stack.enter_context(terminated_as_exit())
         for warning in request.warnings:
             _log.warning("%s", warning)
+        check_free(request.options.ports)
         running = _first_that_opens(request, pool_id, dispatcher)
         opened = OpenPool(running, dispatcher, stack)
         _open_pools.add(opened)
         try:
+            for remote, local in request.options.ports:
+                running.engine.run(running.forwards.open("head", remote, local))
             stack.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from skyward.engine.broadcasting import spread
 from skyward.engine.call import Call
 from skyward.engine.dispatch import Dispatch, Member
+from skyward.engine.forwarding import Forwards
 from skyward.engine.loop import engine_loop
 from skyward.engine.making import CallMaker
 from skyward.engine.membership import Membership
@@ -96,6 +97,9 @@ class Running:
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
         self._whole = threading.Condition()
+        self.forwards = Forwards(
+            self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
+        )
         self._opened = time.monotonic()
         self._sizing = Sizing(self, spec.nodes, request.options)
         self._given_up = ""
@@ -162,7 +166,7 @@ class Running:
         """Change how many nodes the pool has."""
         self.engine.post(self._sizing.resize, nodes)
 
-    def check_node(self, target: int | str | None) -> int | None:
+    def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
         """
         Find the node that a placement target means.
 
@@ -176,7 +180,8 @@ class Running:
             return ready[0] if ready else 0
         if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < self._state.desired:
             raise ConfigError(
-                f'target must be "head" or a node from 0 to {self._state.desired - 1}, not {target!r}.', pool=self.name
+                f'{parameter} must be "head" or a node from 0 to {self._state.desired - 1}, not {target!r}.',
+                pool=self.name,
             )
         return target
 
@@ -207,6 +212,7 @@ class Running:
             patience: Seconds that nodes have to leave in good order.
         """
         self._dispatch.close(f"The pool {self.name!r} is closed.")
+        await self.forwards.close()
         self._patience = patience
         self._step(lifecycle.Closed())
         while self._tasks:

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from skyward.engine.bundle import runtime_bundle
 from skyward.engine.environment import find_uv
-from skyward.engine.host import OnClosed, OnFrame, Prepared
+from skyward.engine.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
@@ -34,6 +34,7 @@ from skyward.plan.script import Ground, render
 from skyward.ssh import probe
 from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start_command
+from skyward.ssh.forward import forwarded
 from skyward.ssh.link import SSHLink
 from skyward.ssh.shell import run
 
@@ -47,6 +48,9 @@ AGENT = ("$PYTHON", "-P", "-m", "skyward.node.main", "--listen", "$NODE")
 
 NEEDED_GB = 0.1
 """Room that our own side and its logs want on a machine, in GB."""
+
+DIALLING = 20.0
+"""Seconds for which a machine is dialled that a port is to be reached on."""
 
 COMMAND_TIMEOUT = 30.0
 """Seconds for one of our own commands."""
@@ -161,6 +165,24 @@ class SSHHost:
         )
         await link.start()
         return wire
+
+    async def dial_port(self, port: int) -> Stream:
+        """
+        Connect to a port of the machine, through its SSH connection, which is dialled again if it is lost.
+
+        Raises:
+            ConnectionError: If nobody listens there.
+            SkywardError: If the machine cannot be reached, or lets nobody through.
+        """
+        for last in (False, True):
+            connection = await self._connect(DIALLING)
+            try:
+                return await forwarded(connection, port, str(self._address))
+            except UnreachableError:
+                # The connection was lost and nobody knew; the next one is new.
+                if last:
+                    raise
+        raise AssertionError
 
     def last_words(self) -> str:
         """Give the end of what the agent wrote, as far as it was asked for."""

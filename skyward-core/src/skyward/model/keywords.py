@@ -12,6 +12,7 @@ from skyward.model.allocation import AllocationLike
 from skyward.model.image import Image
 from skyward.model.nodes import NodeSpec
 from skyward.model.options import ConsoleLike, Executor, LogConfig, PerNode, SelectionLike, Worker
+from skyward.model.port import PortsLike
 
 __all__ = ["PoolKeywords", "ProviderLike"]
 
@@ -66,6 +67,7 @@ class PoolKeywords(TypedDict, total=False):
     logging: bool | LogConfig
     retry_on_interruption: int
     on_event: Callable[[Any], object] | None
+    ports: PortsLike
 
     concurrency: int
     executor: Executor

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from attrs import evolve, field, frozen
 from attrs.converters import optional
 
-from skyward.errors import ConfigError
-from skyward.model.setting import choice, text, texts, whole
+from skyward.model.port import port
+from skyward.model.setting import choice, text, texts
 from skyward.model.tags import Tags
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
 
 __all__ = ["Address", "Instance", "InstanceState", "LaunchRequest", "LocalAddress", "ProviderFacts", "SSHAddress"]
-
-_LAST_PORT = 65535
 
 
 class InstanceState(Enum):
@@ -90,9 +88,7 @@ def _host(value: str) -> str:
 
 def _port(value: int) -> int:
     """Return the number of a TCP port, checked."""
-    if whole(value, "port", least=1) > _LAST_PORT:
-        raise ConfigError(f"port must be a number from 1 to {_LAST_PORT}, not {value}.")
-    return value
+    return port(value, "port")
 
 
 def _trust(value: Trust) -> Trust:
