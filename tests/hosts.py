@@ -108,7 +108,7 @@ class Host:
 
     def cut(self) -> None:
         """Break every connection there is; new ones are let in."""
-        for pid in self._connections():
+        for pid in self.connections():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -120,6 +120,11 @@ class Host:
         self._process.kill()
         self._process.wait()
         self._process = None
+
+    def entered(self) -> int:
+        """Count how often somebody was let in."""
+        log = self.base / "sshd.log"
+        return log.read_text().count("Accepted publickey") if log.exists() else 0
 
     def processes(self) -> list[int]:
         """List the processes that run with this host's home."""
@@ -137,7 +142,7 @@ class Host:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _connections(self) -> list[int]:
+    def connections(self) -> list[int]:
         """List the servers' processes, one or two for each connection."""
         if self._process is None:
             return []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from attrs import evolve, field, frozen
 from attrs.converters import optional
 
+from skyward.model.place import places
 from skyward.model.port import port
 from skyward.model.setting import choice, text, texts
 from skyward.model.tags import Tags
@@ -91,6 +92,12 @@ def _port(value: int) -> int:
     return port(value, "port")
 
 
+def _jump(value: str) -> str:
+    """Return the hosts to go through, checked."""
+    places(text(value, "jump"), "jump")
+    return value
+
+
 def _trust(value: Trust) -> Trust:
     """Return whose host keys are taken, checked."""
     return "known" if choice(value, "trust", ("known", "first-use")) == "known" else "first-use"
@@ -112,7 +119,8 @@ class SSHAddress:
         user: Name to log in with; None is what `~/.ssh/config` says, else the client's own.
         keys: Paths of private keys to try; none means the user's agent, keys and `~/.ssh/config`.
         private_key: A private key's text, for a machine that was made for this pool.
-        jump: Host to go through, as `user@host:port`.
+        jump: Host to go through, as `user@host:port`, or several with commas between them; None is what `~/.ssh/config`
+            says, `"none"` is none whatever it says.
         known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
         trust: Whose host keys are taken.
         host_key: The only host key that is taken, as in a file of known hosts; for a machine whose key was chosen.
@@ -129,7 +137,7 @@ class SSHAddress:
     user: str | None = None
     keys: tuple[str, ...] = field(default=(), converter=_keys)
     private_key: str | None = field(default=None, repr=False)
-    jump: str | None = None
+    jump: str | None = field(default=None, converter=optional(_jump))
     known_hosts: str | None = None
     trust: Trust = field(default="first-use", converter=_trust)
     host_key: str | None = None

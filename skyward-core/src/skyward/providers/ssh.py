@@ -14,6 +14,7 @@ from skyward.hookspecs import hookimpl
 from skyward.model.accelerator import recognise
 from skyward.model.machine import Instance, ProviderFacts, SSHAddress, Trust
 from skyward.model.offer import Offer
+from skyward.model.place import place
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
@@ -59,7 +60,8 @@ class SSH:
         user: Name to log in with, where a host names none; else what `~/.ssh/config` says.
         key: Path of a private key; else the user's agent, keys and `~/.ssh/config`.
         port: TCP port, where a host names none.
-        jump: Host to go through, as `user@host:port`.
+        jump: Host to go through, as `user@host:port`, or several with commas between them; else what `~/.ssh/config`
+            says.
         known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
         trust: `"first-use"` takes the key of a host that was never seen, and remembers it; `"known"` refuses it.
             A key that changed is refused always.
@@ -98,8 +100,7 @@ class SSH:
         return tuple(host if isinstance(host, SSHAddress) else self._address(host) for host in self.hosts)
 
     def _address(self, host: str) -> SSHAddress:
-        user, _, place = host.rpartition("@")
-        name, port = _split(place)
+        user, name, port = place(host, "hosts")
         if port is None and self.port != _SSH_PORT:
             port = self.port
         return SSHAddress(
@@ -251,20 +252,3 @@ def _instance(address: SSHAddress, node: int) -> Instance:
         ip=address.host,
         private_ip=address.host,
     )
-
-
-def _split(place: str) -> tuple[str, int | None]:
-    """
-    Split a host from its port.
-
-    >>> _split("[::1]:2222"), _split("::1"), _split("gpu-box")
-    (('::1', 2222), ('::1', None), ('gpu-box', None))
-    """
-    name, colon, port = place.rpartition(":")
-    if place.startswith("[") and place.endswith("]"):
-        return place[1:-1], None
-    if not colon or (":" in name and not name.endswith("]")):
-        return place, None
-    if not port.isdigit():
-        raise ConfigError(f"hosts has {place!r}, whose port {port!r} is no number.")
-    return name.strip("[]"), int(port)

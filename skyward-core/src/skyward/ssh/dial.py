@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
 from skyward.ssh.host_keys import HostKeys
+from skyward.ssh.jump import hops
 
 if TYPE_CHECKING:
-    from asyncssh import SSHClientConnection
+    from asyncssh import ChannelOpenError, SSHClientConnection
 
     from skyward.model.machine import SSHAddress
 
@@ -31,6 +32,12 @@ _CIPHERS = [
     "aes256-ctr",
     "aes128-ctr",
 ]
+
+# What to do where a host, or a jump host, does not let us in.
+_WAYS_IN = (
+    'Name the right key, sky.SSH(hosts, key="~/.ssh/…"), or the right user, user@host.',
+    'Name the right user, jump="user@host:port", or its key in ~/.ssh/config.',
+)
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 5.0
 
@@ -65,6 +72,49 @@ async def dial(address: SSHAddress, *, patience: float) -> SSHClientConnection:
 
 
 async def _dial_once(address: SSHAddress) -> SSHClientConnection:
+    """Go through the jump hosts, each inside the connection to the one before it."""
+    import asyncssh
+
+    try:
+        way = hops(address)
+    except (asyncssh.Error, ValueError, OSError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"~/.ssh/config cannot be understood: {error}.") from error
+    connection: SSHClientConnection | None = None
+    before = ""
+    for hop in way:
+        connection = await _enter(hop, f"The jump host {hop}", connection, before)
+        before = str(hop)
+    return await _enter(address, str(address), connection, before)
+
+
+async def _enter(
+    address: SSHAddress, where: str, tunnel: SSHClientConnection | None, before: str
+) -> SSHClientConnection:
+    """
+    Connect to one host, and log in.
+
+    Args:
+        address: The host.
+        where: What messages call it.
+        tunnel: The connection to the jump host before it, which belongs to the new one from then on.
+        before: What messages call that jump host.
+    """
+    try:
+        connection = await _log_in(address, where, tunnel, before)
+    except BaseException:
+        if tunnel is not None:
+            tunnel.close()
+        raise
+    if tunnel is not None:
+        connection.set_tunnel(tunnel)
+    return connection
+
+
+async def _log_in(
+    address: SSHAddress, where: str, tunnel: SSHClientConnection | None, before: str
+) -> SSHClientConnection:
     import socket
 
     import asyncssh
@@ -80,10 +130,11 @@ async def _dial_once(address: SSHAddress) -> SSHClientConnection:
                 compression_algs=None,
                 keepalive_interval=KEEP_ALIVE,
                 keepalive_count_max=3,
+                tunnel=tunnel,
                 **options,
             )
     except TimeoutError:
-        raise UnreachableError(f"{address} did not answer within {LOGIN_TIMEOUT:g} s.") from None
+        raise UnreachableError(f"{where} did not answer within {LOGIN_TIMEOUT:g} s.") from None
     except socket.gaierror as error:
         raise TransportError(
             f"There is no host {address.host!r}: {error.strerror or error}.",
@@ -93,17 +144,31 @@ async def _dial_once(address: SSHAddress) -> SSHClientConnection:
         raise keys.refusal() or HostKeyError(f"The host key of {address} cannot be verified: {error}.") from error
     except asyncssh.PermissionDenied as error:
         raise CredentialsError(
-            f"{address} does not let us in: {error.reason or error}. Tried: {_tried(address)}.",
-            hint='Name the right key, sky.SSH(hosts, key="~/.ssh/…"), or the right user, user@host.',
+            f"{where} does not let us in: {error.reason or error}. Tried: {_tried(address)}.",
+            hint=_WAYS_IN[where != str(address)],
         ) from error
     except asyncssh.KeyImportError as error:
         raise ConfigError(f"A private key for {address} cannot be read: {error}.") from error
     except asyncssh.ConnectionLost as error:
-        raise UnreachableError(f"{address} closed the connection: {error}.") from error
+        raise UnreachableError(f"{where} closed the connection: {error}.") from error
+    except asyncssh.ChannelOpenError as error:
+        raise _not_let_through(where, before, error) from error
     except (asyncssh.Error, ValueError) as error:
         raise TransportError(f"No SSH connection to {address}: {type(error).__name__}: {error}.") from error
     except OSError as error:
-        raise UnreachableError(f"{address} cannot be reached: {error.strerror or error}.") from error
+        raise UnreachableError(f"{where} cannot be reached: {error.strerror or error}.") from error
+
+
+def _not_let_through(where: str, before: str, error: ChannelOpenError) -> TransportError:
+    """Say why a jump host did not connect us with the next one."""
+    import asyncssh
+
+    if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
+        return TransportError(
+            f"The jump host {before} lets nobody through: {error.reason}.",
+            hint="Set AllowTcpForwarding there, and look for permitopen in its authorized_keys.",
+        )
+    return UnreachableError(f"{where} cannot be reached from the jump host {before}: {error.reason}.")
 
 
 def _options(address: SSHAddress) -> dict[str, Any]:
@@ -112,8 +177,6 @@ def _options(address: SSHAddress) -> dict[str, Any]:
         options["port"] = address.port
     if address.user is not None:
         options["username"] = address.user
-    if address.jump is not None:
-        options["tunnel"] = address.jump
     if address.private_key is not None:
         import asyncssh
 
