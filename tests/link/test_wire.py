@@ -11,12 +11,12 @@ from collections.abc import Callable
 import pytest
 
 from skyward.errors import ProtocolError
-from skyward.link.cells import CHUNK, COUNT, CellType, cell
+from skyward.link.cells import CHUNK, COUNT, MOST_OPEN, CellType, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
 from skyward.link.payload import decode, pack, views
-from skyward.link.wire import Wire
+from skyward.link.wire import Wire, why_refused
 from skyward.node.held import close_all
 
 SEEDS = [int(os.environ["WIRE_SEED"])] if "WIRE_SEED" in os.environ else list(range(12))
@@ -239,6 +239,50 @@ def test_small_task_overtakes_a_large_one_of_the_same_function() -> None:
         assert order[1][1] == CALL.pack(2)
 
     _run(test)
+
+
+def test_thousands_of_large_frames_take_few_descriptors_at_the_other_end() -> None:
+    """However many wait, a bounded number is on the way at once."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=1 << 20)
+        frame, fds, hold = _result(0, bytes(257 << 10))
+        for call in range(1100):
+            one.wire.send(encode(Kind.RESULT, CALL.pack(call) + frame[8 + CALL.size :], fds=len(fds)), fds, hold)
+        one.wire.flush()
+        most = 0
+        while len(other.frames) < 1100 and line.step():
+            most = max(most, len(other.wire._inbox._open))
+        assert (one.closed, other.closed) == ([], [])
+        assert sorted(body[:8] for body in other.bodies()) == sorted(map(CALL.pack, range(1100)))
+        assert most <= MOST_OPEN
+
+    _run(test)
+
+
+def test_end_that_asks_and_never_reads_fills_no_memory() -> None:
+    """It is answered when there is room again, and once."""
+
+    def test(one: End, other: End) -> None:
+        half = Half(1000)
+        one.wire.attach(half)
+        one.wire.hear(half, cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}'))
+        for _ in range(10_000):
+            one.wire.hear(half, cell(CellType.PING) * 10)
+        assert len(half.take(1 << 30)) < 1100
+        one.wire.flush()
+        assert half.take(1 << 30) == cell(CellType.ACK, COUNT.pack(0))
+
+    _run(test)
+
+
+def test_what_a_refusal_says_is_repeated_in_short() -> None:
+    """However long and deep it is."""
+    assert len(why_refused({"refused": "x" * 100_000}, "s")) < 400
+    deep: object = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert "protocol list" in why_refused({"version": deep}, "s")
 
 
 def test_goodbye_closes_the_other_end() -> None:

@@ -22,6 +22,9 @@ from skyward.link.frames import MAX_BODY
 CHUNK = 64 << 10
 """How much of a large buffer one cell carries, in bytes; small frames go between two of them."""
 
+MOST_OPEN = 64
+"""How many large frames are on the way at once; each takes a descriptor at the other end."""
+
 CELL = Struct("<IB")
 OPENING = Struct("<IB")
 SIZE = Struct("<Q")

@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable
 
 from skyward.errors import ProtocolError
-from skyward.link.cells import DATA, OPENING, SIZE, CellType, Piece
+from skyward.link.cells import DATA, MOST_OPEN, OPENING, SIZE, CellType, Piece
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import MAX_FDS, Frame, Parser
 from skyward.link.order import sizes_of
 from skyward.link.segment import anonymous_file
 
-_MOST_OPEN = 1024
 _LARGEST = 1 << 40
 
 
@@ -78,7 +77,7 @@ class Inbox:
             raise ProtocolError("A link's cell is cut off.")
         stream, count = OPENING.unpack_from(body)
         end = OPENING.size + count * SIZE.size
-        if not 0 < count <= MAX_FDS or len(body) < end or stream in self._open or len(self._open) >= _MOST_OPEN:
+        if not 0 < count <= MAX_FDS or len(body) < end or stream in self._open or len(self._open) >= MOST_OPEN:
             raise ProtocolError(f"A link opened stream {stream} with {count} buffers, which cannot be.")
         sizes = [SIZE.unpack_from(body, OPENING.size + at * SIZE.size)[0] for at in range(count)]
         frame = _one_frame(body[end:], fds=count)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
-from skyward.link.cells import CELL, CHUNK, DATA, OPENING, SIZE, CellType, cell
+from skyward.link.cells import CELL, CHUNK, DATA, MOST_OPEN, OPENING, SIZE, CellType, cell
 from skyward.link.order import Keys
 
 NO_KEYS = Keys()
@@ -81,6 +81,7 @@ class Outbox:
         self._again: deque[_Cell] = deque()
         self._small: deque[bytes] = deque()
         self._bulk: deque[_Bulk] = deque()
+        self._open: deque[_Bulk] = deque()
         self._waiting: deque[_Bulk] = deque()
         self._held = _Held()
         self._sent: deque[_Cell] = deque()
@@ -99,7 +100,7 @@ class Outbox:
     @property
     def pending(self) -> bool:
         """Tell whether anything was not sent yet, on this connection."""
-        return bool(self._again or self._small or self._bulk or self._waiting)
+        return bool(self._again or self._small or self._bulk or self._open or self._waiting)
 
     def add(self, frame: bytes, buffers: Sequence[memoryview] = (), keys: Keys = NO_KEYS, hold: object = None) -> None:
         """
@@ -185,11 +186,21 @@ class Outbox:
             frame = self._small.popleft()
             self.backlog -= len(frame)
             return _Cell(CELL.pack(len(frame), CellType.FRAME) + frame, b"", False, now)
-        if not self._bulk or self._under_way >= self._window:
+        if self._under_way >= self._window:
             return None
-        bulk = self._bulk[0]
+        if not self._open:
+            self._admit()
+        return self._next_piece(now) if self._open else None
+
+    def _admit(self) -> None:
+        """Give the next large frame its turn, unless as many as may be are on the way."""
+        if self._bulk and len(self._open) < MOST_OPEN:
+            self._open.appendleft(self._bulk.popleft())
+
+    def _next_piece(self, now: float) -> _Cell:
+        bulk = self._open[0]
         if not bulk.number:
-            return self._open(bulk, now)
+            return self._begin(bulk, now)
         piece = bulk.buffers[0][bulk.at : bulk.at + CHUNK]
         bulk.at += len(piece)
         if bulk.at == len(bulk.buffers[0]):
@@ -198,17 +209,18 @@ class Outbox:
         self.backlog -= len(piece)
         number = bulk.number
         if bulk.buffers:
-            self._bulk.rotate(-1)
+            self._open.rotate(-1)
         else:
-            self._bulk.popleft()
+            self._open.popleft()
             self._finished(bulk)
+        self._admit()
         return _Cell(CELL.pack(DATA.size + len(piece), CellType.DATA) + DATA.pack(number), piece, True, now)
 
-    def _open(self, bulk: _Bulk, now: float) -> _Cell:
+    def _begin(self, bulk: _Bulk, now: float) -> _Cell:
         self.backlog -= len(bulk.frame)
         if not bulk.buffers:
             # It only had to wait for others.
-            self._bulk.popleft()
+            self._open.popleft()
             self._finished(bulk)
             return _Cell(cell(CellType.FRAME, bulk.frame), b"", False, now)
         self._streams = bulk.number = self._streams % 0xFFFFFFFF + 1
@@ -219,7 +231,7 @@ class Outbox:
     def _finished(self, bulk: _Bulk) -> None:
         """Let go of what waited for a frame that is sent."""
         self._held = _Held()
-        for other in self._bulk:
+        for other in (*self._open, *self._bulk):
             self._held.add(other.keys)
         waiting, self._waiting = self._waiting, deque()
         for other in waiting:

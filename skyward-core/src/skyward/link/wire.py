@@ -79,6 +79,7 @@ class Wire:
         self._marked = False
         self._full = False
         self._unacknowledged = 0
+        self._asked = False
         self._acknowledging: asyncio.TimerHandle | None = None
         self.closed = False
         self.heard_at = loop.time()
@@ -118,6 +119,8 @@ class Wire:
         connection = self._connection
         if connection is None or not self._greeted:
             return
+        if self._asked:
+            self._acknowledge()
         while (room := connection.room()) > 0:
             cells = self._outbox.next(room, time.monotonic())
             if not cells:
@@ -154,7 +157,7 @@ class Wire:
                 self._take(piece)
                 if connection is not self._connection:
                     return
-            if self._unacknowledged >= ACK_AFTER:
+            if self._asked or self._unacknowledged >= ACK_AFTER:
                 self._acknowledge()
         except SkywardError as error:
             self.close(error)
@@ -203,7 +206,7 @@ class Wire:
             self._outbox.acknowledged(COUNT.unpack(body)[0], time.monotonic())
             self.flush()
         elif kind is CellType.PING:
-            self._acknowledge()
+            self._asked = True
         else:
             self._shut(None)
 
@@ -224,7 +227,10 @@ class Wire:
             self._acknowledging = None
         self._unacknowledged = 0
         if self._connection is not None and self._greeted:
-            self._connection.write(cell(CellType.ACK, COUNT.pack(self._inbox.received)))
+            # An end that asks and never reads must not fill our memory: what is owed waits for room.
+            self._asked = self._connection.room() <= 0
+            if not self._asked:
+                self._connection.write(cell(CellType.ACK, COUNT.pack(self._inbox.received)))
 
     def _shut(self, error: Exception | None) -> None:
         self.closed = True
@@ -249,12 +255,17 @@ def why_refused(hello: dict[str, Any], session: str) -> str:
     ''
     """
     if "refused" in hello:
-        return f"the other end refused us: {hello['refused']}"
+        return f"the other end refused us: {_short(hello['refused'])}"
     if hello.get("version") != VERSION:
-        return f"the other end speaks protocol {hello.get('version')} and this one speaks {VERSION}"
+        return f"the other end speaks protocol {_short(hello.get('version'))} and this one speaks {VERSION}"
     if hello.get("session") != session:
         return "this node belongs to another client"
     return ""
+
+
+def _short(said: object) -> str:
+    """Repeat what the other end said, which may be anything of any length."""
+    return str(said)[:300] if isinstance(said, (str, int)) else type(said).__name__
 
 
 def _view(fd: int, size: int) -> memoryview:
