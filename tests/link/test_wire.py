@@ -324,6 +324,7 @@ def test_another_session_is_refused() -> None:
         cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.DATA, bytes(9)),
         cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.OPEN, bytes(40)),
         cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.FRAME, b"12"),
+        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') * 2,
     ],
 )
 def test_hostile_bytes_close_the_link(data: bytes) -> None:

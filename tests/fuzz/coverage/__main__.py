@@ -5,7 +5,8 @@ It needs the package `atheris`, and is no part of the test suite.
 An input is a script of steps, of which `fuzz_scripts.py` tells, and `fuzz_composer.py` makes nearly right ones.
 A finding is whatever is neither a `ProtocolError` nor a `TransportError` that closes the link it came on:
 another exception, a bug that a channel notes as `link.failed`, a hang, a descriptor that stays open,
-bytes of ours that our own parser refuses, and a second link in the same loop that answers no more.
+bytes of ours that our own parser refuses, a frame that arrives twice, memory that an end fills which never reads,
+and a second link in the same loop that answers no more.
 """
 
 from __future__ import annotations
@@ -45,8 +46,17 @@ with atheris.instrument_imports(include=["skyward"], exclude=_others()), context
     from fuzz_agent import AgentWorld, no_processes
     from fuzz_composer import Composer
     from fuzz_findings import Findings, Watch
-    from fuzz_scripts import CODECS, LONGEST, PARSER, SHELL, TARGETS, describe, read_script
-    from fuzz_targets import ShellWorld, run_codecs, run_parser
+    from fuzz_links import DoorWorld, WireWorld
+    from fuzz_scripts import AGENT, CODECS, DOOR, LONGEST, PARSER, SHELL, TARGETS, WIRE, describe, read_script
+    from fuzz_targets import ShellWorld, World, run_codecs, run_parser
+
+
+WORLDS: dict[int, Callable[[Watch, int], World]] = {
+    SHELL: ShellWorld,
+    AGENT: AgentWorld,
+    WIRE: WireWorld,
+    DOOR: DoorWorld,
+}
 
 
 def run_script(data: bytes, watch: Watch) -> None:
@@ -57,7 +67,7 @@ def run_script(data: bytes, watch: Watch) -> None:
     elif target == CODECS:
         run_codecs(steps)
     else:
-        world = (ShellWorld if target == SHELL else AgentWorld)(watch, flags)
+        world = WORLDS[target](watch, flags)
         try:
             world.play(steps)
         finally:

@@ -55,9 +55,17 @@ class AgentWorld(World):
         self._agent = Agent(self.loop, str(self.directory / "node"))
         self._on_client_closed = self._agent._on_client_closed
         self._agent._on_client_closed = self._closed  # type: ignore[method-assign]
-        self._agent.serve(self.ours)
+        self.connect()
         if flags & 1:
             self._begin(flags)
+
+    def connect(self) -> None:
+        """Have the agent serve its end of the socket."""
+        self._agent.serve(self.ours)
+
+    def tell(self, frame: bytes) -> None:
+        """Send a frame as a client does."""
+        self.peer.send(frame)
 
     def event(self, step: Step) -> None:
         """Let time pass, a worker take a call or die, or the client's end be shut down."""
@@ -111,18 +119,14 @@ class AgentWorld(World):
 
     def drain(self) -> None:
         """Read what the agent sends; our own parser must take it."""
-        sent = [(self.peer, self._told, "client")]
-        sent += [
-            (sock, parser, "worker")
-            for worker in self.workers.values()
-            for sock, parser in zip(worker.sockets, worker.parsers, strict=True)
-        ]
-        for sock, parser, name in sent:
-            try:
-                parser.feed(received(sock))
-            except ProtocolError as error:
-                parser._rest = b""
-                raise Broken(f"the agent sent a {name} what its parser refuses: {error}") from error
+        _read(self.peer, self._told, "client")
+        self.drain_workers()
+
+    def drain_workers(self) -> None:
+        """Read what the agent sends to workers."""
+        for worker in self.workers.values():
+            for sock, parser in zip(worker.sockets, worker.parsers, strict=True):
+                _read(sock, parser, "worker")
 
     def check(self) -> None:
         """See besides that files were written where they belong."""
@@ -151,8 +155,8 @@ class AgentWorld(World):
 
     def _begin(self, flags: int) -> None:
         """Have the agent started, with one or two workers that are ready, and perhaps all that tasks may name."""
-        self.peer.send(encode_json(Kind.HELLO, {"version": VERSION}))
-        self.peer.send(_start(config(lanes=1 + (flags >> 1 & 1), slots=1 + (flags >> 2 & 1), app=bool(flags & 8))))
+        self.tell(encode_json(Kind.HELLO, {"version": VERSION}))
+        self.tell(_start(config(lanes=1 + (flags >> 1 & 1), slots=1 + (flags >> 2 & 1), app=bool(flags & 8))))
         self.turn(2)
         for step in (Step(13, KINDS.index(Kind.READY), 0, 0, b'{"environment": {}}'),) * (2 if flags & 8 else 1):
             for lane in range(len(self.workers)):
@@ -199,6 +203,14 @@ def no_processes() -> None:
     process_module.new_board = board
     process_module.end_group = lambda pid: None
     process_module._spawn = spawn
+
+
+def _read(sock: socket.socket, parser: Parser, name: str) -> None:
+    try:
+        parser.feed(received(sock))
+    except ProtocolError as error:
+        parser._rest = b""
+        raise Broken(f"the agent sent a {name} what its parser refuses: {error}") from error
 
 
 def _start(given: Any) -> bytes:

@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 import atheris
-from fuzz_scripts import AGENT, CODECS, COUNTS, KINDS, SHELL, TARGETS, Step, read_script, write_script
+from fuzz_scripts import AGENT, CODECS, COUNTS, DOOR, KINDS, SHELL, TARGETS, WIRE, Step, read_script, write_script
 
 from skyward.link import messages
 from skyward.link.frames import VERSION, Kind
@@ -109,18 +109,29 @@ class Composer:
         together = chosen.choice((0, 0, 0x40))
         if target == CODECS:
             return self._codec(lane)
-        if target == AGENT and (chosen.random() < 0.35 or how >= 13):
+        if target in (WIRE, DOOR) and chosen.random() < 0.3:
+            return self._cut(target)
+        if target in (AGENT, DOOR) and (chosen.random() < 0.35 or how >= 13):
             how = chosen.choice((13, 13, 13, 14, 15))
         if how == 14:
             return Step(how | cut, 0, lane, 0, self._printed())
         if how == 15:
             return Step(how | cut, chosen.randrange(5), lane, chosen.randrange(256), b"")
-        kinds = _FROM_NODE if target == SHELL else _FROM_WORKER if how == 13 else _FROM_CLIENT
+        kinds = _FROM_NODE if target in (SHELL, WIRE) else _FROM_WORKER if how == 13 else _FROM_CLIENT
         kind = chosen.choice(kinds if chosen.random() < 0.95 else KINDS)
         body, fds = self._body(kind)
         if chosen.random() < 0.05:
             body = body[: chosen.randrange(len(body) + 1)]
         return Step(how | cut, KINDS.index(kind), lane, fds | together, body)
+
+    def _cut(self, target: int) -> Step:
+        """Let something happen to a connection, or begin one with another greeting."""
+        chosen = self._random
+        if chosen.random() < 0.1:
+            hello = self._json({"version": VERSION, "session": "s", "received": chosen.choice((0, 1, 2, 9))})
+            return Step(12, 0, 0, 0, len(hello).to_bytes(4, "little") + b"\1" + hello)
+        lane, kind = chosen.choice((0, 1, 2, 3, 7, 50)), chosen.choice((0, 0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7))
+        return Step(15, kind, lane | 1 if target == DOOR else lane, chosen.randrange(256), b"")
 
     def _codec(self, lane: int) -> Step:
         kind = self._random.randrange(7)

@@ -24,7 +24,8 @@ STEP = Struct("<BBBBH")
 FRAME, LENGTH, KIND, FDS, RAW, WORKER, OUTPUT, EVENT = range(8)
 WAYS = (FRAME,) * 9 + (LENGTH, KIND, FDS, RAW, WORKER, OUTPUT, EVENT)
 COUNTS = (0, 1, 1, 2, 3, 5, 64, 65)
-TARGETS = PARSER, CODECS, SHELL, AGENT = range(4)
+TARGETS = PARSER, CODECS, SHELL, AGENT, WIRE, DOOR = range(6)
+CUT = ("cut", "lies", "acknowledges", "asks", "greets again", "claims", "waits", "says")
 
 
 class Step(NamedTuple):
@@ -117,15 +118,17 @@ def smaller(data: bytes) -> Iterator[bytes]:
 def describe(data: bytes) -> list[str]:
     """Say in words what an input does."""
     target, flags, steps = read_script(data)
-    lines = [f"{('parser', 'codecs', 'node shell', 'agent')[target]}, flags {flags:#x}"]
+    lines = [f"{('parser', 'codecs', 'node shell', 'agent', 'wire', 'door')[target]}, flags {flags:#x}"]
     for step in steps:
         way = ("frame", "wrong length", "wrong kind", "wrong fds", "raw", "worker", "output", "event")[step.way]
         if target == CODECS:
             kind = ("decode", "decode", "parts", "lines", "calls", "facts", "json")[step.kind % 7]
         elif step.way == EVENT:
-            kind = (
-                ("tick", "seconds", "begins", "dies", "shutdown")[step.kind % 5] if target == AGENT else str(step.kind)
-            )
+            kind = str(step.kind)
+            if target == WIRE or (target == DOOR and step.lane & 1):
+                kind = CUT[step.kind % 8]
+            elif target in (AGENT, DOOR):
+                kind = ("tick", "seconds", "begins", "dies", "shutdown")[step.kind % 5]
         else:
             kind = step.name
         cut = f" cut={step.how >> 4}" if step.how >> 4 else ""
@@ -138,7 +141,7 @@ def name_of(target: int, step: Step) -> str:
     """Name what a step is, whatever it holds."""
     if step.way in (RAW, OUTPUT, EVENT):
         return ("bytes", "output", "event")[(RAW, OUTPUT, EVENT).index(step.way)]
-    by = "worker's " if step.way == WORKER else "node's " if target == SHELL else "client's "
+    by = "worker's " if step.way == WORKER else "node's " if target in (SHELL, WIRE) else "client's "
     return by + step.name
 
 

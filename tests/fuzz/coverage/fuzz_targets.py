@@ -105,6 +105,10 @@ class World:
         self.peer.close()
         self.turn(4)
         self.check()
+        self.closed_once()
+
+    def closed_once(self) -> None:
+        """See that the link was closed, and by nothing but what may close one."""
         if len(self.closed_with) != 1:
             raise Broken(f"a link whose other end is closed was closed {len(self.closed_with)} times")
         error = self.closed_with[0]
@@ -196,11 +200,15 @@ class ShellWorld(World):
         self._shell.host = self  # type: ignore[assignment]
         self._shell.on_call_frame = self._on_call_frame
         self._shell.on_emitted = lambda shell, payload: _look_at(payload)
-        Channel(self.loop, self.batch, self.ours, self._shell._on_frame, self._on_closed)
+        self.connect()
         if flags & 1:
             self._shell._ready.set_result(None)
         if flags & 2:
             self._shell._refreshed = self.loop.create_future()
+
+    def connect(self) -> None:
+        """Join the view with its end of the socket."""
+        Channel(self.loop, self.batch, self.ours, self._shell._on_frame, self._on_closed)
 
     def last_words(self) -> str:
         """Stand in for the host."""

@@ -211,6 +211,8 @@ class Wire:
             self._shut(None)
 
     def _greet(self, hello: dict[str, Any]) -> None:
+        if self._greeted:
+            raise ProtocolError("A link said HELLO twice on one connection.")
         refused = why_refused(hello, self._session)
         if refused:
             raise ProtocolError(refused)
