@@ -1,5 +1,6 @@
 """A program as users write them: modules beside it, a package, data, imports early, late and lazy."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -25,10 +26,11 @@ def changing() -> str:
     return str(version_of_test.NAME)
 
 
-def main() -> None:
-    """Run on two nodes."""
+def main(provider: str = "Local", options: str = "{}") -> None:
+    """Run on two nodes of the provider that the command line names; nothing else depends on it."""
+    chosen = getattr(sky, provider)(**json.loads(options))
     image = sky.Image(includes=["lazy.py", "numbers.csv"])
-    with sky.Compute(nodes=2, image=image, console="silent", logging=False) as pool:
+    with sky.Compute(provider=chosen, nodes=2, image=image, console="silent", logging=False) as pool:
         for found in names() @ pool:
             print(*found)
         import late
@@ -46,4 +48,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
