@@ -137,7 +137,7 @@ class Forward:
 
     async def _dial(self) -> Stream:
         shell = self._find(self.node)
-        if shell is None:
+        if shell is None or shell.host is None:
             raise NodeLostError(f"Node {self.node} is gone, and no other has its place yet.", pool=self._pool)
         async with asyncio.timeout(OPENING):
             return await shell.host.dial_port(self.remote_port)

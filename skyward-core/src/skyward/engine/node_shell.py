@@ -18,6 +18,7 @@ from skyward.link.messages import RESULT, decode_lines
 from skyward.link.payload import Payload, decode
 from skyward.model.machine import InstanceState
 from skyward.node.held import close_all
+from skyward.plan.clocks import ahead
 
 if TYPE_CHECKING:
     from skyward.engine.blueprint import Blueprint
@@ -51,6 +52,8 @@ class NodeShell:
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
         self.leaving = False
+        self.ahead = 0.0
+        self._greeted_at = 0.0
         self._engine = engine
         self._runs: asyncio.Future[None] = engine.loop.create_future()
         self._ready: asyncio.Future[None] = engine.loop.create_future()
@@ -125,6 +128,7 @@ class NodeShell:
             files: The user's modules; they are there before the workers start, whose plugins may import them.
         """
         self.link = NodeLink(await self._host.open(self._on_frame, self._on_closed))
+        self._greeted_at = time.time()
         self.link.greet(VERSION)
         for payload in files:
             self.link.send_files(payload)
@@ -221,6 +225,7 @@ class NodeShell:
     def _welcomed(self, welcome: dict[str, Any]) -> None:
         """Take over what only the node itself knows."""
         self.info = evolve(self.info, hostname=str(welcome["hostname"]), head_port=int(welcome["port"]))
+        self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
 
     def _failed(self, facts: dict[str, Any]) -> None:
         output = "".join(f"\n  | {line}" for line in facts.get("output", ())[-10:])

@@ -121,16 +121,18 @@ class Reporting:
         """Pass on an event that a task emitted; unpickled in a thread that is nobody else's, in order."""
         if self._unpickling is None:
             self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
-        self._unpickling.submit(self._pass_on, shell.info, payload)
+        self._unpickling.submit(self._pass_on, shell.info, shell.ahead, payload)
 
     def close(self) -> None:
         """Pass on what is still to be unpickled."""
         if self._unpickling is not None:
             self._unpickling.shutdown()
 
-    def _pass_on(self, info: Any, payload: Payload) -> None:
+    def _pass_on(self, info: Any, ahead: float, payload: Payload) -> None:
         try:
             event = load(payload)
+            # Nobody else has it yet; one of the user's own classes may not be made anew as attrs does.
+            object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:
                 event = evolve(event, instance=info)
             self.publish(event)

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from typing import Any
 
 from skyward.errors import ProtocolError
@@ -189,6 +190,7 @@ class Agent:
                     "platform": sys.platform,
                     "hostname": socket.gethostname(),
                     "port": _free_port(),
+                    "now": time.time(),
                 },
             )
         )
