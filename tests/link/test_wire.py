@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from skyward.errors import ProtocolError
+from skyward.errors import ProtocolError, TransportError
 from skyward.link.cells import CHUNK, COUNT, MOST_OPEN, CellType, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import Frame, Kind, encode
@@ -299,6 +299,29 @@ def test_goodbye_closes_the_other_end() -> None:
     _run(test)
 
 
+def test_end_that_gives_up_says_why() -> None:
+    """A full disk is no bug, and the other end is told about it."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other)
+        line.step()
+        line.step()
+
+        def full(frame: Frame, fds: tuple[int, ...]) -> None:
+            raise OSError(28, "No space left on device")
+
+        other.wire._inbox._on_frame = full
+        one.wire.send(encode(Kind.LOG, b"x"))
+        one.wire.flush()
+        line.step()
+        line.step()
+        assert isinstance(other.closed[0], TransportError)
+        assert isinstance(one.closed[0], TransportError)
+        assert "No space left on device" in str(one.closed[0])
+
+    _run(test)
+
+
 def test_another_session_is_refused() -> None:
     """The error says whose the node is."""
 
@@ -354,6 +377,6 @@ def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
             if random_.random() < 0.5:
                 body = encode(random_.choice(list(Kind)), body)
             one.wire.hear(half, cell(kind, body))
-        assert one.closed == [] or one.closed[0] is None or isinstance(one.closed[0], ProtocolError)
+        assert one.closed == [] or isinstance(one.closed[0], (ProtocolError, TransportError, type(None)))
 
     _run(test)

@@ -50,7 +50,7 @@ class CellType(IntEnum):
     PING = 6
     """Nothing; it is answered by an ACK."""
     BYE = 7
-    """Nothing more comes, and nothing is to be waited for."""
+    """Nothing more comes, and nothing is to be waited for; the body says why, if anything is wrong."""
 
 
 NUMBERED = frozenset({CellType.FRAME, CellType.OPEN, CellType.DATA})

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from skyward.errors import ProtocolError, SkywardError
+from skyward.errors import ProtocolError, SkywardError, TransportError
 from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, Piece, cell
 from skyward.link.channel import SENSELESS, Batch
 from skyward.link.frames import VERSION, Frame, Parser, decode_json
@@ -164,6 +164,8 @@ class Wire:
         except SENSELESS as error:
             _log.info("link.senseless", exc_info=True)
             self.close(ProtocolError(f"A frame's body is not what its kind says: {type(error).__name__}: {error}."))
+        except OSError as error:
+            self.close(TransportError(f"What arrived could not be kept: {error}."))
         except Exception as error:
             # A bug at this end: this link cannot go on.
             _log.exception("link.failed")
@@ -188,7 +190,7 @@ class Wire:
         if self.closed:
             return
         if self._connection is not None:
-            self._connection.write(cell(CellType.BYE))
+            self._connection.write(cell(CellType.BYE, _short(str(error or "")).encode("utf-8", "replace")))
         self._shut(error)
 
     def _take(self, piece: Piece) -> None:
@@ -208,7 +210,8 @@ class Wire:
         elif kind is CellType.PING:
             self._asked = True
         else:
-            self._shut(None)
+            why = bytes(body).decode("utf-8", "replace")
+            self._shut(TransportError(f"The other end gave up: {_short(why)}") if why else None)
 
     def _greet(self, hello: dict[str, Any]) -> None:
         if self._greeted:
