@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import skyward as sky
-from tests.container.work import double, reaches, slow, version_of_six, whoami
+from tests.container.work import double, reaches, say_slowly, slow, version_of_six, whoami
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 
@@ -134,3 +135,47 @@ def test_container_ends_itself_when_its_client_is_killed(image: str, tmp_path: P
         _podman("rm", "--force", name)
         for network in _podman("network", "ls", "--filter", "label=skyward.pool", "--format", "{{.Name}}").split():
             _podman("network", "rm", network)
+
+
+@contextlib.contextmanager
+def _cut_off(name: str) -> Iterator[None]:
+    """Have every packet from and to a container vanish; the rules are in its own network and end with it."""
+    inside = ["nsenter", "--net", "--target", _podman("inspect", "--format", "{{.State.Pid}}", name).strip()]
+    rules = [["INPUT", "-j", "DROP"], ["OUTPUT", "-j", "DROP"]]
+    for rule in rules:
+        subprocess.run([*inside, "iptables", "--insert", *rule], check=True)
+    try:
+        yield
+    finally:
+        for rule in rules:
+            # Where it has ended meanwhile there is nothing to take back.
+            subprocess.run([*inside, "iptables", "--delete", *rule], check=False, capture_output=True)
+
+
+def test_work_goes_on_after_a_network_cut(image: str) -> None:
+    """Packets vanish for some seconds, in both directions; every result arrives once, and every line."""
+    lines: list[str] = []
+    pool = _open(image, concurrency=10)
+    pool.on(sky.Log, lambda event: lines.append(event.line))
+    with pool:
+        name = whoami() >> pool
+        futures = [say_slowly(number, 0.2) > pool for number in range(200)]
+        with _cut_off(name):
+            time.sleep(5)  # the cut itself, nothing is waited for
+            assert not all(future.done() for future in futures)
+        assert [future.result(60) for future in futures] == list(range(200))
+        assert whoami() >> pool == name
+    assert sorted(lines) == sorted(f"line {number}" for number in range(200))
+
+
+def test_container_that_is_cut_off_for_longer_than_its_lease_ends_and_is_replaced(image: str) -> None:
+    """Its call is run again on the next one, and nothing goes on in the first."""
+    with _open(image, ttl=8) as pool:
+        name = whoami() >> pool
+        future = slow(4, 0.5) > pool
+        with _cut_off(name):
+            began = time.monotonic()
+            _until(lambda: name not in _podman("ps", "--format", "{{.Names}}"), 60)
+            assert time.monotonic() - began > 4
+            assert future.result(120) == 4
+        assert whoami() >> pool != name

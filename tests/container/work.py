@@ -35,6 +35,13 @@ def slow(count: int, pause: float) -> int:
 
 
 @sky.function
+def say_slowly(number: int, pause: float) -> int:
+    print(f"line {number}", flush=True)
+    time.sleep(pause)
+    return number
+
+
+@sky.function
 def version_of_six() -> str:
     import six  # type: ignore[import-untyped]
 
