@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,3 +181,14 @@ def test_container_that_is_cut_off_for_longer_than_its_lease_ends_and_is_replace
             assert time.monotonic() - began > 4
             assert future.result(120) == 4
         assert whoami() >> pool != name
+
+
+def test_second_client_with_one_pool_id_is_told_and_does_no_harm(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one's containers and network stay."""
+    ids = SimpleNamespace(token_hex=lambda count: "0badcafe")
+    monkeypatch.setattr(importlib.import_module("skyward.pool"), "secrets", ids)
+    with _open(image) as pool:
+        name = whoami() >> pool
+        with pytest.raises(sky.ProvisionError, match="skyward-0badcafe"), _open(image):
+            pass
+        assert whoami() >> pool == name
