@@ -65,7 +65,7 @@ FIELDS = {
     "PoolStopping": "reason",
     "ClusterDestroyed": "reason elapsed",
     "CostUpdate": "elapsed_seconds accumulated_cost hourly_rate spot_count ondemand_count",
-    "CostFinal": "total_cost total_seconds hourly_rate spot_count ondemand_count savings_vs_ondemand",
+    "CostFinal": "total_cost total_seconds hourly_rate spot_count ondemand_count savings_vs_ondemand receipt",
     "Error": "message fatal instance_id",
 }
 

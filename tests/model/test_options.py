@@ -43,6 +43,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         retry_on_interruption=3,
         on_event=None,
         ports=(),
+        budget=None,
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from skyward.engine.events import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
         AllProvidersFailedError as AllProvidersFailedError,
+        BudgetExceededError as BudgetExceededError,
         CapacityError as CapacityError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         AllocationStrategy as AllocationStrategy,
     )
     from skyward.model.container import DockerImage as DockerImage
+    from skyward.model.cost import Cost as Cost, Receipt as Receipt
     from skyward.model.event import (
         BootstrapCommand as BootstrapCommand,
         BootstrapCompleted as BootstrapCompleted,

@@ -7,6 +7,7 @@ Every error that Skyward itself raises.
     │   ├─ NotInstalledError a name whose distribution is not installed (also an AttributeError)
     │   ├─ NoPoolError      `sky` used as a target where no pool is open
     │   └─ PoolClosedError  a pool used before it was opened or after it was closed
+    ├─ BudgetExceededError  raise the budget, or do less
     ├─ CredentialsError     log in, or fix the key
     ├─ OfferError           try another offer
     │   ├─ CapacityError
@@ -100,6 +101,22 @@ class NoPoolError(ConfigError):
 
 class PoolClosedError(ConfigError):
     """Report that a pool was used before it was opened or after it was closed."""
+
+
+class BudgetExceededError(SkywardError):
+    """
+    Report that a pool has used up its budget, or that it would by renting what it needs.
+
+    Args:
+        message: As for `SkywardError`.
+        budget: What the pool might cost, in USD.
+        cost: What it has cost, or would have cost at least, in USD.
+    """
+
+    def __init__(self, message: str, *, budget: float = 0.0, cost: float = 0.0, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.budget = budget
+        self.cost = cost
 
 
 class CredentialsError(SkywardError):

@@ -19,6 +19,7 @@ LIVES_IN: Mapping[str, str] = {
     for module, names in {
         "skyward.errors": (
             "AllProvidersFailedError",
+            "BudgetExceededError",
             "CapacityError",
             "ConfigError",
             "CredentialsError",
@@ -58,6 +59,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.accelerator": ("Accelerator", "is_nvidia", "is_trainium"),
         "skyward.model.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),
         "skyward.model.container": ("DockerImage",),
+        "skyward.model.cost": ("Cost", "Receipt"),
         "skyward.model.event": (
             "BootstrapCommand",
             "BootstrapCompleted",

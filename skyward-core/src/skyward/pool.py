@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack
 
 from skyward.errors import PoolClosedError, UsageError
 from skyward.function import as_function
+from skyward.model.cost import Cost, Receipt
 from skyward.model.keywords import PoolKeywords
 from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
@@ -25,6 +26,7 @@ from skyward.plan.request import request
 
 if TYPE_CHECKING:
     from skyward.engine.forwarding import Forward
+    from skyward.engine.meter import Meter
     from skyward.engine.opening import OpenPool
     from skyward.engine.waiting import Future
     from skyward.model.event import SkywardEvent
@@ -75,6 +77,7 @@ class Pool:
     ) -> None:
         self._request = request(specs, keywords, name=name, options=options, named=_read_named)
         self._open: OpenPool | None = None
+        self._meter: Meter | None = None
         self._used = False
         self._entering = threading.Lock()
         self._handlers: list[tuple[type[Any], Callable[[Any], object]]] = []
@@ -228,6 +231,16 @@ class Pool:
         """Count the calls that a rank runs at once."""
         return self._request.options.workers.concurrency
 
+    @property
+    def cost(self) -> Cost:
+        """Say what the pool costs: until now while it is open, in all once it was left, nothing before."""
+        return self._meter.cost() if self._meter is not None else Cost()
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """Say where money and time went, once the pool was left; None until then."""
+        return self._meter.receipt if self._meter is not None else None
+
     def current_nodes(self) -> int:
         """Count the nodes that take calls now."""
         return self._open.running.ready_nodes if self._open else 0
@@ -300,8 +313,10 @@ class Pool:
 
         Raises:
             PoolClosedError: If the pool was entered before.
+            BudgetExceededError: If the nodes would cost more than `budget=` as soon as they are rented.
             SkywardError: If the nodes can't be had; nothing is left behind then.
         """
+        from skyward.engine.meter import Meter
         from skyward.engine.opening import open_pool
 
         with self._entering:
@@ -310,7 +325,8 @@ class Pool:
                     f"The pool {self.name!r} was entered before, and a pool is entered once. Make another one."
                 )
             self._used = True
-        self._open = open_pool(self, self._request, secrets.token_hex(4), self._handlers)
+        self._meter = Meter(budget=self._request.options.budget, pool=self.name)
+        self._open = open_pool(self, self._request, secrets.token_hex(4), self._handlers, self._meter)
 
     def close(self, error: BaseException | None = None) -> None:
         """
@@ -318,6 +334,9 @@ class Pool:
 
         Args:
             error: What the pool is left by; with one, calls under way are cancelled instead of waited for.
+
+        Raises:
+            BudgetExceededError: If the pool was stopped because of its budget, and no call has raised this yet.
         """
         from skyward.engine.opening import close_pool
 

@@ -5,11 +5,12 @@ How the consoles put things: durations, counts, money, and the one line that an 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import frozen
 
+from skyward.model.cost import Receipt, money
 from skyward.model.event import (
     BootstrapCompleted,
     BootstrapFailed,
@@ -40,6 +41,8 @@ Kind: TypeAlias = Literal["log", "note", "good", "warning", "error"]
 
 # Longer tasks are worth a line of their own in an append-only log.
 LONG_TASK_S = 1.0
+
+_DOING: Final = ("booting", "preparing", "computing", "idle", "ending")
 
 # An environment that was there already is not worth one.
 WORTH_A_LINE_S = 0.1
@@ -127,16 +130,6 @@ def lasted(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def money(usd: float) -> str:
-    """
-    Return an amount of USD; small ones keep two digits that count.
-
-    >>> money(12.5), money(0.0042), money(0)
-    ('$12.50', '$0.0042', '$0.00')
-    """
-    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
 
 
 def tell(event: SkywardEvent) -> Line | None:
@@ -227,7 +220,27 @@ def _final(event: CostFinal) -> Line | None:
         return None
     saved = event.savings_vs_ondemand
     less = f", {money(saved)} less than on demand" if saved > 0 else ""
-    return Line(f"cost {money(event.total_cost)} for {lasted(event.total_seconds)}{less}")
+    said = [f"cost {money(event.total_cost)} for {lasted(event.total_seconds)}{less}"]
+    return Line("\n".join(said if event.receipt is None else [*said, *_receipt(event.receipt)]))
+
+
+def _receipt(receipt: Receipt) -> Iterator[str]:
+    """Yield the lines of a receipt, five at most."""
+    if receipt.foreseen is not None:
+        yield f"foreseen {money(receipt.foreseen)} for as long as timeout= allows"
+    billed = sum(node.billed_seconds for node in receipt.nodes)
+    yield f"billed {lasted(billed)} of {several(len(receipt.nodes), 'machine')}"
+    yield "time " + ", ".join(f"{what} {lasted(receipt.spent(what))}" for what in _DOING)
+    first = receipt.first_result
+    if first is not None:
+        phases = {"offers": first.offers, "launch": first.launch, "boot": first.boot, "bootstrap": first.bootstrap}
+        phases |= {"agent": first.agent, "waiting": first.waiting, "first call": first.first_call}
+        yield f"first result after {lasted(first.total)}: " + ", ".join(
+            f"{phase} {lasted(seconds)}" for phase, seconds in phases.items()
+        )
+    left = [node.instance_id for node in receipt.nodes if not node.ended]
+    if left:
+        yield f"may still be billed: {', '.join(left)}"
 
 
 _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from skyward.errors import (
+    BudgetExceededError,
     NodeLostError,
     PluginError,
     PoolClosedError,
@@ -158,9 +160,10 @@ class Answer:
         function: The function's name.
         seconds: How long it ran.
         node: The node's index.
+        heard: Called when its failure is given to somebody.
     """
 
-    __slots__ = ("function", "node", "payload", "pool", "seconds", "status", "text", "where")
+    __slots__ = ("function", "heard", "node", "payload", "pool", "seconds", "status", "text", "where")
 
     def __init__(
         self,
@@ -173,6 +176,7 @@ class Answer:
         seconds: float = 0.0,
         node: int | None = None,
         pool: str = "",
+        heard: Callable[[], None] | None = None,
     ) -> None:
         self.status = status
         self.payload = payload
@@ -182,6 +186,7 @@ class Answer:
         self.seconds = seconds
         self.node = node
         self.pool = pool
+        self.heard = heard
 
     @property
     def failed(self) -> bool:
@@ -233,6 +238,8 @@ class Answer:
             return load_failure(self.text, note=f"raised by {self.function}() on {self.where}")
         if self.status == Status.CANCELLED:
             return CancelledError(f"{self.function}() was cancelled.")
+        if self.heard is not None:
+            self.heard()
         return self._failure()
 
     def _failure(self) -> BaseException:
@@ -261,6 +268,8 @@ class Answer:
             return ResultError(f"{what} ended, but {message}. Return something that can be pickled.", **about)
         if kind == "PoolClosedError":
             return PoolClosedError(message, pool=self.pool)
+        if kind == "BudgetExceededError":
+            return BudgetExceededError(message, pool=self.pool, budget=facts["budget"], cost=facts["cost"])
         if kind == "PluginError":
             return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
         return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)

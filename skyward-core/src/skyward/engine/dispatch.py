@@ -90,6 +90,11 @@ class Dispatch:
         return self._scheduler.queued
 
     @property
+    def refusal(self) -> BaseException | None:
+        """Give what new calls are answered with; None while they are taken."""
+        return None if self._closed is None else self._closed.error()
+
+    @property
     def running(self) -> int:
         """Count what runs."""
         return self._scheduler.running
@@ -154,9 +159,10 @@ class Dispatch:
         """Stop every call."""
         self.cancel(list(self._calls.values()))
 
-    def close(self, why: str) -> None:
-        """Answer everything that is still open, and refuse what comes."""
-        self._closed = self._failure("PoolClosedError", why)
+    def close(self, why: str | Answer) -> None:
+        """Answer everything that is still open, and refuse what comes; the first reason holds."""
+        if self._closed is None:
+            self._closed = self._failure("PoolClosedError", why) if isinstance(why, str) else why
         self._scheduler.withdraw(*self._calls)
         for call in list(self._calls.values()):
             self._end(call, self._answer_of(call, self._closed))
@@ -371,7 +377,13 @@ class Dispatch:
 
     def _answer_of(self, call: Call, closed: Answer) -> Answer:
         return Answer(
-            closed.status, None, closed.text, where=closed.where, function=call.function.name, pool=self._pool
+            closed.status,
+            None,
+            closed.text,
+            where=closed.where,
+            function=call.function.name,
+            pool=self._pool,
+            heard=closed.heard,
         )
 
     def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:

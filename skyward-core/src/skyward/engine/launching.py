@@ -17,6 +17,7 @@ from skyward.engine.blueprint import Blueprint, draw
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.regions import PROVIDER_TIMEOUT, Regions
 from skyward.errors import (
+    BudgetExceededError,
     CapacityError,
     ConfigError,
     CredentialsError,
@@ -157,7 +158,12 @@ class Launching:
 
         Returns:
             The nodes that got none, and why.
+
+        Raises:
+            BudgetExceededError: If the budget does not pay for all of them.
         """
+        for candidate in self._candidates()[:1]:
+            self._reporting.meter.afford(self._provider.name, len(nodes), candidate.price)
         total = len(nodes) + len(staying)
         spot = must_be_spot(
             self._spec.allocation, total=total, spot=sum(one.spot for one in staying), staying=len(staying)
@@ -237,7 +243,7 @@ class Launching:
             candidate = candidates[0]
             try:
                 got = await self._ask(candidate, waiting)
-            except (ConfigError, CredentialsError, PluginError) as error:
+            except (BudgetExceededError, ConfigError, CredentialsError, PluginError) as error:
                 return dict.fromkeys(waiting, error)
             except SkywardError as error:
                 self._refused(candidate, error)
@@ -288,7 +294,8 @@ class Launching:
             await self._journal.asked(request, self._provider.name, infra)
         self.under_way.add(token)
         try:
-            instances = await self._rented(request, infra)
+            with self._reporting.meter.renting(self._provider.name, len(nodes), candidate.price):
+                instances = await self._rented(request, infra)
         except (CapacityError, QuotaError, CredentialsError, ConfigError):
             if self._journal is not None:
                 self._journal.answered(token, ())

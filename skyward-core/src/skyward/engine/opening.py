@@ -27,6 +27,7 @@ from skyward.errors import AllProvidersFailedError, SkywardError
 from skyward.model import event as events
 
 if TYPE_CHECKING:
+    from skyward.engine.meter import Meter
     from skyward.plan.request import Request
 
 _log = logging.getLogger(__name__)
@@ -45,17 +46,19 @@ class OpenPool:
         running: The nodes and the way to them.
         dispatcher: Where events go.
         stack: What is to be undone on the client when it closes.
+        meter: What counts the money.
     """
 
-    def __init__(self, running: Running, dispatcher: Dispatcher, stack: contextlib.ExitStack) -> None:
+    def __init__(self, running: Running, dispatcher: Dispatcher, stack: contextlib.ExitStack, meter: Meter) -> None:
         self.running = running
         self.dispatcher = dispatcher
         self.stack = stack
+        self.meter = meter
         self.opened = time.monotonic()
 
 
 def open_pool(
-    pool: Any, request: Request, pool_id: str, handlers: list[tuple[type[Any], Callable[[Any], object]]]
+    pool: Any, request: Request, pool_id: str, handlers: list[tuple[type[Any], Callable[[Any], object]]], meter: Meter
 ) -> OpenPool:
     """
     Get the nodes of a pool.
@@ -65,6 +68,7 @@ def open_pool(
         request: What the user asked for.
         pool_id: The id of this use of the pool.
         handlers: What was subscribed before.
+        meter: What counts the money.
 
     Raises:
         SkywardError: If they can't be had; nothing is left behind then.
@@ -76,14 +80,15 @@ def open_pool(
         dispatcher = Dispatcher()
         stack.callback(dispatcher.close)
         _subscribe(dispatcher, request, console, handlers)
+        stack.callback(meter.close, dispatcher.publish)
         contexts.enter(dispatcher)
         stack.callback(contexts.leave, dispatcher)
         stack.enter_context(terminated_as_exit())
         for warning in request.warnings:
             _log.warning("%s", warning)
         check_free(request.options.ports)
-        running = _first_that_opens(request, pool_id, dispatcher)
-        opened = OpenPool(running, dispatcher, stack)
+        running = _first_that_opens(request, pool_id, dispatcher, meter)
+        opened = OpenPool(running, dispatcher, stack, meter)
         _open_pools.add(opened)
         try:
             for remote, local in request.options.ports:
@@ -107,6 +112,9 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     Args:
         opened: The pool.
         error: What the `with` block was left by.
+
+    Raises:
+        BudgetExceededError: If the pool was stopped for it, and no call has told so.
     """
     running = opened.running
     engine = running.engine
@@ -124,7 +132,10 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             opened.dispatcher.publish(events.PoolStopping(reason=reason))
             _give_back(running, error)
             elapsed = time.monotonic() - opened.opened
+            opened.meter.close(opened.dispatcher.publish)
             opened.dispatcher.publish(events.ClusterDestroyed(reason=reason, elapsed=elapsed))
+    if error is None:
+        opened.meter.raise_unheard()
 
 
 def _give_back(running: Running, error: BaseException | None) -> None:
@@ -139,7 +150,7 @@ def _give_back(running: Running, error: BaseException | None) -> None:
         raise
 
 
-def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher) -> Running:
+def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher, meter: Meter) -> Running:
     from skyward.providers.local import Local
 
     reasons: list[tuple[str, str]] = []
@@ -149,13 +160,13 @@ def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher) ->
     for index, spec in enumerate(order):
         dispatcher.publish(events.ClusterRequested(spec=spec))
         alternatives = index + 1 < len(order)
-        running = Running(request, spec, f"{pool_id}{index or ''}", dispatcher, alternatives=alternatives)
+        running = Running(request, spec, f"{pool_id}{index or ''}", dispatcher, meter, alternatives=alternatives)
         try:
             running.engine.run(running.open())
         except SkywardError as error:
             failure = error
             reasons.append((running.provisioning.provider_name, str(error)))
-            if len(specs) == 1:
+            if len(specs) == 1 or meter.exceeded is not None:
                 raise
             continue
         return running

@@ -27,7 +27,7 @@ from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model import event as events
 from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.image import Image, check_python
-from skyward.model.machine import Instance, LocalAddress, SSHAddress
+from skyward.model.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
 from skyward.plan.bootstrap import Step, op_step
 
@@ -84,6 +84,11 @@ class Provisioning:
     def provider_name(self) -> str:
         """Name the provider."""
         return self._provider.name
+
+    @property
+    def facts(self) -> ProviderFacts:
+        """Tell what holds for the provider."""
+        return self._provider.facts
 
     @property
     def slots_per_node(self) -> int:

@@ -17,6 +17,7 @@ from skyward.model import event as events
 if TYPE_CHECKING:
     from skyward.engine.call import Answer, Call
     from skyward.engine.dispatcher import Dispatcher
+    from skyward.engine.meter import Meter
     from skyward.engine.node_shell import NodeShell
     from skyward.link.messages import LogLine
     from skyward.link.payload import Payload
@@ -33,22 +34,26 @@ class Reporting:
 
     Args:
         dispatcher: Where they go.
+        meter: What counts the money.
     """
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, meter: Meter) -> None:
         self._dispatcher = dispatcher
+        self.meter = meter
         self._infos: dict[int, Any] = {}
         self._unpickling: ThreadPoolExecutor | None = None
         self._unacknowledged: list[tuple[NodeShell, int]] = []
 
     def publish(self, event: events.SkywardEvent) -> None:
-        """Publish any event."""
+        """Publish any event of the pool's own."""
         self._dispatcher.publish(event)
+        self.meter.heard(event)
 
     # Tasks.
 
     def started(self, call: Call, node: int) -> None:
         """Tell that a call began on a node."""
+        self.meter.task_started(call.id, node)
         if self._dispatcher.wants(events.TaskStarted):
             self._dispatcher.publish(
                 events.TaskStarted(
@@ -61,6 +66,7 @@ class Reporting:
 
     def ended(self, call: Call, answer: Answer) -> None:
         """Tell that an attempt ended."""
+        self.meter.task_ended(call.id, good=not answer.failed)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
         self._dispatcher.publish(
@@ -135,7 +141,7 @@ class Reporting:
             object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:
                 event = evolve(event, instance=info)
-            self.publish(event)
+            self._dispatcher.publish(event)
         except Exception as error:
             self.error(f"An event that a task emitted cannot be unpickled here: {error}", fatal=False)
 

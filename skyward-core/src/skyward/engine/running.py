@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.broadcasting import spread
-from skyward.engine.call import Call
+from skyward.engine.call import Answer, Call
 from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.forwarding import Forwards
 from skyward.engine.loop import engine_loop
@@ -23,24 +23,18 @@ from skyward.engine.reporting import Reporting
 from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
 from skyward.engine.watch import Watch
-from skyward.errors import (
-    ConfigError,
-    CredentialsError,
-    NodeLostError,
-    OfferError,
-    PluginError,
-    ProvisionError,
-    SkywardError,
-)
+from skyward.errors import ConfigError, NodeLostError, OfferError, ProvisionError, SkywardError
 from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
-from skyward.plan.retry import retry_pause
+from skyward.plan.retry import retry_pause, worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
+    from skyward.engine.meter import Meter
     from skyward.engine.node_link import NodeLink
+    from skyward.errors import BudgetExceededError
     from skyward.link.payload import Payload
     from skyward.model.spec import Spec
     from skyward.pending import PendingFunction
@@ -62,23 +56,32 @@ class Running:
         spec: The spec that is tried.
         pool_id: The pool's id; in names of directories and processes.
         dispatcher: Where events go.
+        meter: What counts the money.
         alternatives: Whether another spec is tried if this one cannot be had.
     """
 
     def __init__(
-        self, request: Request, spec: Spec, pool_id: str, dispatcher: Dispatcher, *, alternatives: bool = False
+        self,
+        request: Request,
+        spec: Spec,
+        pool_id: str,
+        dispatcher: Dispatcher,
+        meter: Meter,
+        *,
+        alternatives: bool = False,
     ) -> None:
         self.engine = engine_loop()
         self.name = request.name
         self.options = request.options
         self.spec = spec
-        self.reporting = Reporting(dispatcher)
+        self.reporting = Reporting(dispatcher, meter)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
         maker = CallMaker(self._shipping, self.options, self.feed)
         self.call = maker.call
         self.caller = maker.caller
         self._go_far = maker.go_far
         self.provisioning = Provisioning(self.engine, request, spec, pool_id, self.reporting)
+        meter.begin(self.provisioning.facts, spec.timeout, self.stop, dispatcher.publish)
         self._membership = Membership(pool_id)
         self._dispatch = Dispatch(
             self.engine,
@@ -242,6 +245,16 @@ class Running:
             "running": self._dispatch.running,
         }
 
+    def stop(self, error: BudgetExceededError, answer: Answer) -> None:
+        """Fail every call and give every node back, before the pool is left."""
+        self._patience = 1.0
+        if not self._usable.done():
+            self._usable.set_exception(error)
+        self._given_up = str(error)
+        self._dispatch.close(answer)
+        self.reporting.error(str(error), fatal=True)
+        self._step(lifecycle.Closed())
+
     def cancel_all(self) -> None:
         """Stop every call."""
         self._dispatch.cancel_all()
@@ -359,13 +372,9 @@ class Running:
         failure = _as_ours(error)
         self._start_error = failure
         self.reporting.error(str(failure), fatal=False)
-        self._step(lifecycle.StartFailed(node, str(failure), final=not self._worth_another_try(error)))
-
-    def _worth_another_try(self, error: Exception) -> bool:
-        """Tell whether a node that failed to start is started again: not where that changes nothing."""
-        if isinstance(error, OfferError):
-            return self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
-        return not isinstance(error, ConfigError | CredentialsError | PluginError)
+        again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
+        final = not worth_another_start(error, again=again)
+        self._step(lifecycle.StartFailed(node, str(failure), final=final))
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
@@ -387,7 +396,8 @@ class Running:
         failed = await self.provisioning.terminate(shell, self._patience if not shell.leaving else 0.0)
         if failed:
             self.reporting.error(failed, fatal=True)
-        self.reporting.destroyed(shell, reason)
+        else:
+            self.reporting.destroyed(shell, reason)
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
         self.reporting.lost(shell, why)
@@ -399,7 +409,8 @@ class Running:
     def _submit_broadcast(self, first: Call, sinks: Sequence[Any], ready: Any) -> None:
         members = [self._dispatch.members[index] for index in self._state.ready if index in self._dispatch.members]
         if not members:
-            ready.set_exception(NodeLostError("The pool has no ready node to broadcast to.", pool=self.name))
+            nobody = NodeLostError("The pool has no ready node to broadcast to.", pool=self.name)
+            ready.set_exception(self._dispatch.refusal or nobody)
             return
         calls, places = spread(first, sinks, members, self.provisioning.ranks_per_node, self._membership)
         self._dispatch.submit_group(calls, places)

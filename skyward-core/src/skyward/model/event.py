@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from attrs import Factory, field, frozen
 
 if TYPE_CHECKING:
+    from skyward.model.cost import Receipt
     from skyward.model.spec import Spec
 
 __all__ = [
@@ -324,7 +325,15 @@ class CostUpdate(SkywardEvent):
 
 @frozen(kw_only=True)
 class CostFinal(SkywardEvent):
-    """Tell what the pool has cost in the end, and what it saved against on-demand prices, in USD."""
+    """
+    Tell what the pool has cost in the end, and what it saved against on-demand prices, in USD.
+
+    Args:
+        hourly_rate: The most that an hour of it cost at any moment.
+        spot_count: Machines that it rented as spot, in all.
+        ondemand_count: Machines that it rented on demand, in all.
+        receipt: Where money and time went.
+    """
 
     total_cost: float
     total_seconds: float
@@ -332,6 +341,7 @@ class CostFinal(SkywardEvent):
     spot_count: int = 0
     ondemand_count: int = 0
     savings_vs_ondemand: float = 0.0
+    receipt: Receipt | None = None
 
 
 @frozen(kw_only=True)

@@ -68,6 +68,7 @@ class PoolKeywords(TypedDict, total=False):
     retry_on_interruption: int
     on_event: Callable[[Any], object] | None
     ports: PortsLike
+    budget: float | None
 
     concurrency: int
     executor: Executor

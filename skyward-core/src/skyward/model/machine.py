@@ -13,7 +13,7 @@ from attrs.converters import optional
 
 from skyward.model.place import places
 from skyward.model.port import port
-from skyward.model.setting import choice, text, texts
+from skyward.model.setting import choice, text, texts, waiting
 from skyward.model.tags import Tags
 
 if TYPE_CHECKING:
@@ -239,6 +239,7 @@ class ProviderFacts:
         regions: Where it sells, as it calls these places; empty where it has no regions.
         end_command: What a machine runs to end itself, in the way that stops the billing, when it has not heard from
             its client for `ttl` seconds; empty where it is not ours to end.
+        minimum_billed_s: Seconds that are billed at least, however short a machine lived.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -254,3 +255,4 @@ class ProviderFacts:
     spot: bool = False
     regions: tuple[str, ...] = field(default=(), converter=_regions)
     end_command: tuple[str, ...] = field(default=(), converter=_words)
+    minimum_billed_s: float = field(default=0.0, validator=waiting)

@@ -13,7 +13,7 @@ from skyward.errors import ConfigError
 from skyward.model.duration import seconds
 from skyward.model.log_config import LogConfig, LogLevel
 from skyward.model.port import ports
-from skyward.model.setting import choice, lasting, optional, waiting, whole
+from skyward.model.setting import choice, lasting, optional, positive, waiting, whole
 from skyward.model.worker import Executor, PerNode, Worker
 
 __all__ = [
@@ -141,6 +141,7 @@ class Options:
         on_event: Called with each event, in a thread of its own.
         ports: TCP ports of the head node that are reached on the client's 127.0.0.1 while the pool is up: each a number
             that is the same on both sides, a pair `(remote, local)`, or the text `"LOCAL:REMOTE"`.
+        budget: The most that the whole pool may cost, in USD; None for no limit.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -165,6 +166,7 @@ class Options:
     retry_on_interruption: int = field(default=3, converter=_retry_on_interruption)
     on_event: Callable[[Any], object] | None = field(default=None, validator=_on_event)
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
+    budget: float | None = field(default=None, validator=optional(positive))
 
     @property
     def workers(self) -> Worker:

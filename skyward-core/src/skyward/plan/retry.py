@@ -1,9 +1,11 @@
-"""Whether a call that failed is tried again."""
+"""Whether a call or the start of a node that failed is tried again."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import NamedTuple
+
+from skyward.errors import BudgetExceededError, ConfigError, CredentialsError, OfferError, PluginError
 
 
 class Failure(Enum):
@@ -59,3 +61,21 @@ def retry_pause(failures: int) -> float:
     [0.0, 2.0, 4.0, 60.0]
     """
     return min(_LONGEST_PAUSE, 2.0**failures) if failures else 0.0
+
+
+def worth_another_start(error: Exception, *, again: bool) -> bool:
+    """
+    Tell whether a node that could not be started is started again: not where that changes nothing.
+
+    Args:
+        error: Why it was not started.
+        again: Whether machines are asked for again that could not be had.
+
+    >>> worth_another_start(ConfigError("nodes must be at least 1."), again=True)
+    False
+    >>> worth_another_start(OSError(), again=False)
+    True
+    """
+    if isinstance(error, OfferError):
+        return again
+    return not isinstance(error, BudgetExceededError | ConfigError | CredentialsError | PluginError)
