@@ -198,6 +198,20 @@ def test_what_a_budget_cannot_pay_is_never_rented(cloud: Callable[[float], Any])
     assert ([], 0.0) == (heard, pool.cost.accumulated)
 
 
+def test_a_pool_that_works_goes_on_with_the_nodes_that_its_budget_pays(cloud: Callable[[float], Any]) -> None:
+    """More nodes than the budget pays are not rented, and the ones there are go on."""
+    refused = threading.Event()
+    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=65.0, console=False)
+    pool.on(sky.Error, lambda event: refused.set() if "rents no more" in event.message else None)
+    with pool:
+        pool.resize(3)
+        assert refused.wait(30)
+        assert 4 == double(2) >> pool
+        assert 1 == pool.instance_count
+    assert pool.receipt is not None
+    assert 1 == len(pool.receipt.nodes)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, "20", True, float("nan"), float("inf")])
 def test_a_budget_is_an_amount_of_money(wrong: Any) -> None:
     """Anything else is refused before anything happens."""

@@ -48,7 +48,7 @@ class Bench:
         """Have something happen to a machine."""
         info = InstanceInfo(node=node, id=name, provider="cloud", hourly_rate=rate, on_demand_rate=72.0)
         if kind in (events.InstanceLaunched, events.InstanceProvisioned):
-            facts |= {"provider": "cloud", "spot": rate != 72.0}
+            facts = {"provider": "cloud", "spot": rate != 72.0, "price_on_demand": 72.0 if rate else rate} | facts
         if kind not in (events.InstanceRequested, events.InstanceBootstrapped, events.NodeReady):
             facts["instance_id"] = name
         self.meter.heard(kind(node=node, instance=info, **facts))
@@ -172,6 +172,16 @@ def test_a_replaced_node_has_two_machines_on_its_bill() -> None:
     assert [(100, 0), (30, 0)] == [(node.computing, node.idle) for node in receipt.nodes]
     assert (2.3, 1.1) == (round(receipt.total_cost, 6), round(receipt.savings, 6))
     assert 72.0 == bench.finals()[0].hourly_rate
+
+
+def test_the_price_of_the_offer_counts_where_the_machine_has_none() -> None:
+    """A provider that leaves a machine's price out is believed what it offered."""
+    bench = Bench()
+    bench.hear(events.InstanceLaunched, rate=None, spot=False, price_on_demand=18.0)
+    bench.hear(events.InstanceLaunched, name="i-1", rate=None, spot=True, price_spot=9.0, price_on_demand=18.0)
+    assert (27.0, 1, 1) == (
+        bench.meter.cost().hourly_rate, bench.meter.cost().spot_count, bench.meter.cost().ondemand_count,
+    )  # fmt: skip
 
 
 def test_an_id_that_comes_again_is_another_machine() -> None:

@@ -297,7 +297,9 @@ class Meter:
         if place is not None and self._lives[place].ended is None:
             return
         rate = info.hourly_rate if info is not None else None
-        on_demand = info.on_demand_rate if info is not None else event.price_on_demand
+        if rate is None:
+            # A provider that says no price of the machine has said one of the offer.
+            rate = event.price_spot if event.spot else event.price_on_demand
         self._at[event.instance_id] = len(self._lives)
         self._works.append(_Work())
         self._lives.append(
@@ -308,7 +310,7 @@ class Meter:
                 instance_type=event.instance_type,
                 spot=event.spot,
                 launched=self._clock(),
-                tariff=self._tariff(event.provider, rate, on_demand),
+                tariff=self._tariff(event.provider, rate, event.price_on_demand),
             )
         )
         self._changed(event.instance_id)
