@@ -168,24 +168,47 @@ def test_another_error_of_the_block_is_not_hidden(cloud: Callable[[float], Any])
         until_stopped(pool, lambda: 1 // 0)
 
 
+def deaf(cloud: Any, answers: Callable[[], bool]) -> Any:
+    """Make a provider that confirms the end of machines only if asked at the right time."""
+
+    class Deaf(type(cloud)):  # type: ignore[misc]  # a class of a module that is found at run time
+        @hookimpl
+        async def skyward_terminate(self, infra: Any, ids: Any) -> None:
+            if not answers():
+                raise sky.SkywardError("There was no answer.")
+            await super().skyward_terminate(infra, ids)
+
+    return Deaf(cloud.directory, cloud.price)
+
+
 def test_a_machine_whose_end_nobody_confirmed_may_still_be_billed(
     cloud: Callable[[float], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The receipt counts it until the pool was left, and says that it has no end."""
-
-    class Deaf(type(cloud(1.0))):  # type: ignore[misc]  # a class of a module that is found at run time
-        @hookimpl
-        async def skyward_terminate(self) -> None:
-            raise sky.SkywardError("There was no answer.")
-
-    offered = cloud(DOLLAR_A_SECOND)
-    with sky.Compute(provider=Deaf(offered.directory, offered.price), console="log") as pool:
+    never = deaf(cloud(DOLLAR_A_SECOND), lambda: False)
+    with sky.Compute(provider=never, shutdown_timeout=1.0, console="log") as pool:
         double(2) >> pool
     assert pool.receipt is not None
     (node,) = pool.receipt.nodes
     assert not node.ended
     assert node.cost == pool.cost.accumulated >= 1
     assert f"may still be billed: {node.instance_id}" in capsys.readouterr().err
+
+
+def test_an_end_that_is_confirmed_late_is_one(cloud: Callable[[float], Any]) -> None:
+    """A machine is billed until a last look has found that it is gone, and no longer."""
+    began = time.monotonic()
+    given_up = threading.Event()
+    late = deaf(cloud(DOLLAR_A_SECOND), given_up.is_set)
+    pool = sky.Compute(provider=late, shutdown_timeout=1.0, console=False)
+    pool.on(sky.Error, lambda event: given_up.set())
+    with pool:
+        double(2) >> pool
+    assert given_up.is_set()
+    assert pool.receipt is not None
+    (node,) = pool.receipt.nodes
+    assert node.ended
+    assert 0.5 < node.ending < node.seconds < time.monotonic() - began
 
 
 def test_what_a_budget_cannot_pay_is_never_rented(cloud: Callable[[float], Any]) -> None:

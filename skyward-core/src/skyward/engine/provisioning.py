@@ -63,6 +63,7 @@ class Provisioning:
         self._provider = ProviderHandle(spec.provider)
         self._preparing: dict[str, asyncio.Task[Path]] = {}
         self._plugins_pickle = b""
+        self._unconfirmed: list[NodeShell] = []
         self._launching = Launching(self._provider, self._any_offer(), request.options, reporting)
 
     @property
@@ -172,6 +173,7 @@ class Provisioning:
             try:
                 await self._launching.end(shell.rented)
             except Exception as error:
+                self._unconfirmed.append(shell)
                 return f"{shell.where} may still exist: {error}"
         return ""
 
@@ -186,6 +188,10 @@ class Provisioning:
             await self._launching.close()
         except Exception as error:
             return f"Something of pool {self._name!r} may still exist at {self._provider.name}: {error}"
+        if self._launching.billed:
+            # None of them is on the provider's list any more.
+            for shell in self._unconfirmed:
+                self._reporting.destroyed(shell, "its end was confirmed when the pool was left")
         return ""
 
     def _any_offer(self) -> Cluster:
