@@ -50,6 +50,27 @@ from skyward.model.spelling import counted, normalise, read, slice_chips
         ("nvidia-tesla-t4", "T4", None, None),
         ("nvidia-h100-mega-80gb", "H100", 80, None),
         ("nvidia-a100-80gb", "A100", 80, None),
+        ("amd_mi300x", "MI300X", None, None),
+        ("nvidia_rtx6000_ada", "RTX_6000_Ada", None, None),
+        # The rest of what the clouds' documents name.
+        ("RTX PRO Server 6000", "RTX_PRO_6000", None, None),
+        ("RTX PRO 4500", "RTX_PRO_4500", None, None),
+        ("L40S", "L40S", None, None),
+        ("Inferentia", "Inferentia1", None, None),
+        ("NVIDIA GeForce RTX 4090", "RTX_4090", None, None),
+        ("NVIDIA H200", "H200", None, None),
+        ("H100 SXM", "H100", None, "SXM"),
+        ("A100 SXM4", "A100", None, "SXM"),
+        ("1x B200 SXM6 180GB", "B200", 180, "SXM"),
+        ("A100 SXM4 40GB", "A100", 40, "SXM"),
+        ("L40S 48GB", "L40S", 48, None),
+        ("RTX PRO 6000 96GB", "RTX_PRO_6000", 96, None),
+        ("RTX 6000 Ada", "RTX_6000_Ada", None, None),
+        ("RTX A6000 48GB", "RTX_A6000", 48, None),
+        ("Tesla V100 16GB", "V100", 16, None),
+        ("NVIDIA_A100", "A100", None, None),
+        ("1x H100 (80 GB PCIe)", "H100", 80, "PCIe"),
+        ("8x H100 (80 GB SXM5)", "H100", 80, "SXM"),
     ],
 )
 def test_clouds_spellings_are_understood(text: str, name: str, memory: float | None, form: str | None) -> None:
@@ -57,6 +78,31 @@ def test_clouds_spellings_are_understood(text: str, name: str, memory: float | N
     seen = read(text)
     assert seen.device is not None
     assert (name, memory, form) == (seen.device.name, seen.memory_gb, seen.form_factor)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "count", "memory"),
+    [
+        ("1V100.6V", "V100", 1, None),
+        ("8V100.48V", "V100", 8, None),
+        ("1A100.22V", "A100", 1, None),
+        ("gpu-h100x1-80gb", "H100", 1, 80),
+        ("gpu-h100x8-640gb", "H100", 8, 80),
+        ("gpu-mi300x1-192gb", "MI300X", 1, 192),
+        ("gpu-mi300x8-1536gb", "MI300X", 8, 192),
+    ],
+)
+def test_names_of_machines_tell_their_accelerators(text: str, name: str, count: int, memory: float | None) -> None:
+    """Verda and DigitalOcean put the accelerator and its number into the name of the machine."""
+    seen = read(text)
+    assert seen.device is not None
+    assert (name, count, memory) == (seen.device.name, seen.count, seen.memory_gb)
+
+
+@pytest.mark.parametrize("text", ["CPU.4V.16G", "s-1vcpu-1gb", "0V100.6V", "g6.xlarge", "gpu-frob9x8-640gb"])
+def test_other_names_of_machines_tell_nothing(text: str) -> None:
+    """A machine without accelerators, or with ones that nobody knows, is taken for none."""
+    assert read(text).device is None
 
 
 def test_a_profile_is_read() -> None:

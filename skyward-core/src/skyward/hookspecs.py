@@ -155,7 +155,7 @@ async def skyward_offers(spec: Spec) -> Sequence[Offer]:
     """
     List what is sold now; required.
 
-    When: once per pool, and again when every offer was refused.
+    When: once per pool, and again when every offer was refused; by `sky.offers`, with a spec that asks for nothing.
     Runs on: the client, in the event loop.
 
     Args:

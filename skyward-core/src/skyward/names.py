@@ -51,6 +51,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.plugin": ("Plugin",),
         "skyward.providers.local": ("Local",),
         "skyward.providers.ssh": ("SSH",),
+        "skyward.market.repository": ("offers",),
         "skyward.engine.events": ("compose", "emit", "use_callback"),
         "skyward.node.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
         "skyward.node.runtime": ("current_accelerator", "instance_info", "is_head"),

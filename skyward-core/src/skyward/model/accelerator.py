@@ -136,6 +136,27 @@ class Accelerator:
         return None if self.memory_gb is None else written(self.memory_gb)
 
     @property
+    def known_memory_gb(self) -> float | None:
+        """
+        Return the memory of one, in GB, where it is stated or can be no other; None where it is only the usual one.
+
+        >>> recognise("H100 NVL").known_memory_gb, recognise("H100").known_memory_gb
+        (94, None)
+        """
+        if self.exact_memory or self.device is None:
+            return self.memory_gb
+        made = [one for one in self.device.variants if self.form_factor in (None, *one.form_factors)]
+        return made[0].memory_gb if len(made) == 1 else None
+
+    @property
+    def least_memory_gb(self) -> float | None:
+        """Return the memory, in GB, from which on one will do; None where only `memory_gb` itself will."""
+        if self.memory_gb is None or (self.exact_memory and not self.custom):
+            return None
+        # Firmware keeps some of it, so that a figure may stay a little below the one a device is sold under.
+        return self.memory_gb * 0.95
+
+    @property
     def manufacturer(self) -> str | None:
         """Return who makes it; None where that is not known."""
         return self.device.manufacturer if self.device is not None else None
@@ -183,10 +204,8 @@ class Accelerator:
         """Return whether the memory of one offered accelerator will do."""
         if self.memory_gb is None or offered.memory_gb is None or not offered.exact_memory:
             return True
-        if self.exact_memory and not self.custom:
-            return offered.memory_gb == self.memory_gb
-        # Firmware keeps some of it, so that a figure may stay a little below the one a device is sold under.
-        return offered.memory_gb >= self.memory_gb * 0.95
+        least = self.least_memory_gb
+        return offered.memory_gb == self.memory_gb if least is None else offered.memory_gb >= least
 
 
 AcceleratorSpec = Accelerator
@@ -228,7 +247,7 @@ def accelerator(value: object, parameter: str = "accelerator") -> Accelerator | 
         raise ConfigError(f"{parameter}={value!r} asks for several slices; a node is part of one.")
     return Accelerator(
         seen.device.name,
-        count=count if seen.chips is None else seen.chips,
+        count=seen.chips or seen.count or count,
         memory_gb=seen.memory_gb,
         form_factor=seen.form_factor,
         mig=seen.mig,
@@ -247,6 +266,8 @@ def recognise(name: str, *, count: float = 1, memory_gb: float | None = None) ->
 
     >>> recognise("NVIDIA H100 80GB HBM3", count=8).form_factor
     'SXM'
+    >>> recognise("8V100.48V").count
+    8
     >>> recognise("Frobnicator 9000", memory_gb=64).custom
     True
     """
@@ -266,7 +287,7 @@ def recognise(name: str, *, count: float = 1, memory_gb: float | None = None) ->
     memory = None if made is None else made.memory_gb
     return Accelerator(
         seen.device.name,
-        count=seen.chips or count,
+        count=seen.chips or seen.count or count,
         memory_gb=memory,
         form_factor=form,
         topology=seen.topology,

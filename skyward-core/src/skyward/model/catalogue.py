@@ -40,6 +40,9 @@ class Catalogue:
     def __iter__(self) -> Iterator[Device]:
         return iter(tuple(self._devices.values()))
 
+    def __len__(self) -> int:
+        return len(self._devices)
+
     def __getitem__(self, name: str) -> Device:
         found = self.find(name)
         if found is None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from skyward.errors import ConfigError, NoAvailableProviderError
 from skyward.model.accelerator import Accelerator, accelerator, recognise
 from skyward.model.memory import gigabytes, written
+from skyward.model.offer import Offer
 
 __all__ = ["select_instance"]
 
@@ -82,6 +83,8 @@ def _has(offer: object, asked: Accelerator) -> bool:
 
 def _offered(offer: object) -> Accelerator | None:
     """Return the accelerators that an offer has, if any."""
+    if isinstance(offer, Offer):
+        return offer.accelerator
     name = getattr(offer, "accelerator_name", None)
     count = _number(offer, "accelerator_count")
     if not name or not count:

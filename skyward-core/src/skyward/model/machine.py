@@ -240,6 +240,9 @@ class ProviderFacts:
         end_command: What a machine runs to end itself, in the way that stops the billing, when it has not heard from
             its client for `ttl` seconds; empty where it is not ours to end.
         minimum_billed_s: Seconds that are billed at least, however short a machine lived.
+        offers_ttl_s: How long what it sells may be kept before it is asked again, in seconds; 0 for not at all.
+        offers_key: What else its offers depend on beside the provider's fields, such as the account; only a digest of
+            it is written down.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -256,3 +259,5 @@ class ProviderFacts:
     regions: tuple[str, ...] = field(default=(), converter=_regions)
     end_command: tuple[str, ...] = field(default=(), converter=_words)
     minimum_billed_s: float = field(default=0.0, validator=waiting)
+    offers_ttl_s: float = field(default=300.0, validator=waiting)
+    offers_key: str = field(default="", repr=False)

@@ -20,6 +20,12 @@ _PROFILE = re.compile(r"(?:\bmig[\s-]*)?(?<![\w.])(\d+g\.\d+gb(?:[+-](?:me\.all|
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|g)(?!\w)", re.IGNORECASE)
 _FORM = re.compile(r"(?<![a-z])(sxm|pcie|nvl|oam)\d*(?![a-z])", re.IGNORECASE)
 _MEMORY_KIND = re.compile(r"\b(hbm\d\w?|gddr\d\w?)\b", re.IGNORECASE)
+# Names of machines that say how many accelerators they have: Verda's `8V100.48V`, DigitalOcean's `gpu-h100x8-640gb`,
+# in which the memory is that of all together.
+_MACHINES = (
+    re.compile(r"(?P<count>\d+)(?P<name>[A-Z]\w*)\.\d+V"),
+    re.compile(r"gpu-(?P<name>[a-z]\w*?)x(?P<count>\d+)-(?P<total>\d+)gb"),
+)
 _SLICE = re.compile(r"(?:tpu[\s_-]*)?(v\d+\w*)-(\d+)", re.IGNORECASE)
 
 # Google names slices of these generations after their cores, of which a chip has two; later ones after chips.
@@ -39,6 +45,7 @@ class Reading:
         mig: The MIG profile it states.
         topology: The slice it states, as Google writes it.
         chips: How many chips that slice has.
+        count: How many a machine has that is called so.
     """
 
     text: str
@@ -48,6 +55,7 @@ class Reading:
     mig: str | None = None
     topology: str | None = None
     chips: int | None = None
+    count: int | None = None
 
 
 def read(text: str) -> Reading:
@@ -77,8 +85,23 @@ def _read(text: str) -> Reading:
         chips = slice_chips(sold.name, int(sliced[2]))
         topology = f"{sliced[1]}-{sliced[2]}".lower()
         return Reading(text=text, device=sold, topology=topology, chips=chips)
+    for pattern in _MACHINES:
+        machine = pattern.fullmatch(text)
+        # In `gpu-mi300x8-1536gb` one x is both the end of the name and the sign before the count.
+        found = machine and (CATALOGUE.spelled(machine["name"]) or CATALOGUE.spelled(f"{machine['name']}x"))
+        if machine is not None and found is not None:
+            return _machine(text, found[0], machine.groupdict())
     counted_before = _COUNT_BEFORE.match(text)
     return _parts(text if counted_before is None else text[counted_before.end() :])
+
+
+def _machine(text: str, device: Device, said: dict[str, str]) -> Reading:
+    """Return what the name of a machine says of its accelerators."""
+    count = int(said["count"])
+    if not count:
+        return Reading(text=text)
+    memory = int(said["total"]) / count if "total" in said else None
+    return Reading(text=text, device=device, count=count, memory_gb=memory)
 
 
 def _parts(text: str) -> Reading:
