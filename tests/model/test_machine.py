@@ -39,6 +39,14 @@ def test_a_request_says_what_is_written_on_each_machine() -> None:
     assert request.tags_of(2) == Tags(pool_id="a1", pool_name="train", node=2, token="t")
 
 
+@pytest.mark.parametrize("wrong", [-1, float("nan"), "soon", None])
+def test_offers_are_kept_for_a_length_of_time(wrong: Any) -> None:
+    """None at all is one, and less than that is none."""
+    assert 0 == ProviderFacts(name="x", ends_own_bill=True, offers_ttl_s=0).offers_ttl_s
+    with pytest.raises(ConfigError, match="offers_ttl_s"):
+        ProviderFacts(name="x", ends_own_bill=True, offers_ttl_s=wrong)
+
+
 @pytest.mark.parametrize("wrong", ["", " ", 3, None])
 def test_a_provider_has_a_name(wrong: Any) -> None:
     """Errors have to name the provider."""

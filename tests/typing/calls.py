@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from typing import assert_type
 
 import skyward as sky
+from skyward.hookspecs import Offer
 
 
 @sky.function
@@ -106,3 +107,19 @@ def decorated() -> None:
     assert_type(main(3), str)
     with sky.MultiPool(sky.Compute(), sky.Compute()) as pools:
         assert_type(pools, tuple[sky.Pool, ...])
+
+
+def offers() -> None:
+    query = sky.offers([sky.Local()]).accelerator("H100").spot().max_price(20)
+    listed: list[Offer] = query.all()
+    few: list[Offer] = query.cheapest(5)
+    number: int = query.count()
+    assert_type(listed[0].spot_price or few[number].spot_price, float | None)
+
+
+async def awaited_offers() -> None:
+    offers = await sky.offers()
+    query = offers.cpu_only().order_by("-vcpus")
+    assert_type(await query.all(), list[Offer])
+    assert_type(await query.cheapest(5), list[Offer])
+    assert_type(await query.count(), int)
