@@ -141,12 +141,12 @@ if TYPE_CHECKING:
         PendingFunction as PendingFunction,
         PendingFunctionGroup as PendingFunctionGroup,
         gather as gather,
+        partial as partial,
     )
     from skyward.plugin import Plugin as Plugin
     from skyward.pool import (
         Compute as Compute,
         Pool as Pool,
-        partial as partial,
         pool as pool,
     )
     from skyward.pools import (

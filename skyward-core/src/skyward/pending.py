@@ -383,3 +383,16 @@ def short(value: object) -> str:
     """Give a value's repr, cut to fit into a message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def partial(error: BaseException) -> list[Any]:
+    """
+    Give what was already done when a gather, map or broadcast failed: results and exceptions, in order.
+
+    Args:
+        error: What was raised.
+
+    >>> partial(ValueError("nothing to do with a pool"))
+    []
+    """
+    return list(getattr(error, "__skyward_partial__", ()))

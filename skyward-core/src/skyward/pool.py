@@ -427,19 +427,6 @@ def pool(
     return decorate
 
 
-def partial(error: BaseException) -> list[Any]:
-    """
-    Give what was already done when a gather, map or broadcast failed: results and exceptions, in order.
-
-    Args:
-        error: What was raised.
-
-    >>> partial(ValueError("nothing to do with a pool"))
-    []
-    """
-    return list(getattr(error, "__skyward_partial__", ()))
-
-
 def _one(pending: object) -> PendingFunction[Any]:
     if isinstance(pending, PendingFunction):
         return pending

@@ -28,7 +28,7 @@ from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
-from skyward.plan.retry import retry_pause, worth_another_start
+from skyward.plan.retry import retry_pause, start_failure, worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
@@ -323,7 +323,7 @@ class Running:
         try:
             failed = await self.provisioning.launch(nodes, staying, self._launched)
         except Exception as error:
-            failed = dict.fromkeys(nodes, _as_ours(error))
+            failed = dict.fromkeys(nodes, start_failure(error))
         for node, failure in failed.items():
             self._start_failed(node, failure)
 
@@ -369,7 +369,7 @@ class Running:
             self.reporting.node_ready(shell)
 
     def _start_failed(self, node: int, error: Exception) -> None:
-        failure = _as_ours(error)
+        failure = start_failure(error)
         self._start_error = failure
         self.reporting.error(str(failure), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
@@ -445,11 +445,3 @@ class Running:
     def change_size(self, desired: int) -> None:
         """Have another number of nodes; idle ones go first."""
         self._step(lifecycle.Resized(desired, self.idle_nodes()))
-
-
-def _as_ours(error: Exception) -> SkywardError:
-    if isinstance(error, SkywardError):
-        return error
-    failure = ProvisionError(f"{type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure

@@ -5,7 +5,15 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from skyward.errors import BudgetExceededError, ConfigError, CredentialsError, OfferError, PluginError
+from skyward.errors import (
+    BudgetExceededError,
+    ConfigError,
+    CredentialsError,
+    OfferError,
+    PluginError,
+    ProvisionError,
+    SkywardError,
+)
 
 
 class Failure(Enum):
@@ -79,3 +87,20 @@ def worth_another_start(error: Exception, *, again: bool) -> bool:
     if isinstance(error, OfferError):
         return again
     return not isinstance(error, BudgetExceededError | ConfigError | CredentialsError | PluginError)
+
+
+def start_failure(error: Exception) -> SkywardError:
+    """
+    Return why a node could not be started as an error of ours.
+
+    Args:
+        error: What was raised.
+
+    >>> str(start_failure(OSError("no room")))
+    'OSError: no room'
+    """
+    if isinstance(error, SkywardError):
+        return error
+    failure = ProvisionError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
