@@ -4,6 +4,7 @@ The cache is a file that processes share, and that nobody has to look after.
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -154,3 +155,28 @@ def test_an_offer_s_data_comes_back(store: Store) -> None:
     offer = Offer(provider="cloud", instance_type="a", vcpus=4, data={"ami": ["x", 1]})
     store.put(ONE, [offer], 1.0)
     assert [offer] == store.find(ALL, [ONE])
+
+
+def test_who_dies_while_writing_leaves_what_was_there(store: Store) -> None:
+    """The older answer stands, whole, and can be replaced."""
+    store.put(ONE, [gpu(price=1.0)], 10.0)
+    script = f"""
+import os, signal, sqlite3
+from pathlib import Path
+from skyward.hookspecs import Offer
+from skyward.market.store import Source, Store
+
+class Deadly(sqlite3.Connection):
+    def executemany(self, statement, rows):
+        super().executemany(statement, [next(iter(rows))])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *args, **options: connect(*args, factory=Deadly, **options)
+Store(Path({str(store.path)!r})).put(Source("cloud", "1"), [Offer(provider="cloud", instance_type="a")] * 9, 20.0)
+"""
+    killed = subprocess.run([sys.executable, "-c", script], check=False, timeout=50)
+    assert -signal.SIGKILL == killed.returncode
+    assert ([1.0], 10.0) == (prices(store, ONE), store.asked_at(ONE))
+    store.put(ONE, [gpu(price=2.0)], 30.0)
+    assert [2.0] == prices(store, ONE)
