@@ -21,10 +21,11 @@ def _mark(decorator: ast.expr) -> str:
 
 
 def hooks() -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Return the functions in `skyward.hookspecs` that are marked as hooks, by name."""
+    """Return the functions in `skyward.hookspecs`, and the file it takes some from, that are hooks, by name."""
     return {
         node.name: node
-        for node in ast.walk(parsed(CORE / "hookspecs.py"))
+        for file in ("hookspecs_distribution.py", "hookspecs.py")
+        for node in ast.walk(parsed(CORE / file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "hookspec" in map(_mark, node.decorator_list)
     }
 

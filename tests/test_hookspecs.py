@@ -21,6 +21,7 @@ from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import ConfigError, CredentialsError, PluginError
 from skyward.hookspecs import (
     Cluster,
+    Command,
     Device,
     Instance,
     LaunchCommand,
@@ -225,6 +226,12 @@ def test_hook_accelerators() -> None:
     """Devices of a distribution are all kept."""
     device = Device(name="X1", manufacturer="AMD", architecture="X", variants=[Variant(memory_gb=96)])
     assert (device,) == registered(skyward_accelerators=lambda: [device]).accelerators
+
+
+def test_hook_commands() -> None:
+    """What a distribution registers as commands is found by name."""
+    command = Command(lambda options: 3, summary="Count.")
+    assert {"count-all": command} == registered(skyward_commands=lambda: {"count-all": command}).commands
 
 
 def test_hook_facts() -> None:

@@ -4,6 +4,7 @@ What is installed is found through entry points, and what is not says what to ty
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -49,8 +50,8 @@ def skyward_plugins():
 
 
 def test_core_registers_local_as_anybody_would() -> None:
-    """The built-in provider comes through the same hook as all others."""
-    assert registry.CORE.value == "skyward.providers"
+    """What is built in comes through the same hooks as all others."""
+    assert ["skyward.providers", "skyward.cli.commands"] == [point.value for point in registry.CORE]
     assert Local is registry.providers()["Local"] is registry.provider("Local") is sky.Local
 
 
@@ -94,6 +95,39 @@ def test_names_are_identifiers_of_what_can_be_called(install: Install, entry: st
         install(a=ONE.replace('{"one": print}', entry))
 
 
+COMMANDS = """
+from skyward.hookspecs import Command
+
+@hookimpl
+def skyward_commands():
+    return {"ls": Command(print, summary="List.")}
+"""
+
+
+def test_a_command_registered_twice_is_refused(install: Install) -> None:
+    """As everything is; core's own are no exception."""
+    with pytest.raises(PluginError, match=r"'b' failed in skyward_commands: 'ls' is registered by 'a' already"):
+        install(a=COMMANDS, b=COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ('{"Ls": Command(print, summary="List.")}', "'Ls' must be made of small letters, digits and hyphens"),
+        ('{"-x": Command(print, summary="List.")}', "'-x' must be made of"),
+        ('{3: Command(print, summary="List.")}', "3 must be made of"),
+        ('{"help": Command(print, summary="List.")}', "'help' is answered by `sky` itself"),
+        ('{"ls": print}', "'ls' must be a Command, not a builtin_function_or_method"),
+        ('{"ls": Command(print, summary=" ")}', "ConfigError: summary must not be blank"),
+        ('{"ls": Command(3, summary="List.")}', "ConfigError: A command is run by calling it, and 3 cannot be called"),
+    ],
+)
+def test_what_is_no_command_is_refused(install: Install, wrong: str, reason: str) -> None:
+    """The distribution and the reason are named."""
+    with pytest.raises(PluginError, match=f"Plugin 'a' failed in skyward_commands: {re.escape(reason)}"):
+        install(a=COMMANDS.replace('{"ls": Command(print, summary="List.")}', wrong))
+
+
 def test_a_module_without_hooks_is_refused(install: Install) -> None:
     """An entry point that registers nothing is a mistake."""
     with pytest.raises(PluginError, match=r"'a' is no plugin: it has no function that is marked @hookimpl"):
@@ -114,7 +148,7 @@ def test_an_entry_point_names_a_module(install: Install) -> None:
 
 def test_packages_of_distributions_are_known(install: Install) -> None:
     """Nodes get the packages that plugins are pickled by reference to, core's own apart."""
-    assert () == read([registry.CORE]).packages
+    assert () == read(registry.CORE).packages
     assert [True] == [name.startswith("distribution_") for name in install(a=ONE).packages]
 
 

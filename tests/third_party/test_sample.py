@@ -146,6 +146,17 @@ print("SampleCloud" in dir(sky), "sample" in dir(sky.plugins), "sample" in dir(s
         expected = "skyward_sample.provider skyward_sample.tally\nTrue True True\n"
         assert expected == run([installation, "-c", script], tmp_path)
 
+    def test_its_command_is_found(self, installation: Path, tmp_path: Path) -> None:
+        """`sky` lists and runs it, whichever way it is started."""
+        (tmp_path / "a1").mkdir()
+        sky = installation.with_name("sky")
+        assert "  rooms      List the rooms of the sample cloud.\n" in run([sky], tmp_path)
+        assert (
+            "a1\n"
+            == run([sky, "rooms", tmp_path], tmp_path)
+            == run([installation, "-m", "skyward", "rooms", "."], tmp_path)
+        )
+
     def test_tasks_run_on_its_machines(self, outcome: list[Any]) -> None:
         """Nodes are the provider's, and carry what the plugin's transform and process hooks set."""
         ranks = outcome[2]

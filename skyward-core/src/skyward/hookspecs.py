@@ -16,13 +16,21 @@ What a hook raises is reported as a PluginError that names the plugin and the ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pluggy import HookimplMarker, HookspecMarker
-
+from skyward.hookspecs_distribution import (
+    hookimpl,
+    hookspec,
+    skyward_accelerators,
+    skyward_commands,
+    skyward_integrations,
+    skyward_plugins,
+    skyward_providers,
+)
 from skyward.model.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext, Topology
+from skyward.model.command import Command
 from skyward.model.device import Device, Variant
 from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
@@ -35,80 +43,11 @@ if TYPE_CHECKING:
     from skyward.model.spec import Spec
 
 # Beside the hooks, plugins import from here what hooks take and return.
-__all__ = ["Cluster", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext", "LaunchRequest"]
+__all__ = ["Cluster", "Command", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext"]
 __all__ += ["AptInstall", "KeyPair", "LocalAddress", "Offer", "PipInstall", "ProviderFacts", "SSHAddress", "Shell"]
-__all__ += ["Tags", "Topology", "Variant", "hookimpl", "hookspec"]
-
-hookspec = HookspecMarker("skyward")
-hookimpl = HookimplMarker("skyward")
-
-
-# Hooks of a distribution: functions of the module that its entry point names.
-
-
-@hookspec
-def skyward_providers() -> Mapping[str, Callable[..., Any]]:
-    """
-    Register providers.
-
-    When: once, before the first name is looked up that core does not have.
-    Runs on: the client.
-
-    Returns:
-        Their classes by name. The tables of all distributions are joined; a name used twice is a PluginError.
-
-    Example: `return {"SampleCloud": SampleCloud}` makes `sky.SampleCloud`.
-    Since: 0.1
-    """
-
-
-@hookspec
-def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
-    """
-    Register plugins.
-
-    When: once, before the first name is looked up that core does not have.
-    Runs on: the client.
-
-    Returns:
-        What makes each of them, by name; a class or a function. Joined as providers are.
-
-    Example: `return {"torch": torch}` makes `sky.plugins.torch(...)` and `@sky.integrations.torch(...)`.
-    Since: 0.1
-    """
-
-
-@hookspec
-def skyward_integrations() -> Mapping[str, Any]:
-    """
-    Register what `sky.integrations` holds besides the plugins' decorators.
-
-    When: once, before the first name is looked up that core does not have.
-    Runs on: the client.
-
-    Returns:
-        Classes and functions by name. Joined as providers are, and a name of a plugin cannot be used again.
-
-    Example: `return {"JoblibPool": JoblibPool}` makes `sky.integrations.JoblibPool`.
-    Since: 0.1
-    """
-
-
-@hookspec
-def skyward_accelerators() -> Iterable[Device]:
-    """
-    Register accelerators that the catalogue lacks.
-
-    When: once, before the first name is looked up that core does not have.
-    Runs on: the client.
-
-    Returns:
-        The devices. All are added to the catalogue; a spelling that means two devices is a PluginError.
-
-    Example: `return [Device(name="X1", manufacturer="AMD", architecture="X", variants=[Variant(memory_gb=96)])]`
-    Since: 0.1
-    """
-
+__all__ += ["LaunchRequest", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
+# The hooks of a distribution; their text is in a file of their own.
+__all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", "skyward_plugins", "skyward_providers"]
 
 # Hooks of a provider. Core asks the provider that the user wrote, awaits the answer in one place with a time limit, and
 # takes what comes back; there is nothing to combine. Errors of Skyward go on as they are, with the provider's name.

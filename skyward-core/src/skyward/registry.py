@@ -1,9 +1,10 @@
 """
-What the installed distributions bring: providers, plugins, integrations, accelerators.
+What the installed distributions bring: providers, plugins, integrations, accelerators, commands.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from skyward.errors import ConfigError, NotInstalledError, PluginError
+from skyward.model.command import Command
 from skyward.model.setting import nearest
 from skyward.plugin import Plugin, name_of
 
@@ -38,8 +40,15 @@ __all__ = [
 
 GROUP = "skyward"
 
-CORE = EntryPoint(name="core", value="skyward.providers", group=GROUP)
+CORE = tuple(
+    EntryPoint(name=name, value=module, group=GROUP)
+    for name, module in (("core", "skyward.providers"), ("sky", "skyward.cli.commands"))
+)
 """How core registers what it brings itself: through the door that everybody uses."""
+
+_COMMAND = re.compile("[a-z][a-z0-9-]*")
+_ANSWERED = ("help", "version")
+"""Commands that `sky` answers before it looks for any."""
 
 _PREFIXES = {"provider": "sky.", "plugin": "sky.plugins.", "integration": "sky.integrations."}
 """What is written in front of a name of each kind."""
@@ -69,6 +78,7 @@ class Registry:
         plugins: What makes each plugin, by name.
         integrations: What `sky.integrations` holds besides the plugins.
         accelerators: Devices to add to the catalogue.
+        commands: Commands of `sky` by name.
         packages: Import packages of the distributions, core's left out; nodes need them to unpickle plugins.
     """
 
@@ -76,6 +86,7 @@ class Registry:
     plugins: Mapping[str, Callable[..., Any]] = field(factory=dict)
     integrations: Mapping[str, Any] = field(factory=dict)
     accelerators: tuple[Device, ...] = ()
+    commands: Mapping[str, Command] = field(factory=dict)
     packages: tuple[str, ...] = ()
 
 
@@ -94,6 +105,7 @@ def read(found: Iterable[EntryPoint]) -> Registry:
     plugins: dict[str, Any] = {}
     integrations: dict[str, Any] = {}
     accelerators: list[Device] = []
+    commands: dict[str, Command] = {}
     owners: dict[tuple[str, str], str] = {}
     for owner, module in modules.items():
         hooks = hook_callers(module, owner)
@@ -107,12 +119,19 @@ def read(found: Iterable[EntryPoint]) -> Registry:
                     raise _wrong(owner, hook, f"{name!r} is registered by {other!r} already")
                 table[name] = value
         accelerators += _registered(hooks, owner, "accelerators") or ()
+        for name, command in dict(_registered(hooks, owner, "commands") or {}).items():
+            _check_command(owner, name, command)
+            other = owners.setdefault(("commands", name), owner)
+            if other != owner:
+                raise _wrong(owner, "commands", f"{name!r} is registered by {other!r} already")
+            commands[name] = command
     packages = {module.__name__.partition(".")[0] for module in modules.values()} - {__name__.partition(".")[0]}
     return Registry(
         providers=providers,
         plugins=plugins,
         integrations=integrations,
         accelerators=tuple(accelerators),
+        commands=commands,
         packages=tuple(sorted(packages)),
     )
 
@@ -127,7 +146,7 @@ def installed() -> Registry:
     """
     from skyward.model.catalogue import CATALOGUE
 
-    registry = read((CORE, *entry_points(group=GROUP)))
+    registry = read((*CORE, *entry_points(group=GROUP)))
     for device in registry.accelerators:
         try:
             CATALOGUE.register(device)
@@ -261,7 +280,9 @@ def _marked(implementation: object) -> dict[str, Any]:
     home = implementation if isinstance(implementation, ModuleType) else type(implementation)
     found: dict[str, Any] = {}
     for name in dir(home):
-        options = getattr(getattr(home, name, None), "skyward_impl", None)
+        value = getattr(home, name, None)
+        # Modules may look for what they are asked for: `import skyward as sky` would look through the registry.
+        options = None if isinstance(value, ModuleType) else getattr(value, "skyward_impl", None)
         if not isinstance(options, dict):
             continue
         if options["wrapper"] or options["hookwrapper"] or options["specname"]:
@@ -289,7 +310,7 @@ def _loaded(found: Iterable[EntryPoint]) -> dict[str, ModuleType]:
         try:
             module = point.load()
         except Exception as error:
-            if point is CORE:
+            if point in CORE:
                 raise
             warnings.warn(
                 f"The Skyward plugin {name!r} is left out, because {point.value} cannot be imported: "
@@ -312,6 +333,16 @@ def _registered(hooks: PluginManager, owner: str, hook: str) -> Any:
         except Exception as error:
             raise _wrong(owner, hook, f"{type(error).__name__}: {error}") from error
     return None
+
+
+def _check_command(owner: str, name: object, command: object) -> None:
+    """Refuse what cannot be typed, or run."""
+    if not (isinstance(name, str) and _COMMAND.fullmatch(name)):
+        raise _wrong(owner, "commands", f"{name!r} must be made of small letters, digits and hyphens")
+    if name in _ANSWERED:
+        raise _wrong(owner, "commands", f"{name!r} is answered by `sky` itself")
+    if not isinstance(command, Command):
+        raise _wrong(owner, "commands", f"{name!r} must be a Command, not a {type(command).__name__}")
 
 
 def _wrong(owner: str, hook: str, reason: str) -> PluginError:

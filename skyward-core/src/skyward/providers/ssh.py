@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from skyward.errors import CapacityError, ConfigError, NoAvailableProviderError, SkywardError
+from skyward.errors import CapacityError, ConfigError, NoAvailableProviderError, NodeError, SkywardError
 from skyward.hookspecs import hookimpl
 from skyward.model.accelerator import recognise
 from skyward.model.machine import Instance, ProviderFacts, SSHAddress, Trust
@@ -30,7 +30,11 @@ LOOKING = 15.0
 ANSWERING = 30.0
 """Seconds that a host has to say what it has."""
 
+CLEANING = 60.0
+"""Seconds that a host has to empty its cache."""
+
 _SSH_PORT = 22
+_CLEAN = 'rm -rf "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"'
 
 
 def _hosts(value: Iterable[str | SSHAddress]) -> tuple[str | SSHAddress, ...]:
@@ -120,19 +124,18 @@ class SSH:
         Pools that use a host at this moment would miss what is gone. Not to be called in an event loop.
 
         Raises:
-            SkywardError: If a host cannot be reached.
+            SkywardError: If that failed on a host; all others are clean then.
         """
         asyncio.run(self._clean())
 
     async def _clean(self) -> None:
-        from skyward.ssh.dial import dial
-        from skyward.ssh.shell import run
-
-        async def clean(address: SSHAddress) -> None:
-            async with await dial(address, patience=LOOKING) as connection:
-                await run(connection, 'rm -rf "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"', timeout=60)
-
-        await asyncio.gather(*map(clean, self.addresses))
+        done = await asyncio.gather(*map(_clean, self.addresses), return_exceptions=True)
+        failures = [(address, error) for address, error in zip(self.addresses, done, strict=True) if error is not None]
+        if len(failures) == 1 or any(not isinstance(error, SkywardError) for _, error in failures):
+            raise next(error for _, error in failures)
+        if failures:
+            listed = "".join(f"\n  {address}: {error}" for address, error in failures)
+            raise NodeError(f"{len(failures)} of {len(done)} hosts could not be cleaned:{listed}", provider="ssh")
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -198,6 +201,17 @@ class SSH:
     @hookimpl
     async def skyward_terminate(self, infra: None, ids: Sequence[str]) -> None:
         """Nothing: a node has left its host already, and the host is its owner's."""
+
+
+async def _clean(address: SSHAddress) -> None:
+    from skyward.ssh.dial import dial
+    from skyward.ssh.shell import run
+
+    async with await dial(address, patience=LOOKING) as connection:
+        done = await run(connection, _CLEAN, timeout=CLEANING)
+    if done.code:
+        lines = done.err.strip().splitlines()[-3:]
+        raise NodeError(f"The cache on {address} could not be emptied: {' '.join(lines)}", provider="ssh")
 
 
 async def _look(address: SSHAddress) -> Findings:

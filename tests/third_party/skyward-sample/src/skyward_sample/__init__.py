@@ -1,5 +1,5 @@
 """
-A provider and a plugin for Skyward, as anybody could write them.
+A provider, a plugin and a command for Skyward, as anybody could write them.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skyward.hookspecs import hookimpl
+from skyward.hookspecs import Command, hookimpl
 
 
 @hookimpl
@@ -24,3 +24,11 @@ def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
     from skyward_sample.tally import sample
 
     return {"sample": sample}
+
+
+@hookimpl
+def skyward_commands() -> Mapping[str, Command]:
+    """Register `sky rooms`."""
+    from skyward_sample.rooms import rooms
+
+    return {"rooms": rooms}

@@ -1,0 +1,1 @@
+"""The command `sky`: what is typed, and what it prints."""

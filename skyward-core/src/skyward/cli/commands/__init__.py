@@ -1,0 +1,40 @@
+"""
+Core's own commands: each module of this folder is one, with its name and a `COMMAND`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+
+from skyward.hookspecs import hookimpl
+from skyward.model.command import Command
+
+
+def names() -> frozenset[str]:
+    """
+    List the commands.
+
+    >>> "clean" in names()
+    True
+    """
+    return frozenset(module.name.replace("_", "-") for module in iter_modules(__path__))
+
+
+def command(name: str) -> Command:
+    """
+    Load a command.
+
+    Args:
+        name: One of `names`.
+    """
+    module = name.replace("-", "_")
+    found: Command = import_module(f"{__name__}.{module}").COMMAND
+    return found
+
+
+@hookimpl
+def skyward_commands() -> Mapping[str, Command]:
+    """Register the modules of this folder."""
+    return {name: command(name) for name in sorted(names())}

@@ -1,0 +1,37 @@
+"""`sky providers`: what is installed, and how to get more."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skyward.cli.terminal import say, table
+from skyward.model.command import Command
+from skyward.registry import EXTRAS, installed
+
+
+def run(options: Namespace) -> None:
+    """List providers and plugins, those that are installed and those that could be."""
+    registry = installed()
+    say("providers:")
+    say(table(_rows(registry.providers, "sky.")))
+    say("\nplugins:")
+    say(table(_rows(registry.plugins, "sky.plugins.")))
+
+
+def _rows(there: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for name in sorted(there):
+        yield f"{prefix}{name}", _summary(there[name])
+    for full, extra in sorted(EXTRAS.items()):
+        name = full.removeprefix(prefix)
+        if full.startswith(prefix) and "." not in name and name not in there:
+            yield full, f'not installed; type: pip install "skyward[{extra}]"'
+
+
+def _summary(factory: Any) -> str:
+    lines = (factory.__doc__ or "").strip().splitlines()
+    return lines[0] if lines else ""
+
+
+COMMAND = Command(run, summary="List providers and plugins, and what to type for more.")
