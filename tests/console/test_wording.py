@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from attrs import evolve
 
 from skyward.console.line_style import dressed
 from skyward.console.wording import Line, clean, lasted, money, tell
+from skyward.model.cost import FirstResult, NodeReceipt, Receipt
 from skyward.model.event import (
     ALL,
     BootstrapFailed,
@@ -132,3 +136,39 @@ def test_nodes_have_colours_of_their_own() -> None:
     """Neighbours can be told apart by the colour of their prefix."""
     first, second = (dressed(Line("x", "log", node), colours=True)[0].split("n")[0] for node in (0, 1))
     assert first != second
+
+
+def a_receipt(**changes: Any) -> Receipt:
+    """Make a receipt of two machines, one of which nobody saw end."""
+    node = NodeReceipt(
+        node=0, instance_id="i-0", provider="aws", instance_type="p4d", spot=True, hourly_rate=3.6, seconds=99.5,
+        billed_seconds=100, booting=40, preparing=20, computing=30, idle=5, ending=4.5, cost=0.1, ended=True,
+    )  # fmt: skip
+    other = evolve(node, node=1, instance_id="i-1", ended=False)
+    first = FirstResult(offers=1, launch=1, boot=2, bootstrap=1, agent=1, waiting=0, first_call=2)
+    facts: dict[str, Any] = {"total_cost": 0.2, "foreseen": 3.6, "first_result": first}
+    return Receipt(nodes=(node, other), **(facts | changes))
+
+
+def test_a_receipt_is_told_in_six_lines() -> None:
+    """The final cost brings it along, with what may still be billed at its end."""
+    line = tell(CostFinal(total_cost=0.2, total_seconds=99.5, receipt=a_receipt()))
+    assert line is not None
+    assert [
+        "cost $0.20 for 1:40",
+        "foreseen $3.60 for as long as timeout= allows",
+        "billed 3:20 of 2 machines",
+        "time booting 1:20, preparing 40.0 s, computing 1:00, idle 10.0 s, ending 9.0 s",
+        "first result after 8.0 s: offers 1.0 s, launch 1.0 s, boot 2.0 s, bootstrap 1.0 s, agent 1.0 s, "
+        + "waiting 0 ms, first call 2.0 s",
+        "may still be billed: i-1",
+    ] == line.text.split("\n")
+
+
+def test_a_receipt_tells_only_what_there_is() -> None:
+    """A pool without a planned time and without a result has no lines about them, and one that costs nothing none."""
+    receipt = a_receipt(foreseen=None, first_result=None)
+    line = tell(CostFinal(total_cost=0.2, total_seconds=99.5, receipt=evolve(receipt, nodes=receipt.nodes[:1])))
+    assert line is not None
+    assert ["cost", "billed", "time"] == [text.split()[0] for text in line.text.split("\n")]
+    assert tell(CostFinal(total_cost=0.0, total_seconds=99.5, receipt=receipt)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -116,20 +117,38 @@ def test_the_log_console_ends_with_the_receipt(
     assert first + 5 == len(lines)
 
 
-def test_a_budget_stops_a_pool_in_the_middle_of_a_task(cloud: Callable[[float], Any]) -> None:
+def processes(directory: Path) -> set[int]:
+    """List the processes that live in a directory, or were told of it."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            told = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            if str(directory).encode() in told or str(directory) in os.readlink(process / "cwd"):
+                found.add(int(process.name))
+    return found
+
+
+def test_a_budget_stops_a_pool_in_the_middle_of_a_task(cloud: Callable[[float], Any], machines: Path) -> None:
     """The call fails with the figures, the machines are ended at once, and the budget holds."""
     pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), nodes=2, budget=72.0, console=False)
     heard = told(pool)
-    with (
-        pytest.raises(sky.BudgetExceededError, match=r"'pool' was stopped: it has cost .*budget is \$72\.00") as caught,
-        pool,
-    ):
-        wait(300) @ pool
+
+    def work() -> None:
+        with pool:
+            waiting = wait(300) > pool
+            assert processes(machines)
+            waiting.result()
+
+    with pytest.raises(
+        sky.BudgetExceededError, match=r"'pool' was stopped: it has cost .*budget is \$72\.00"
+    ) as caught:
+        work()
     assert 72.0 == caught.value.budget
     assert 2 <= caught.value.cost <= pool.cost.accumulated <= 72.0
     assert pool.receipt is not None
     assert all(node.ended for node in pool.receipt.nodes)
     assert 2 == sum(isinstance(event, sky.InstanceLaunched) for event in heard)
+    assert set() == processes(machines)
 
 
 def test_what_was_caught_inside_is_not_raised_again(cloud: Callable[[float], Any]) -> None:

@@ -37,21 +37,21 @@ Stop: TypeAlias = Callable[[BudgetExceededError, Answer], None]
 class _Work:
     """Count the calls that run on a machine, and the time in which there are any."""
 
-    __slots__ = ("calls", "over", "seconds", "since")
+    __slots__ = ("calls", "place", "seconds", "since")
 
-    def __init__(self) -> None:
+    def __init__(self, place: int) -> None:
+        self.place = place
         self.calls = 0
         self.since = 0.0
         self.seconds = 0.0
-        self.over = False
 
     def until(self, now: float) -> float:
         """Return the seconds in which any call ran."""
         return self.seconds + (now - self.since if self.calls else 0.0)
 
     def end(self, now: float) -> None:
-        """Count no more."""
-        self.seconds, self.calls, self.over = self.until(now), 0, True
+        """Count none of those that run any more."""
+        self.seconds, self.calls = self.until(now), 0
 
 
 class Meter:
@@ -85,10 +85,11 @@ class Meter:
         self._lives: list[Life] = []
         self._works: list[_Work] = []
         self._at: dict[str, int] = {}
-        self._ready: dict[int, int] = {}
+        self._at_work: dict[int, _Work] = {}
         self._asked: dict[int, float] = {}
         self._reserved: dict[object, float] = {}
-        self._calls: dict[int, tuple[int, float]] = {}
+        self._calls: dict[int, _Work] = {}
+        self._began: dict[int, float] = {}
         self._first: FirstResult | None = None
         self._ticking = False
         self._told = self._opened
@@ -174,28 +175,30 @@ class Meter:
 
     def task_started(self, call: int, node: int) -> None:
         """Take note that a call began on a node."""
-        now = self._clock()
-        self._calls[call] = (node, now)
-        work = self._work(node)
+        work = self._at_work.get(node)
         if work is None:
             return
+        self._calls[call] = work
         if not work.calls:
-            work.since = now
+            work.since = self._clock()
         work.calls += 1
+        if self._first is None:
+            self._began[call] = self._clock()
 
     def task_ended(self, call: int, *, good: bool) -> None:
         """Take note that a call ended; harmless for one that never began."""
-        started = self._calls.pop(call, None)
-        if started is None:
+        work = self._calls.pop(call, None)
+        if work is None:
             return
-        node, began = started
-        work = self._work(node)
-        if work is not None and work.calls:
+        if work.calls:
             work.calls -= 1
             if not work.calls:
                 work.seconds += self._clock() - work.since
-        if good and self._first is None:
-            self._first = self._first_result(node, began)
+        if self._first is None:
+            began = self._began.pop(call)
+            if good:
+                self._first = self._first_result(self._lives[work.place], began)
+                self._began.clear()
 
     def tick(self) -> None:
         """Look at the budget, and tell what the pool costs now and then."""
@@ -261,19 +264,9 @@ class Meter:
             minimum_s=facts.minimum_billed_s if facts is not None else 0.0,
         )
 
-    def _work(self, node: int) -> _Work | None:
-        place = self._ready.get(node)
-        if place is None or self._works[place].over:
-            return None
-        return self._works[place]
-
-    def _first_result(self, node: int, began: float) -> FirstResult | None:
-        place = self._ready.get(node)
-        if place is None:
-            return None
-        life = self._lives[place]
+    def _first_result(self, life: Life, began: float) -> FirstResult:
         moments = [self._opened]
-        told = (self._asked.get(node), life.launched, life.reachable, life.bootstrapped, life.ready, began)
+        told = (self._asked.get(life.node), life.launched, life.reachable, life.bootstrapped, life.ready, began)
         for moment in (*told, self._clock()):
             # One that was not told is that of the one before.
             moments.append(moments[-1] if moment is None else max(moment, moments[-1]))
@@ -301,7 +294,7 @@ class Meter:
             # A provider that says no price of the machine has said one of the offer.
             rate = event.price_spot if event.spot else event.price_on_demand
         self._at[event.instance_id] = len(self._lives)
-        self._works.append(_Work())
+        self._works.append(_Work(len(self._works)))
         self._lives.append(
             Life(
                 node=event.node,
@@ -324,12 +317,15 @@ class Meter:
 
     def _is_ready(self, event: events.NodeReady) -> None:
         if event.instance is not None and self._change(event.instance.id, ready=self._clock()):
-            self._ready[event.node] = self._at[event.instance.id]
+            self._at_work[event.node] = self._works[self._at[event.instance.id]]
 
     def _stopping(self, event: events.InstanceStopping) -> None:
         now = self._clock()
         if self._change(event.instance_id, stopping=now):
-            self._works[self._at[event.instance_id]].end(now)
+            work = self._works[self._at[event.instance_id]]
+            work.end(now)
+            if self._at_work.get(event.node) is work:
+                del self._at_work[event.node]
 
     def _destroyed(self, event: events.InstanceDestroyed) -> None:
         if self._change(event.instance_id, ended=self._clock()):
