@@ -1,0 +1,84 @@
+"""The switch of a rehearsal's machine: what runs on it is really killed, and nothing starts on it again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from skyward.node.descendants import MARK, end_group, end_marked
+
+__all__ = ["remove", "switch_off"]
+
+_ROUNDS = 3
+
+
+def switch_off(host: str) -> None:
+    """
+    Kill all that runs on a machine, and let nothing start there.
+
+    Args:
+        host: The machine's directory.
+    """
+    # An agent cannot make its directory where a file is.
+    shutil.rmtree(host, ignore_errors=True)
+    Path(host).parent.mkdir(parents=True, exist_ok=True)
+    Path(host).touch()
+    for _ in range(_ROUNDS):
+        found = list(_agents(host))
+        for pid, marks in found:
+            end_group(pid)
+            for mark in marks:
+                end_marked(mark)
+        if not found:
+            break
+    if Path(host).is_dir():
+        shutil.rmtree(host, ignore_errors=True)
+        Path(host).touch()
+
+
+def remove(host: str) -> None:
+    """
+    Take a machine away.
+
+    Args:
+        host: The machine's directory.
+    """
+    switch_off(host)
+    Path(host).unlink(missing_ok=True)
+
+
+def runs(host: str) -> bool:
+    """
+    Tell whether a node has begun to live on a machine.
+
+    Args:
+        host: The machine's directory.
+    """
+    return Path(host).is_dir()
+
+
+def _agents(host: str) -> Iterator[tuple[int, list[str]]]:
+    """Find the agents that were told to live on a machine, each with the mark that its descendants carry."""
+    if not Path("/proc/self/cmdline").exists():
+        listing = subprocess.run(["ps", "-axo", "pid=,command="], capture_output=True, text=True, check=False).stdout
+        for line in listing.splitlines():
+            number, _, command = line.strip().partition(" ")
+            if command.endswith(f" {host}"):
+                yield int(number), []
+        return
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            pid = int(path.parent.name)
+            if pid != os.getpid() and host.encode() in path.read_bytes().split(b"\0"):
+                yield pid, _marks(path.with_name("environ"))
+        except OSError:
+            continue
+
+
+def _marks(environ: Path) -> list[str]:
+    prefix = f"{MARK}=".encode()
+    variables = environ.read_bytes().split(b"\0")
+    return [os.fsdecode(each.removeprefix(prefix)) for each in variables if each.startswith(prefix)]
