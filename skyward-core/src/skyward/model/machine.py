@@ -243,6 +243,7 @@ class ProviderFacts:
         offers_ttl_s: How long what it sells may be kept before it is asked again, in seconds; 0 for not at all.
         offers_key: What else its offers depend on beside the provider's fields, such as the account; only a digest of
             it is written down.
+        rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -261,3 +262,4 @@ class ProviderFacts:
     minimum_billed_s: float = field(default=0.0, validator=waiting)
     offers_ttl_s: float = field(default=300.0, validator=waiting)
     offers_key: str = field(default="", repr=False)
+    rents: bool = True

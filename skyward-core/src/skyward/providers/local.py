@@ -40,7 +40,7 @@ class Local:
     def skyward_facts(self) -> ProviderFacts:
         """Tell what holds here: nothing is billed, and nodes reach each other on the loopback address."""
         # Asking costs nothing, and the cache may be shared with another machine.
-        return ProviderFacts(name="local", ends_own_bill=True, offers_ttl_s=0)
+        return ProviderFacts(name="local", ends_own_bill=True, offers_ttl_s=0, rents=False)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:

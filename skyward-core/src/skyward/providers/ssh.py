@@ -140,7 +140,7 @@ class SSH:
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
         """Tell what holds here: nothing is billed, and nodes are expected to reach each other."""
-        return ProviderFacts(name="ssh", ends_own_bill=True)
+        return ProviderFacts(name="ssh", ends_own_bill=True, rents=False)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
