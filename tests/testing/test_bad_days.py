@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,8 +16,17 @@ import skyward as sky
 from skyward.testing import (
     DiesInBootstrap,
     Fault,
+    ListingLag,
+    LostResponse,
+    NeverBoots,
+    NoCapacity,
     Preempt,
+    Quota,
     Rehearsal,
+    SlowApi,
+    SlowBoot,
+    TerminateFails,
+    TooManyRequests,
     Unreachable,
 )
 from skyward.testing.books import Books
@@ -96,5 +106,96 @@ def test_machines_that_never_become_nodes_are_replaced(books: str, fault: Fault)
 def test_machines_that_never_become_nodes_are_given_up(books: str, fault: Fault) -> None:
     """One error, after a few of them."""
     pool = compute(books, fault, provision_retry_delay=0.05)
-    with pytest.raises(sky.SkywardError), pool:
+    with pytest.raises(sky.SkywardError, match="node 0"), pool:
         pass
+
+
+def test_a_machine_that_never_boots_is_replaced(books: str) -> None:
+    """When the patience for it is over."""
+    with compute(books, NeverBoots(), provision_timeout=0.5, provision_retry_delay=0.05) as pool:
+        assert 42 == double(21) >> pool
+        assert 2 == len(Books(books).machines())
+
+
+def test_a_machine_that_boots_slowly_is_waited_for(books: str) -> None:
+    """It is not taken for one that never boots."""
+    with compute(books, SlowBoot(seconds=1.0)) as pool:
+        assert 42 == double(21) >> pool
+    assert 1 == len(Books(books).machines())
+
+
+def test_what_there_is_none_of_is_had_elsewhere(books: str) -> None:
+    """Another place, another market, or another kind: whatever is cheapest of the rest."""
+    gone = [NoCapacity(zone="a", spot=True), NoCapacity(zone="b", spot=True, left=1), NoCapacity(region="north")]
+    with compute(books, *gone, nodes=2) as pool:
+        ranks = sky.function(sky.instance_info)() @ pool
+    assert [("small", "south", False), ("small", "south", True)] == sorted(
+        (info.instance_type, info.region, info.spot) for info in ranks
+    )
+
+
+def test_nothing_anywhere_is_one_error_that_lists_what_was_tried(books: str) -> None:
+    """With the reason of each."""
+    with pytest.raises(sky.CapacityError) as caught, compute(books, NoCapacity()):
+        pass
+    lines = [line for line in str(caught.value).splitlines() if "There is no" in line]
+    assert 32 == len(lines)
+    assert [] == Books(books).machines()
+
+
+def test_a_quota_is_one_error(books: str) -> None:
+    """Machines that were had before are given back."""
+    with pytest.raises(sky.QuotaError, match="may have 1 machines"), compute(books, Quota(machines=1), nodes=2):
+        pass
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [LostResponse(times=2)],
+        [LostResponse(), ListingLag(seconds=1.0)],
+        [TerminateFails(times=2)],
+        [SlowApi(seconds=0.1), TooManyRequests(times=4)],
+    ],
+    ids=repr,
+)
+def test_calls_that_go_wrong_cost_no_machine(books: str, faults: list[Fault]) -> None:
+    """Nothing is rented twice, and nothing is left."""
+    with compute(books, *faults, nodes=2) as pool:
+        assert [42, 42] == double(21) @ pool
+        assert 2 == len(Rehearsal(directory=books).machines())
+
+
+def had(cloud: Rehearsal) -> str:
+    """Have a bad day: give the work's result, or the error that it ended in."""
+    options = {"provision_timeout": 4, "bootstrap_timeout": 20, "provision_retry_delay": 0.1, "shutdown_timeout": 20}
+    pool = sky.Compute(provider=cloud, nodes=2, reconcile_tick_interval=0.3, console=False, logging=False, **options)
+    try:
+        with pool:
+            return str(pool.map(double, range(20)))
+    except sky.SkywardError as error:
+        return type(error).__name__
+
+
+WORKED = str([2 * number for number in range(20)])
+
+
+@pytest.mark.parametrize("seed", [1, 3, 21])
+def test_a_bad_day_ends_well_or_in_one_error(books: str, seed: int) -> None:
+    """And no machine is left, which the books say; these days have no machine that has to be waited for."""
+    assert WORKED == had(Rehearsal.bad_day(seed, directory=books))
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+def test_twenty_bad_days_end_well_or_in_one_error(books: str) -> None:
+    """And no machine is left after any of them; replay with CHAOS_SEED."""
+    first = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
+    ends = {}
+    for seed in range(first, first + 20):
+        cloud = Rehearsal.bad_day(seed, directory=books)
+        print(f"CHAOS_SEED={seed} {cloud!r}")
+        ends[seed] = had(cloud)
+        assert [] == cloud.machines()
+    print(ends)
+    assert any(end == WORKED for end in ends.values())

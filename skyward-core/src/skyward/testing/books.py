@@ -73,6 +73,11 @@ class Machine:
         return self._tags.pool_id
 
     @property
+    def node(self) -> int:
+        """Return the node that it was rented for."""
+        return self._tags.node or 0
+
+    @property
     def token(self) -> str:
         """Return the request that rented it."""
         return self._tags.token
@@ -127,7 +132,7 @@ class Machine:
         running = state is InstanceState.RUNNING
         return Instance(
             id=self.id,
-            node=self._tags.node or 0,
+            node=self.node,
             provider=NAME,
             state=state,
             address=LocalAddress(self.host) if running else None,
@@ -157,13 +162,13 @@ class Books:
         self._counts = self._directory / "counts"
 
     def machines(self) -> list[Machine]:
-        """List all machines that were ever rented, the oldest first."""
+        """List all machines that were ever rented, the oldest first, those of one launch by node."""
         found = []
         for path in self._rows.glob("*.json"):
             # It may have been cleared away this moment.
             with suppress(FileNotFoundError):
                 found.append(Machine(**json.loads(path.read_text())))
-        return sorted(found, key=lambda machine: (machine.launched_at, machine.id))
+        return sorted(found, key=lambda machine: (machine.launched_at, machine.node, machine.id))
 
     def new_host(self) -> tuple[str, str]:
         """Return the name of a machine to come, and its directory; short, because of the sockets in it."""

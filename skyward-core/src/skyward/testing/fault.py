@@ -321,6 +321,7 @@ def bad_day(seed: int) -> tuple[Fault, ...]:
     moment = round(random_.uniform(0.05, LONGEST_LIFE), 2)
     possible: tuple[Fault, ...] = (
         NoCapacity(zone=random_.choice("ab")),
+        NoCapacity(region=random_.choice(["north", "south"])),
         NoCapacity(spot=True),
         NoCapacity(left=random_.randint(1, 2), instance_type="small"),
         Quota(machines=random_.randint(1, 4)),
