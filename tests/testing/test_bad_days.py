@@ -126,7 +126,11 @@ def test_a_machine_that_boots_slowly_is_waited_for(books: str) -> None:
 
 def test_what_there_is_none_of_is_had_elsewhere(books: str) -> None:
     """Another place, another market, or another kind: whatever is cheapest of the rest."""
-    gone = [NoCapacity(zone="a", spot=True), NoCapacity(zone="b", spot=True, left=1), NoCapacity(region="north")]
+    gone = [
+        NoCapacity(zone="south-a", spot=True),
+        NoCapacity(zone="south-b", spot=True, left=1),
+        NoCapacity(region="north"),
+    ]
     with compute(books, *gone, nodes=2) as pool:
         ranks = sky.function(sky.instance_info)() @ pool
     assert [("small", "south", False), ("small", "south", True)] == sorted(

@@ -107,14 +107,14 @@ def test_a_token_rents_once(books: str) -> None:
 
 def test_capacity_by_kind_place_and_market(books: str) -> None:
     """What is not concerned can be had."""
-    client = Client(books, NoCapacity(zone="a"), NoCapacity(spot=True, region="south"))
-    by_place = {(offer.region, offer.zone): offer for offer in offers() if offer.instance_type == "gpu"}
-    with pytest.raises(CapacityError, match="no gpu left on demand in north, zone a"):
-        client.launch(0, offer=by_place["north", "a"])
-    with pytest.raises(CapacityError, match="no gpu left as spot in south, zone b"):
-        client.launch(0, offer=by_place["south", "b"], spot=True)
-    [dear] = client.launch(0, offer=by_place["south", "b"])
-    [spot] = client.launch(1, offer=by_place["north", "b"], spot=True, token="t2")
+    client = Client(books, NoCapacity(zone="north-a"), NoCapacity(spot=True, region="south"))
+    by_place = {offer.zone: offer for offer in offers() if offer.instance_type == "gpu"}
+    with pytest.raises(CapacityError, match="no gpu left on demand in north-a"):
+        client.launch(0, offer=by_place["north-a"])
+    with pytest.raises(CapacityError, match="no gpu left as spot in south-b"):
+        client.launch(0, offer=by_place["south-b"], spot=True)
+    [dear] = client.launch(0, offer=by_place["south-b"])
+    [spot] = client.launch(1, offer=by_place["north-b"], spot=True, token="t2")
     assert (0.66, 0.22, True) == (dear.hourly_rate, spot.hourly_rate, spot.spot)
     client.end()
 
@@ -251,7 +251,7 @@ def test_every_begun_second_is_billed() -> None:
         tags=Tags(pool_id="a1").to_strings(),
         instance_type="small",
         region="north",
-        zone="a",
+        zone="north-a",
         spot=False,
         rate=3600.0,
         on_demand_rate=3600.0,
@@ -288,5 +288,5 @@ def test_clear_takes_everything_away(books: str) -> None:
 
 def test_the_log_says_what_will_go_wrong(books: str, caplog: pytest.LogCaptureFixture) -> None:
     """As a value that can be pasted into a program."""
-    Client(books, NoCapacity(zone="a")).ask("skyward_preflight", spec=Spec())
-    assert "Rehearsal(faults=(NoCapacity(zone='a'),), seed=0)" in caplog.text
+    Client(books, NoCapacity(zone="north-a")).ask("skyward_preflight", spec=Spec())
+    assert "Rehearsal(faults=(NoCapacity(zone='north-a'),), seed=0)" in caplog.text

@@ -73,7 +73,8 @@ class Regions:
             SkywardError: If the provider does not answer.
         """
         answers = await self._each("skyward_instances", timeout=PROVIDER_TIMEOUT)
-        return [instance for answer in answers for instance in answer or ()]
+        # A provider that lists all regions at once lists a machine for each.
+        return list({instance.id: instance for answer in answers for instance in answer or ()}.values())
 
     async def renew(self, ids: Iterable[str], expires_at: float) -> None:
         """

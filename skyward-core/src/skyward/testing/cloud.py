@@ -156,9 +156,7 @@ class Cloud:
                 left = min(left, max(0, each.left - has))
         if not left:
             how = "as spot" if request.spot else "on demand"
-            raise CapacityError(
-                f"There is no {offer.instance_type} left {how} in {offer.region}, zone {offer.zone}.", provider=NAME
-            )
+            raise CapacityError(f"There is no {offer.instance_type} left {how} in {offer.zone}.", provider=NAME)
         return left
 
     def _machine(self, request: LaunchRequest, node: int, number: int, now: float) -> Machine:

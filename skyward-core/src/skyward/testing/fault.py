@@ -13,6 +13,7 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError
 from skyward.model.setting import lasting, whole
+from skyward.testing.market import REGIONS, ZONES
 
 __all__ = [
     "DiesInBootstrap",
@@ -76,12 +77,12 @@ class NoCapacity:
     Args:
         instance_type: Only of this kind.
         region: Only in this region.
-        zone: Only in zones of this name.
+        zone: Only in this zone.
         spot: Only on the spot market, or only on demand.
         left: How many there are nevertheless; a launch may get fewer machines than it asks for.
 
-    >>> NoCapacity(zone="a", spot=True)
-    NoCapacity(zone='a', spot=True)
+    >>> NoCapacity(zone="north-a", spot=True)
+    NoCapacity(zone='north-a', spot=True)
     """
 
     __repr__ = _spelled
@@ -320,8 +321,8 @@ def bad_day(seed: int) -> tuple[Fault, ...]:
     random_ = random.Random(seed)
     moment = round(random_.uniform(0.05, LONGEST_LIFE), 2)
     possible: tuple[Fault, ...] = (
-        NoCapacity(zone=random_.choice("ab")),
-        NoCapacity(region=random_.choice(["north", "south"])),
+        NoCapacity(zone=random_.choice(ZONES)),
+        NoCapacity(region=random_.choice(REGIONS)),
         NoCapacity(spot=True),
         NoCapacity(left=random_.randint(1, 2), instance_type="small"),
         Quota(machines=random_.randint(1, 4)),
@@ -353,5 +354,7 @@ def checked(value: Iterable[Fault]) -> tuple[Fault, ...]:
     faults: tuple[object, ...] = (given,) if isinstance(given, Fault) else tuple(value)
     for each in faults:
         if not isinstance(each, Fault):
-            raise ConfigError(f"faults must be a list of faults such as NoCapacity(zone='a'), but holds {each!r}.")
+            raise ConfigError(
+                f"faults must be a list of faults such as NoCapacity(zone='north-a'), but holds {each!r}."
+            )
     return faults  # type: ignore[return-value]

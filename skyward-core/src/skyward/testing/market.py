@@ -10,7 +10,7 @@ from attrs import evolve
 
 from skyward.model.offer import Offer
 
-__all__ = ["GRANULARITY", "NAME", "REGIONS", "offers"]
+__all__ = ["GRANULARITY", "NAME", "REGIONS", "ZONES", "offers"]
 
 NAME = "rehearsal"
 """The provider's name."""
@@ -20,7 +20,7 @@ REGIONS = ("north", "south")
 GRANULARITY = 1.0
 """Seconds that are billed at least, and that every time is rounded up to."""
 
-_ZONES = ("a", "b")
+ZONES = ("north-a", "north-b", "south-a", "south-b")
 
 # Prices in the region and zone that come first; elsewhere they are higher.
 _KINDS = (
@@ -60,7 +60,9 @@ def offers() -> list[Offer]:
     >>> [str(offer.spot_price) for offer in offers() if offer.instance_type == "small"]
     ['0.03', '0.033', '0.033', '0.0363']
     """
-    return [_at(kind, *place) for kind, *place in product(_KINDS, range(len(REGIONS)), range(len(_ZONES)))]
+    return [
+        _at(kind, *place) for kind, *place in product(_KINDS, range(len(REGIONS)), range(len(ZONES) // len(REGIONS)))
+    ]
 
 
 def _at(kind: Offer, region: int, zone: int) -> Offer:
@@ -69,7 +71,7 @@ def _at(kind: Offer, region: int, zone: int) -> Offer:
     return evolve(
         kind,
         region=REGIONS[region],
-        zone=_ZONES[zone],
+        zone=ZONES[2 * region + zone],
         disk_gb=100,
         architecture="x86_64",
         spot_price=round(kind.spot_price * 1.1 ** (region + zone), 6),

@@ -59,7 +59,7 @@ class Rehearsal:
     What exists and what it has cost is written in books, which any process may read.
 
     Args:
-        faults: What goes wrong, such as `NoCapacity(zone="a")`; nothing unless it is said.
+        faults: What goes wrong, such as `NoCapacity(zone="north-a")`; nothing unless it is said.
         seed: Says what the faults leave open; the same seed always says the same.
         directory: Where the books and the machines are, with a short path; None is one place for all of the user's
             programs.
@@ -68,8 +68,8 @@ class Rehearsal:
         ConfigError: If a fault is none.
 
     >>> from skyward.testing import NoCapacity, Preempt
-    >>> Rehearsal(faults=[NoCapacity(zone="a"), Preempt(after=2.0)]).faults
-    (NoCapacity(zone='a'), Preempt(after=2.0))
+    >>> Rehearsal(faults=[NoCapacity(zone="north-a"), Preempt(after=2.0)]).faults
+    (NoCapacity(zone='north-a'), Preempt(after=2.0))
     """
 
     faults: tuple[Fault, ...] = field(default=(), converter=fault.checked)
