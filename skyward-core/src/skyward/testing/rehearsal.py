@@ -126,6 +126,7 @@ class Rehearsal:
             name=market.NAME,
             ends_own_bill=True,
             billing_granularity_s=market.GRANULARITY,
+            offers_ttl_s=0,
             spot=True,
             regions=market.REGIONS,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -212,10 +212,16 @@ def _problem(offer: object, trial: Trial) -> str:
 def _json_problem(value: Any) -> str:
     plain = attrs.asdict(value) if attrs.has(type(value)) else value
     try:
-        json.dumps(plain)
+        json.dumps(plain, default=_as_dict)
     except (TypeError, ValueError) as error:
         return f"is nothing that JSON can hold: {error}."
     return ""
+
+
+def _as_dict(value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
 def _check_json(value: Any, hook: str) -> None:
