@@ -159,8 +159,10 @@ def test_a_receipt_is_told_in_six_lines() -> None:
         "foreseen $3.60 for as long as timeout= allows",
         "billed 3:20 of 2 machines",
         "time booting 1:20, preparing 40.0 s, computing 1:00, idle 10.0 s, ending 9.0 s",
-        "first result after 8.0 s: offers 1.0 s, launch 1.0 s, boot 2.0 s, bootstrap 1.0 s, agent 1.0 s, "
-        + "waiting 0 ms, first call 2.0 s",
+        (
+            "first result after 8.0 s: offers 1.0 s, launch 1.0 s, boot 2.0 s, bootstrap 1.0 s, agent 1.0 s, "
+            "waiting 0 ms, first call 2.0 s"
+        ),
         "may still be billed: i-1",
     ] == line.text.split("\n")
 

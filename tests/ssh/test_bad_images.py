@@ -168,11 +168,10 @@ def test_disk_that_is_full_when_modules_arrive(site: Site, tmp_path: Path, monke
             while True:
                 file.write(bytes(1 << 16))
 
-    with _small_disk(site.hosts[0], "120m"):
-        with _compute(site, retry_on_interruption=0) as pool:
-            sky.function(fill)() >> pool
-            import large_of_test  # type: ignore[import-not-found]
+    with _small_disk(site.hosts[0], "120m"), _compute(site, retry_on_interruption=0) as pool:
+        sky.function(fill)() >> pool
+        import large_of_test  # type: ignore[import-not-found]
 
-            with pytest.raises(SkywardError) as caught:
-                sky.function(large_of_test.size)() >> pool
+        with pytest.raises(SkywardError) as caught:
+            sky.function(large_of_test.size)() >> pool
     assert "No space left on device" in str(caught.value)
