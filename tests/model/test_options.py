@@ -42,6 +42,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         logging=True,
         retry_on_interruption=3,
         on_event=None,
+        collect_metrics=True,
         ports=(),
         budget=None,
     )

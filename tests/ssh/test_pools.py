@@ -178,3 +178,17 @@ def test_nothing_is_left_when_the_client_is_killed(site: Site, tmp_path: Path) -
     client.stdout.close()
     _until(lambda: not _left(site.hosts[0]), "the node's directory is left")
     _until(lambda: not site.hosts[0].processes(), "processes are left", 10)
+
+
+def test_hosts_are_measured(site: Site) -> None:
+    """Snapshots come over links too, after a cut as before."""
+    heard: list[sky.Metrics] = []
+    values: list[sky.Metric] = []
+    image = sky.Image(metrics=[*sky.metrics.Default(interval=0.2), sky.metrics.Custom("answer", "echo 42", 0.2)])
+    with _open(site, image=image).on(sky.Metrics, heard.append).on(sky.Metric, values.append):
+        _until(lambda: heard and any(value.name == "answer" for value in list(values)), "measurements")
+        site.hosts[0].cut()
+        count = len(heard)
+        _until(lambda: len(heard) > count + 1, "measurements after the cut")
+    assert all(0 < one.memory_used_mb < one.memory_total_mb for one in heard)
+    assert {42.0} == {value.value for value in values if value.name == "answer"}

@@ -63,6 +63,7 @@ class NodeShell:
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
         self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
+        self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
 
         if instance.state is InstanceState.RUNNING and instance.address is not None:
@@ -217,7 +218,7 @@ class NodeShell:
             case Kind.WELCOME:
                 self._welcomed(decode_json(frame.body))
             case Kind.METRIC:
-                pass
+                self.on_measured(self, decode_json(frame.body))
             case _:
                 close_all(fds)
                 raise ProtocolError(f"A node sent a {Kind(frame.kind).name} frame, which only clients send.")

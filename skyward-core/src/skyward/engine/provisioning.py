@@ -293,7 +293,12 @@ class Provisioning:
             "reuse_processes": self._worker.reuse_processes,
             "lanes": lanes,
             "app_host": app_host,
+            "metrics": self._metrics(shell.blueprint.image),
         }
+
+    def _metrics(self, image: Image) -> list[dict[str, Any]]:
+        """List what the agent is to measure."""
+        return [one.to_dict() for one in image.metrics] if self._options.collect_metrics else []
 
     def _devices(self, rank: int) -> Mapping[str, str]:
         """Show a rank the accelerators that are its own."""

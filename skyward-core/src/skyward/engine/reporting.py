@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from skyward.engine.call import task_of
+from skyward.engine.measured import Measured
 from skyward.link.payload import load
 from skyward.model import event as events
 
@@ -41,6 +42,7 @@ class Reporting:
         self._dispatcher = dispatcher
         self.meter = meter
         self._infos: dict[int, Any] = {}
+        self._measured: dict[NodeShell, Measured] = {}
         self._unpickling: ThreadPoolExecutor | None = None
         self._unacknowledged: list[tuple[NodeShell, int]] = []
 
@@ -145,6 +147,21 @@ class Reporting:
         except Exception as error:
             self.error(f"An event that a task emitted cannot be unpickled here: {error}", fatal=False)
 
+    def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
+        """Tell what a node measured, and what it can't measure."""
+        rows = [(str(source), str(name), str(unit), float(value)) for source, name, unit, value in frame["values"]]
+        for trouble in frame["troubles"]:
+            self.publish(
+                events.Error(message=f"{shell.where}: {trouble}", instance_id=shell.instance.id, instance=shell.info)
+            )
+        if self._dispatcher.wants(events.Metric):
+            for _, name, unit, value in rows:
+                self.publish(events.Metric(name=name, value=value, unit=unit, node=shell.index, instance=shell.info))
+        if self._dispatcher.wants(events.Metrics):
+            snapshot = self._measured.setdefault(shell, Measured()).snapshot(rows, time.monotonic())
+            if snapshot:
+                self.publish(self._of(events.Metrics, shell, **snapshot))
+
     # Nodes.
 
     def launched(self, shell: NodeShell) -> None:
@@ -208,6 +225,7 @@ class Reporting:
 
     def destroyed(self, shell: NodeShell, reason: str) -> None:
         """Tell that a machine is given back."""
+        self._measured.pop(shell, None)
         self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
 
     def cluster_ready(self, nodes: int, elapsed: float) -> None:

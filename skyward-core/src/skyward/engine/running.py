@@ -352,6 +352,7 @@ class Running:
         shell.on_call_frame = lambda shell, frame, fds: self._dispatch.on_frame(shell.index, frame, fds)
         shell.on_lines = self.reporting.lines
         shell.on_emitted = self.reporting.emitted
+        shell.on_measured = self.reporting.measured
         shell.on_lost = self._on_lost
         try:
             await self.provisioning.start(shell, self._shipping.all())

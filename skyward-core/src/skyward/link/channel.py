@@ -92,6 +92,10 @@ class Link(Flushed, Protocol):
     on_drained: Callable[[], None] | None
 
     @property
+    def connected(self) -> bool:
+        """Tell whether the other end can be reached now."""
+
+    @property
     def backlog(self) -> int:
         """Count the bytes that were not sent yet."""
 
@@ -177,6 +181,11 @@ class Channel:
         self.on_drained: Callable[[], None] | None = None
         _sockets.add(sock)
         self.resume()
+
+    @property
+    def connected(self) -> bool:
+        """Tell whether the other end can be reached: until it is closed."""
+        return not self.closed
 
     @property
     def backlog(self) -> int:

@@ -67,6 +67,7 @@ class PoolKeywords(TypedDict, total=False):
     logging: bool | LogConfig
     retry_on_interruption: int
     on_event: Callable[[Any], object] | None
+    collect_metrics: bool
     ports: PortsLike
     budget: float | None
 

@@ -13,7 +13,7 @@ from skyward.errors import ConfigError
 from skyward.model.duration import seconds
 from skyward.model.log_config import LogConfig, LogLevel
 from skyward.model.port import ports
-from skyward.model.setting import choice, lasting, optional, positive, waiting, whole
+from skyward.model.setting import choice, lasting, optional, positive, switch, waiting, whole
 from skyward.model.worker import Executor, PerNode, Worker
 
 __all__ = [
@@ -139,6 +139,7 @@ class Options:
         logging: Where Skyward's own log goes; True is `LogConfig()`, False nowhere.
         retry_on_interruption: How often a task is sent again because its node was lost.
         on_event: Called with each event, in a thread of its own.
+        collect_metrics: Whether nodes measure what the image's `metrics` say; False measures nothing.
         ports: TCP ports of the head node that are reached on the client's 127.0.0.1 while the pool is up: each a number
             that is the same on both sides, a pair `(remote, local)`, or the text `"LOCAL:REMOTE"`.
         budget: The most that the whole pool may cost, in USD; None for no limit.
@@ -165,6 +166,7 @@ class Options:
     logging: bool | LogConfig = field(default=True, validator=_logging)
     retry_on_interruption: int = field(default=3, converter=_retry_on_interruption)
     on_event: Callable[[Any], object] | None = field(default=None, validator=_on_event)
+    collect_metrics: bool = field(default=True, validator=switch)
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
 

@@ -33,6 +33,7 @@ from skyward.node.descendants import MARK
 from skyward.node.held import Held, close_all
 from skyward.node.last_answers import last_answers
 from skyward.node.listening import Door
+from skyward.node.metrics import Sampler
 from skyward.node.modules import write_files
 from skyward.node.process import Process
 from skyward.node.store import Store
@@ -87,6 +88,7 @@ class Agent:
         self._log_unread = 0
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
+        self._sampler = Sampler(loop)
         self._stopping = False
         self._refreshing = False
         self._announced = False
@@ -118,6 +120,7 @@ class Agent:
                 return
             if not pid:
                 return
+            self._sampler.reaped(pid, status)
             process = self._processes.pop(pid, None)
             if process is not None:
                 self._batch.open()
@@ -129,6 +132,7 @@ class Agent:
     def leave(self) -> None:
         """End everything at once: the client is gone, or asks for it."""
         self._stopping = True
+        self._sampler.stop()
         for process in self._processes.values():
             process.kill()
         if not self.finished.done():
@@ -202,6 +206,7 @@ class Agent:
         self._config = decode_json(body[4 : 4 + length])
         self._plugins = body[4 + length :]
         os.environ.update({MARK: self._config["mark"]})
+        self._sampler.start(self._config.get("metrics", ()), self._client)
         self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
         for lane in self._lanes:
             lane.config["facts"]["hostname"] = socket.gethostname()

@@ -1,0 +1,67 @@
+"""The latest measurements of one node, and the snapshot of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from statistics import fmean
+from typing import TypeAlias
+
+SNAPSHOT_INTERVAL = 0.9
+"""Seconds between two snapshots at least; a bit less than the second at which most nodes measure."""
+
+Row: TypeAlias = tuple[str, str, str, float]
+"""Source, name, unit and value of one measurement."""
+
+_FIELDS: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
+    "cpu": ("cpu_percent", max),
+    "memory": ("memory_percent", max),
+    "memory_used": ("memory_used_mb", max),
+    "memory_total": ("memory_total_mb", max),
+    "gpu": ("gpu_utilization", fmean),
+    "gpu_memory": ("gpu_memory_used_mb", sum),
+    "gpu_memory_total": ("gpu_memory_total_mb", sum),
+    "gpu_temp": ("gpu_temperature", max),
+}
+_NEEDED = frozenset({"cpu", "memory", "memory_used", "memory_total"})
+
+
+class Measured:
+    """
+    Keep the latest values of one node.
+
+    >>> rows = [("cpu", "c", "%", 5.0), ("memory", "m", "%", 50.0), ("memory_used", "u", "MB", 1.0)]
+    >>> measured = Measured()
+    >>> measured.snapshot(rows, now=0.0)
+    {}
+    >>> measured.snapshot([("memory_total", "t", "MB", 2.0)], now=0.1)["memory_total_mb"]
+    2.0
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, dict[str, float]] = {}
+        self._last = float("-inf")
+
+    def snapshot(self, rows: Iterable[Row], now: float) -> dict[str, float]:
+        """
+        Take measurements over.
+
+        Args:
+            rows: The measurements.
+            now: The time.
+
+        Returns:
+            The fields of `Metrics`; empty if one was told a moment ago, or what it needs is not measured.
+        """
+        changed = False
+        for source, name, _, value in rows:
+            if source in _FIELDS:
+                self._latest.setdefault(source, {})[name] = value
+                changed = True
+        if not changed or now - self._last < SNAPSHOT_INTERVAL or not self._latest.keys() >= _NEEDED:
+            return {}
+        self._last = now
+        return {
+            field: merged(self._latest[source].values())
+            for source, (field, merged) in _FIELDS.items()
+            if source in self._latest
+        }
