@@ -23,6 +23,7 @@ from skyward.link.channel import Batch, Channel
 from skyward.link.frames import HEADER, VERSION, Kind, encode_json
 from skyward.model.instance import InstanceInfo
 from skyward.model.machine import Instance
+from tests.renting import rented
 
 SEEDS = [int(os.environ["FUZZ_SEED"])] if "FUZZ_SEED" in os.environ else [1, 2, 3, 4]
 
@@ -109,7 +110,7 @@ def test_client_closes_a_link_that_sends_garbage(seed: int) -> None:
         ours, theirs = socket.socketpair()
         closed: asyncio.Future[Exception | None] = loop.create_future()
         instance = Instance(id="i", node=0, provider="sham")
-        shell = NodeShell(_Loop(loop), 0, instance, InstanceInfo())  # type: ignore[arg-type]
+        shell = NodeShell(_Loop(loop), 0, rented(instance), InstanceInfo())  # type: ignore[arg-type]
         Channel(loop, Batch(loop), ours, shell._on_frame, closed.set_result)
         theirs.setblocking(False)
         for _ in range(3000):

@@ -41,6 +41,9 @@ def _others() -> list[str]:
     return [module.name for module in found if not f"{module.name}.".startswith(tuple(f"{i}." for i in INSTRUMENTED))]
 
 
+# Run as a folder, it finds only what is in that; the tests' own modules are above.
+sys.path.append(str(Path(__file__).resolve().parents[3]))
+
 # Nothing of skyward but the package itself is imported before.
 with atheris.instrument_imports(include=["skyward"], exclude=_others()), contextlib.redirect_stderr(io.StringIO()):
     from fuzz_agent import AgentWorld, no_processes

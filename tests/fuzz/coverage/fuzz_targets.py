@@ -22,6 +22,7 @@ from skyward.link.payload import Payload, decode, read_parts, views
 from skyward.model.instance import InstanceInfo
 from skyward.model.machine import Instance
 from skyward.node.held import close_all
+from tests.renting import rented
 
 _TURNS = 200
 
@@ -196,7 +197,7 @@ class ShellWorld(World):
         super().__init__(watch)
         self.batch = Batch(self.loop)
         instance = Instance(id="i", node=0, provider="sham")
-        self._shell = NodeShell(self, 0, instance, InstanceInfo())  # type: ignore[arg-type]
+        self._shell = NodeShell(self, 0, rented(instance), InstanceInfo())  # type: ignore[arg-type]
         self._shell.host = self  # type: ignore[assignment]
         self._shell.on_call_frame = self._on_call_frame
         self._shell.on_emitted = lambda shell, payload: _look_at(payload)
