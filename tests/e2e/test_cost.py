@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 import skyward as sky
+from skyward.engine.journal import launches
 from skyward.hookspecs import hookimpl
 
 SAMPLE = Path(__file__).parents[1] / "third_party" / "skyward-sample" / "src"
@@ -252,6 +254,29 @@ def test_a_pool_that_works_goes_on_with_the_nodes_that_its_budget_pays(cloud: Ca
         assert 1 == pool.instance_count
     assert pool.receipt is not None
     assert 1 == len(pool.receipt.nodes)
+
+
+def test_a_dearer_offer_is_not_fallen_back_to_when_the_budget_forbids_it(
+    cloud: Callable[[float], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the cheap machines are sold out, the error says what the others would cost; the journal is closed."""
+    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path))
+    base = cloud(DOLLAR_A_SECOND)
+
+    class Short(type(base)):  # type: ignore[misc]  # a class of a module that is found at run time
+        @hookimpl
+        async def skyward_offers(self) -> Any:
+            (cheap,) = await super().skyward_offers()
+            return [cheap, evolve(cheap, instance_type="sample.large", on_demand_price=10 * cheap.on_demand_price)]
+
+        @hookimpl
+        async def skyward_launch(self, request: Any, infra: Any) -> Any:
+            raise sky.CapacityError("None is left.")
+
+    pool = sky.Compute(provider=Short(base.directory, base.price), budget=100.0, console=False)
+    with pytest.raises(sky.BudgetExceededError, match=r"1 machine at \$36,000\.00 an hour cost at least \$300\.00"):
+        pool.open()
+    assert [(), ()] == [launch.ids for launch in launches()]
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "20", True, float("nan"), float("inf")])

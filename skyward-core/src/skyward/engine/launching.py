@@ -296,7 +296,7 @@ class Launching:
         try:
             with self._reporting.meter.renting(self._provider.name, len(nodes), candidate.price):
                 instances = await self._rented(request, infra)
-        except (CapacityError, QuotaError, CredentialsError, ConfigError):
+        except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
             if self._journal is not None:
                 self._journal.answered(token, ())
             raise
