@@ -14,7 +14,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import AllProvidersFailedError, ConfigError, CredentialsError, PluginError
-from skyward.market import repository
+from skyward.market import handles, repository
 from skyward.market.repository import Offers
 from tests.market.clouds import Cloud, gpu
 
@@ -182,12 +182,12 @@ def test_without_providers_all_that_are_installed_are_asked(
         raise CredentialsError("KEYLESS_KEY is not set.")
 
     table = {"Cloud": lambda: Cloud(sold=[gpu()]), "SSH": sky.SSH, "Keyless": keyless}
-    monkeypatch.setattr(repository, "installed_providers", lambda: table)
+    monkeypatch.setattr(handles, "installed_providers", lambda: table)
     with caplog.at_level(logging.WARNING, logger="skyward"):
         offers = sky.offers()
         assert 1 == offers.select().count()
     assert ("cloud",) == offers.providers
-    assert ["offers.failed provider=Keyless reason=KEYLESS_KEY is not set."] == caplog.messages
+    assert ["provider.failed provider=Keyless reason=KEYLESS_KEY is not set."] == caplog.messages
     assert ["Keyless"] == list(offers.failures)
 
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Function as Function,
         function as function,
     )
+    from skyward.market.owned import instances as instances
     from skyward.market.repository import offers as offers
     from skyward.model import accelerators as accelerators, container, duration, metric
     from skyward.model.accelerator import Accelerator as Accelerator, is_nvidia as is_nvidia, is_trainium as is_trainium

@@ -45,6 +45,7 @@ LIVES_IN: Mapping[str, str] = {
             "WorkerDiedError",
         ),
         "skyward.function": ("Function", "function"),
+        "skyward.market.owned": ("instances",),
         "skyward.pending": ("PendingFunction", "PendingFunctionGroup", "gather", "partial"),
         "skyward.pool": ("Compute", "Pool", "pool"),
         "skyward.pools": ("MultiPool", "Session"),

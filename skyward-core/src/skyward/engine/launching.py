@@ -34,6 +34,7 @@ from skyward.model.machine import Instance, InstanceState, LaunchRequest
 from skyward.model.offer import Offer
 from skyward.model.tags import Tags
 from skyward.plan.choice import Candidate, Choice, Refusal, choose, in_order, must_be_spot, remaining
+from skyward.plan.owned import forgotten
 
 if TYPE_CHECKING:
     from skyward.engine.journal import Journal
@@ -100,6 +101,7 @@ class Launching:
         self._blueprints: dict[int, Blueprint] = {}
         self._journal: Journal | None = None
         self._last: SkywardError | None = None
+        self._looking: asyncio.Task[None] | None = None
         self.regions = Regions(provider, options, reporting)
         self.under_way: set[str] = set()
         self.held: set[str] = set()
@@ -144,6 +146,7 @@ class Launching:
             from skyward.engine.journal import Journal
 
             self._journal = Journal.open()
+            self._looking = asyncio.ensure_future(self._warn_of_forgotten())
 
     async def launch(
         self, nodes: Sequence[int], staying: Sequence[Instance], take: Callable[[int, Rented], None]
@@ -215,6 +218,8 @@ class Launching:
             if self._journal is not None:
                 self._journal.settled(self._cluster.pool_id)
         finally:
+            if self._looking is not None:
+                self._looking.cancel()
             await self.regions.release()
             if self._journal is not None:
                 self._journal.close()
@@ -222,6 +227,16 @@ class Launching:
     async def _look(self) -> None:
         offers = await self._provider.call("skyward_offers", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         self._choice = choose(self._spec, offers or ())
+
+    async def _warn_of_forgotten(self) -> None:
+        """Say which machines of this user nobody looks after any more; a provider that cannot tell is let be."""
+        try:
+            owned = await self._provider.call("skyward_owned", timeout=PROVIDER_TIMEOUT)
+        except SkywardError as error:
+            _log.info("owned.failed provider=%s: %s", self._provider.name, error)
+            return
+        for warning in forgotten(owned or (), owner=_owner(), now=time.time()):
+            _log.warning("%s", warning)
 
     def _candidates(self, *, spot: bool | None = None) -> tuple[Candidate, ...]:
         order = in_order(self._spec, self._choice, spot=spot)
@@ -279,7 +294,7 @@ class Launching:
             tags=Tags(
                 pool_id=self._cluster.pool_id,
                 pool_name=self._cluster.pool_name,
-                owner=f"{_user()}@{platform.node()}",
+                owner=_owner(),
                 client=CLIENT,
                 token=token,
                 expires_at=self._expiry() if self._spec.ttl else None,
@@ -400,11 +415,12 @@ class Launching:
         return time.time() + self.life
 
 
-def _user() -> str:
-    """Name who runs this program."""
+def _owner() -> str:
+    """Name who runs this program, and where."""
     import getpass
 
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (KeyError, OSError):
-        return "unknown"
+        user = "unknown"
+    return f"{user}@{platform.node()}"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from skyward.errors import ConfigError
-from skyward.plan.named import NamedPool, load_named
+from skyward.plan.named import NamedPool, load_named, pool_names
 
-__all__ = ["find_pool_file", "read_named"]
+__all__ = ["find_pool_file", "providers_of_file", "read_named"]
 
 FILE_NAME = "skyward.toml"
 
@@ -52,8 +52,40 @@ def read_named(
             f"There is no {FILE_NAME} in {(start or Path.cwd()).absolute()} or above it.",
             hint=f"name={name!r} is for a pool described there, under [pools.{name}].",
         )
+    return load_named(name, _text(path), provider_of=provider_of, plugin_of=plugin_of, file=str(path))
+
+
+def providers_of_file(
+    *,
+    provider_of: Callable[[str], Callable[..., Any]],
+    plugin_of: Callable[[str], Callable[..., Any]] | None = None,
+    start: Path | None = None,
+) -> list[Any]:
+    """
+    Return the providers of all pools in the nearest `skyward.toml`; none where there is no such file.
+
+    Args:
+        provider_of: Called with the name of a provider; returns what makes one.
+        plugin_of: The same for plugins.
+        start: Folder to look in, and then in those above it; the current one by default.
+
+    Raises:
+        ConfigError: If the file cannot be read, or does not describe its pools.
+    """
+    path = find_pool_file(start)
+    if path is None:
+        return []
+    text = _text(path)
+    found: list[Any] = []
+    for name in pool_names(text, str(path)):
+        pool = load_named(name, text, provider_of=provider_of, plugin_of=plugin_of, file=str(path))
+        given = pool.keywords.get("provider")
+        found += given if isinstance(given, list) else [given]
+    return [provider for provider in found if provider is not None]
+
+
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from error
-    return load_named(name, text, provider_of=provider_of, plugin_of=plugin_of, file=str(path))

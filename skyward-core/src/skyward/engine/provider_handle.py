@@ -37,7 +37,7 @@ class ProviderHandle:
         self.provider = provider
         cls = type(provider).__name__
         self._hooks = hook_callers(provider, cls)
-        missing = [hook for hook in REQUIRED if not self._implemented(hook)]
+        missing = [hook for hook in REQUIRED if not self.implements(hook)]
         if missing:
             raise PluginError(
                 f"{cls} is no provider: it lacks {', '.join(missing)}.",
@@ -75,7 +75,7 @@ class ProviderHandle:
             ProvisionError: If there is no answer in time to anything else.
             PluginError: If the provider raises anything else.
         """
-        if not self._implemented(hook):
+        if not self.implements(hook):
             return None
         waiting = asyncio.timeout(timeout)
         try:
@@ -90,7 +90,8 @@ class ProviderHandle:
                 raise kind(f"{self.name} gave no answer to {hook} within {timeout:g} s.", provider=self.name) from error
             raise _failure(self.name, hook, error) from error
 
-    def _implemented(self, hook: str) -> bool:
+    def implements(self, hook: str) -> bool:
+        """Tell whether the provider has a hook."""
         return bool(getattr(self._hooks.hook, hook).get_hookimpls())
 
     def _facts(self, cls: str) -> ProviderFacts:

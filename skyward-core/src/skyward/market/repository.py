@@ -15,14 +15,13 @@ from skyward.engine.loop import in_thread
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import AllProvidersFailedError, ConfigError, SkywardError
 from skyward.market.answer import Answer, answer
+from skyward.market.handles import given_handles, installed_handles
 from skyward.market.query import Query
-from skyward.market.source import ask, source_of, without_arguments
+from skyward.market.source import ask, source_of
 from skyward.market.store import Source, Store
 from skyward.model.accelerator import Accelerator
-from skyward.model.setting import nearest
 from skyward.plan.offer_sql import VERSION
 from skyward.plan.wanted import Wanted
-from skyward.registry import providers as installed_providers
 
 __all__ = ["Offers", "offers"]
 
@@ -205,33 +204,5 @@ def offers(providers: Any = None) -> Offers:
     1
     """
     if providers is None:
-        return Offers(*_installed())
-    given = list(providers) if isinstance(providers, (list, tuple, set, frozenset)) else [providers]
-    if not given:
-        raise ConfigError("providers is empty.", hint="Leave it out for all that are installed.")
-    return Offers([ProviderHandle(_checked(provider)) for provider in given], {})
-
-
-def _installed() -> tuple[list[ProviderHandle], dict[str, SkywardError]]:
-    """Return the installed providers that need no arguments, and why some of them can't be made."""
-    handles, failures = [], {}
-    for name, factory in installed_providers().items():
-        if not without_arguments(factory):
-            continue
-        try:
-            handles.append(ProviderHandle(factory()))
-        except SkywardError as error:
-            failures[name] = error
-            _log.warning("offers.failed provider=%s reason=%s", name, error)
-    return handles, failures
-
-
-def _checked(provider: object) -> object:
-    """Return what may be a provider, refusing what is usually written by mistake."""
-    if isinstance(provider, type):
-        raise ConfigError(f"{provider.__name__} makes a provider when it is called.", hint="Write it with brackets.")
-    if isinstance(provider, (str, bytes, int, float, dict, type(None))):
-        meant = nearest(provider, installed_providers())
-        hint = f"Write sky.{meant}()." if meant else f"Installed are {', '.join(installed_providers())}."
-        raise ConfigError(f"providers must be a list of providers, not {provider!r}.", hint=hint)
-    return provider
+        return Offers(*installed_handles())
+    return Offers(given_handles(providers), {})

@@ -82,8 +82,25 @@ def load_named(
         raise type(error)(f"{where}: {error.message}", hint=error.hint) from error
 
 
-def _table(name: str, toml_text: str, file: str) -> dict[str, Any]:
-    """Return the table of a pool."""
+def pool_names(toml_text: str, file: str = "skyward.toml") -> tuple[str, ...]:
+    """
+    Return the names of the pools that a text in TOML describes.
+
+    Args:
+        toml_text: The whole text.
+        file: Where the text comes from, for errors.
+
+    Raises:
+        ConfigError: If the text is no TOML, or its pools are no table.
+
+    >>> pool_names("[pools.train]\\nnodes = 2")
+    ('train',)
+    """
+    return tuple(_pools(toml_text, file))
+
+
+def _pools(toml_text: str, file: str) -> dict[str, Any]:
+    """Return the tables of all pools."""
     # Late, because few programs have named pools.
     import tomllib
 
@@ -93,12 +110,18 @@ def _table(name: str, toml_text: str, file: str) -> dict[str, Any]:
         raise ConfigError(f"{file} is no TOML: {error}.") from error
     pools = document.get("pools", {})
     if not isinstance(pools, dict):
-        raise ConfigError(f"pools in {file} must be a table.", hint=f"Write [pools.{name}].")
+        raise ConfigError(f"pools in {file} must be a table.", hint="Write [pools.NAME].")
+    return pools
+
+
+def _table(name: str, toml_text: str, file: str) -> dict[str, Any]:
+    """Return the table of a pool."""
+    pools = _pools(toml_text, file)
     if name not in pools:
         close = nearest(name, pools)
         known = f"It has {', '.join(pools)}." if pools else "It has none."
         raise ConfigError(f"{file} has no pool {name!r}.", hint=f"Did you mean {close!r}? {known}" if close else known)
-    table = pools[name]
+    table: object = pools[name]
     if not isinstance(table, dict):
         raise ConfigError(f"pools.{name} in {file} must be a table, not {table!r}.", hint=f"Write [pools.{name}].")
     return table

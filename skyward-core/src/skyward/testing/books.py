@@ -26,8 +26,8 @@ from skyward.testing.market import GRANULARITY, NAME
 
 __all__ = ["Books", "Machine"]
 
-GRACE = 2.0
-"""Seconds past its expiry after which a machine ends itself; expiries are written in whole seconds."""
+GRACE = 1200.0
+"""Seconds past its expiry after which a machine ends itself: long after it can be found as forgotten."""
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,60 @@
+"""`sky down`: machines are ended, whoever rented them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+
+from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
+from skyward.cli.terminal import complain, say, table
+from skyward.engine.loop import engine_loop
+from skyward.errors import UsageError
+from skyward.market.owned import end
+from skyward.model.command import Command
+from skyward.plan.owned import HEADER, row
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what machines are chosen by."""
+    add_choice(parser)
+    parser.add_argument("--all", action="store_true", help="all machines of all pools, also of other people's")
+    parser.add_argument("--yes", action="store_true", help="end them without asking")
+
+
+def run(options: Namespace) -> int:
+    """
+    End machines, after asking.
+
+    Raises:
+        UsageError: If nothing says which.
+    """
+    if not (options.pools or options.expired or options.all):
+        raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
+    owned, found = ask_clouds(options)
+    if not found:
+        if not owned.failures:
+            say(nothing_of(owned))
+        return complain_of(owned.failures)
+    now = time.time()
+    say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
+    if not options.yes and not _agreed(len(found)):
+        say("Nothing was ended.")
+        return 1
+    failures = engine_loop().run(end(found))
+    ended = [instance.id for handle, instance in found if handle.name not in failures]
+    if ended:
+        say(f"Ended {', '.join(ended)}.")
+    for name, error in failures.items():
+        complain(f"{name} may not have ended all, and what is left goes on being billed: {error}")
+    return complain_of(owned.failures) or int(bool(failures))
+
+
+def _agreed(count: int) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("Nobody can be asked here whether to end them.", hint="Write --yes.")
+    machines = "this machine" if count == 1 else f"these {count} machines"
+    return input(f"End {machines}, and lose what runs there? [y/N] ").strip().lower() in ("y", "yes")
+
+
+COMMAND = Command(run, summary="End machines of pools, whoever rented them.", arguments=arguments)

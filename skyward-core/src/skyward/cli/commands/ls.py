@@ -1,0 +1,30 @@
+"""`sky ls`: the machines there are, as the clouds tell."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+
+from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
+from skyward.cli.terminal import say, table
+from skyward.model.command import Command
+from skyward.plan.owned import HEADER, row
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what machines are chosen by."""
+    add_choice(parser)
+
+
+def run(options: Namespace) -> int:
+    """List the machines; fail if a cloud cannot be asked, for what it has is not known then."""
+    owned, found = ask_clouds(options)
+    now = time.time()
+    if found:
+        say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
+    elif not owned.failures:
+        say(nothing_of(owned))
+    return complain_of(owned.failures)
+
+
+COMMAND = Command(run, summary="List the machines of all pools, as the clouds tell.", arguments=arguments)

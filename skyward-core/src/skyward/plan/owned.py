@@ -1,0 +1,120 @@
+"""
+Machines of ours that clouds list, whoever rented them: which are meant, which are forgotten, how they are shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from skyward.model.machine import Instance, InstanceState
+
+__all__ = ["GRACE", "HEADER", "chosen", "expired", "forgotten", "row"]
+
+GRACE = 600.0
+"""Seconds past its expiry after which a machine counts as forgotten: clocks differ, and clients may be slow."""
+
+HEADER = ("POOL", "NODE", "MACHINE", "PROVIDER", "TYPE", "REGION", "STATE", "PRICE", "AGE", "OWNER", "EXPIRES")
+
+_DAY, _HOUR, _MINUTE = 86400, 3600, 60
+
+
+def expired(instance: Instance, *, now: float) -> bool:
+    """
+    Return whether a machine's client is gone for sure.
+
+    Args:
+        instance: The machine; one on which no expiry is written never expires.
+        now: The time, in seconds since 1970.
+    """
+    until = instance.tags.expires_at if instance.tags is not None else None
+    return until is not None and now > until + GRACE
+
+
+def chosen(
+    instances: Iterable[Instance], *, pools: Iterable[str] = (), only_expired: bool = False, now: float
+) -> list[Instance]:
+    """
+    Choose machines.
+
+    Args:
+        instances: What clouds list.
+        pools: Names or ids of pools; none means all.
+        only_expired: Whether only those are meant whose clients are gone.
+        now: The time, in seconds since 1970.
+    """
+    wanted = set(pools)
+    return [
+        instance
+        for instance in instances
+        if instance.state is not InstanceState.ENDED
+        and (not only_expired or expired(instance, now=now))
+        and (not wanted or (instance.tags is not None and wanted & {instance.tags.pool_id, instance.tags.pool_name}))
+    ]
+
+
+def row(instance: Instance, *, now: float) -> tuple[str, ...]:
+    """
+    Describe a machine in words, a column each, as `HEADER` names them.
+
+    Args:
+        instance: The machine.
+        now: The time, in seconds since 1970.
+
+    >>> row(Instance(id="i-1", node=0, provider="aws", launched_at=0.0, hourly_rate=1.5, spot=True), now=7300.0)
+    ('?', '0', 'i-1', 'aws', '?', '?', 'running', '$1.5/h spot', '2 h', '?', '?')
+    """
+    tags = instance.tags
+    price = "?" if instance.hourly_rate is None else f"${instance.hourly_rate:.4g}/h{' spot' if instance.spot else ''}"
+    return (
+        (tags.pool_name or tags.pool_id) if tags is not None else "?",
+        str(instance.node),
+        instance.id,
+        instance.provider,
+        instance.instance_type or "?",
+        instance.region or "?",
+        instance.state.value,
+        price,
+        "?" if instance.launched_at is None else _span(now - instance.launched_at),
+        (tags.owner if tags is not None else "") or "?",
+        _expiry(instance, now),
+    )
+
+
+def forgotten(instances: Iterable[Instance], *, owner: str, now: float) -> list[str]:
+    """
+    Say which machines of a user nobody looks after any more, a sentence for each pool.
+
+    Args:
+        instances: What a cloud lists.
+        owner: The user, as in `Tags.owner`.
+        now: The time, in seconds since 1970.
+    """
+    gone = [one for one in chosen(instances, only_expired=True, now=now) if one.tags and one.tags.owner == owner]
+    counted = Counter((one.provider, one.tags.pool_name or one.tags.pool_id) for one in gone if one.tags)
+    return [
+        f"{f'{count} machines' if count > 1 else '1 machine'} of pool {pool!r} {'were' if count > 1 else 'was'} "
+        f"forgotten and {'are' if count > 1 else 'is'} still billed by {provider}. "
+        "To end what is forgotten, type: sky down --expired"
+        for (provider, pool), count in counted.items()
+    ]
+
+
+def _expiry(instance: Instance, now: float) -> str:
+    until = instance.tags.expires_at if instance.tags is not None else None
+    if until is None:
+        return "?"
+    return f"in {_span(until - now)}" if until >= now else f"{_span(now - until)} ago"
+
+
+def _span(seconds: float) -> str:
+    """
+    Say how long something lasts, in the largest unit that fits.
+
+    >>> [_span(seconds) for seconds in (5, 61, 7300, 200000)]
+    ['5 s', '1 min', '2 h', '2 d']
+    """
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit:
+            return f"{int(seconds // unit)} {name}"
+    return f"{max(0, int(seconds))} s"

@@ -1,0 +1,161 @@
+"""Machines are listed and ended by the program `sky`, from what the cloud tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skyward.testing import Rehearsal
+from tests.testing import conftest
+
+SKY = Path(sys.executable).with_name("sky")
+books = conftest.books
+
+THIRD = """
+from skyward.hookspecs import hookimpl
+from skyward.testing import Rehearsal
+
+@hookimpl
+def skyward_providers():
+    return {"Play": Rehearsal}
+"""
+
+CLIENT = """
+import sys
+import skyward as sky
+
+with sky.Compute(name=sys.argv[1], options=sky.Options(console="silent", logging=False)):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+class Desk:
+    """A folder with a `skyward.toml`, in which programs are run."""
+
+    def __init__(self, folder: Path, books: str) -> None:
+        self.folder = folder
+        self.cloud = Rehearsal(directory=books)
+        play = f'provider = {{ type = "Play", directory = "{books}" }}\n'
+        (folder / "skyward.toml").write_text(f"[pools.train]\n{play}nodes = 2\n[pools.sweep]\n{play}")
+        (folder / "third_party_of_play.py").write_text(THIRD)
+        facts = folder / "third_party_of_play-1.0.dist-info"
+        facts.mkdir()
+        (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party-of-play\nVersion: 1.0\n")
+        (facts / "entry_points.txt").write_text("[skyward]\nplay = third_party_of_play\n")
+        self.env = {**os.environ, "PYTHONPATH": str(folder)}
+
+    def sky(self, *words: str) -> tuple[int, str, str]:
+        """Type something, and give code, answer and complaint."""
+        done = subprocess.run(
+            [str(SKY), *words],
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=40,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def forget(self, pool: str) -> None:
+        """Open a pool in a program that is killed before it can leave it."""
+        with subprocess.Popen(
+            [sys.executable, "-c", CLIENT, pool],
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "ready\n"
+            client.send_signal(signal.SIGKILL)
+
+    def expire(self) -> None:
+        """Have all clients be gone for long."""
+        for machine in self.cloud.machines():
+            self.cloud._cloud.renew([machine.id], time.time() - 900)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, books: str) -> Iterator[Desk]:
+    return Desk(tmp_path, books)
+
+
+def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
+    """By the name of its pool, whoever asks."""
+    code, answer, _ = desk.sky("ls")
+    assert (code, answer) == (0, "rehearsal: no machine that is meant.\n")
+    desk.forget("train")
+    desk.forget("sweep")
+    code, answer, complaint = desk.sky("ls", "train")
+    assert (code, complaint) == (0, "")
+    assert [line.split()[:2] for line in answer.splitlines()] == [["POOL", "NODE"], ["train", "0"], ["train", "1"]]
+    code, answer, complaint = desk.sky("down", "train", "--yes")
+    assert (code, complaint) == (0, "")
+    assert [machine.tags.pool_name for machine in desk.cloud.machines() if machine.tags] == ["sweep"]
+    assert desk.sky("down", "--all", "--yes")[0] == 0
+    assert desk.cloud.machines() == []
+
+
+def test_only_machines_whose_client_is_gone_are_expired(desk: Desk) -> None:
+    """As their tags tell."""
+    desk.forget("sweep")
+    assert desk.sky("down", "--expired", "--yes")[1] == "rehearsal: no machine that is meant.\n"
+    desk.expire()
+    assert desk.sky("down", "--expired", "--yes")[0] == 0
+    assert desk.cloud.machines() == []
+
+
+def test_a_pool_warns_of_machines_that_were_forgotten(desk: Desk) -> None:
+    """And says what to type."""
+    desk.forget("sweep")
+    desk.expire()
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT.replace("logging=False", "logging=True"), "train"],
+        cwd=desk.folder,
+        env=desk.env,
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "1 machine of pool 'sweep' was forgotten and is still billed" in done.stderr
+    assert "sky down --expired" in done.stderr
+    assert desk.sky("down", "--all", "--yes")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["down"], "sky: Nothing says which machines to end. Name a pool, or write --expired or --all.\n"),
+        (["down", "sweep"], "sky: Nobody can be asked here whether to end them. Write --yes.\n"),
+    ],
+)
+def test_nothing_is_ended_that_nobody_named(desk: Desk, words: list[str], complaint: str) -> None:
+    """Nor without being asked."""
+    desk.forget("sweep")
+    code, _, said = desk.sky(*words)
+    assert (code, said) == (2, complaint)
+    assert len(desk.cloud.machines()) == 1
+    assert desk.sky("down", "--all", "--yes")[0] == 0
+
+
+def test_a_cloud_that_cannot_be_asked_is_named(desk: Desk) -> None:
+    """For what it has is not known then, and nobody is to believe that it has nothing."""
+    text = (desk.folder / "skyward.toml").read_text()
+    (desk.folder / "skyward.toml").write_text(text.replace('type = "Play"', 'type = "Plya"'))
+    code, answer, complaint = desk.sky("ls")
+    assert (code, answer) == (1, "")
+    assert "skyward.toml cannot be asked, and may have more" in complaint
+    assert "Plya" in complaint

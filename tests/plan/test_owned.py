@@ -1,0 +1,56 @@
+"""
+Machines that clouds list: which are meant, which are forgotten.
+"""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from skyward.model.machine import Instance, InstanceState
+from skyward.model.tags import Tags
+from skyward.plan.owned import GRACE, HEADER, chosen, expired, row
+
+TRAIN = Instance(
+    id="i-1",
+    node=0,
+    provider="aws",
+    tags=Tags(pool_id="a1", pool_name="train", owner="ada@box", expires_at=1000.0),
+    launched_at=100.0,
+)
+SWEEP = evolve(TRAIN, id="i-2", tags=Tags(pool_id="b2", pool_name="sweep", expires_at=9000.0))
+ENDED = evolve(TRAIN, id="i-3", state=InstanceState.ENDED)
+BARE = evolve(TRAIN, id="i-4", tags=None)
+ALL = [TRAIN, SWEEP, ENDED, BARE]
+
+
+@pytest.mark.parametrize(
+    ("pools", "only_expired", "meant"),
+    [
+        ((), False, ["i-1", "i-2", "i-4"]),
+        (("train",), False, ["i-1"]),
+        (("b2", "train"), False, ["i-1", "i-2"]),
+        ((), True, ["i-1"]),
+        (("sweep",), True, []),
+        (("none",), False, []),
+    ],
+)
+def test_machines_are_chosen_by_pool_and_expiry(pools: tuple[str, ...], only_expired: bool, meant: list[str]) -> None:
+    """By the name of the pool or its id; what has ended is not there."""
+    found = chosen(ALL, pools=pools, only_expired=only_expired, now=1000.0 + GRACE + 1)
+    assert [one.id for one in found] == meant
+
+
+@pytest.mark.parametrize(("now", "gone"), [(999.0, False), (1000.0 + GRACE, False), (1000.5 + GRACE, True)])
+def test_a_machine_is_forgotten_some_time_after_its_expiry(now: float, gone: bool) -> None:
+    """Clocks differ."""
+    assert expired(TRAIN, now=now) is gone
+    assert not expired(BARE, now=now)
+
+
+def test_a_row_tells_what_is_known() -> None:
+    """And a question mark what is not."""
+    told = dict(zip(HEADER, row(TRAIN, now=4000.0), strict=True))
+    assert (told["POOL"], told["OWNER"], told["AGE"], told["EXPIRES"]) == ("train", "ada@box", "1 h", "50 min ago")
+    assert row(BARE, now=4000.0)[-1] == "?"
+    assert row(SWEEP, now=4000.0)[-1] == "in 1 h"
