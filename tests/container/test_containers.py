@@ -192,3 +192,38 @@ def test_second_client_with_one_pool_id_is_told_and_does_no_harm(image: str, mon
         with pytest.raises(sky.ProvisionError, match="skyward-0badcafe"), _open(image):
             pass
         assert whoami() >> pool == name
+
+
+_HOLD = """
+import fcntl, time
+held = [open(path, "w") for path in ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock")]
+for file in held:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+time.sleep(25)
+"""
+
+
+@pytest.fixture
+def busy(image: str) -> Iterator[str]:
+    """Give an image whose machines hold the locks of apt and dpkg for a while after they have booted."""
+    name, container = "localhost/skyward-busy:1", "skyward-busy-maker"
+    wrapper = f"#!/bin/sh\npython3 -c '{_HOLD}' &\nexec /usr/sbin/sshd.real \"$@\"\n"
+    script = 'mv /usr/sbin/sshd /usr/sbin/sshd.real && printf %s "$0" >/usr/sbin/sshd && chmod 755 /usr/sbin/sshd'
+    script += " && rm -rf /var/lib/apt/lists/*"
+    _podman("run", "--name", container, image, "sh", "-c", script, wrapper)
+    try:
+        _podman("commit", container, name)
+        yield name
+    finally:
+        _podman("rm", "--force", container)
+        _podman("rmi", "--ignore", name)
+
+
+def test_locks_of_apt_are_waited_for(busy: str) -> None:
+    """A machine that has just booted holds them while it fetches lists and updates itself."""
+    lines: list[str] = []
+    pool = _open(busy, image=sky.Image(apt=["tree"]), bootstrap_timeout=200, max_provision_attempts=1)
+    pool.on(sky.BootstrapConsole, lambda event: lines.append(event.line))
+    with pool:
+        assert sky.function(lambda: os.path.exists("/usr/bin/tree"))() >> pool
+    assert any("lists/lock" in line for line in lines), lines

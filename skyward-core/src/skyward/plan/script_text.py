@@ -160,9 +160,13 @@ install_packages() {
     fail "apt needs root: this user is not root and has no sudo without a password, and the machine lacks: $*"
   fi
   lock 9 "$SKYWARD_HOME/locks/apt"
-  # The lists are locked while a machine that has just booted fetches them itself, and apt-get does not wait for that.
-  for tries in 1 2 3 4 5; do
-    if run 'apt-get update' $sudo apt-get -o DPkg::Lock::Timeout=300 update; then break; fi
+  tries=0
+  while ! run 'apt-get update' $sudo apt-get -o DPkg::Lock::Timeout=300 update 2>"$NODE/apt.errors"; do
+    cat "$NODE/apt.errors"
+    # The lists are locked while a machine that has just booted fetches them itself, and apt-get does not wait for that.
+    if grep -q lists/lock "$NODE/apt.errors"; then most=100; else most=5; fi
+    tries=$((tries + 1))
+    [ "$tries" -lt "$most" ] || break
     sleep 3
   done
   run "apt-get install --yes $*" $sudo env DEBIAN_FRONTEND=noninteractive \
