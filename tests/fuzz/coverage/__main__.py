@@ -49,32 +49,8 @@ with atheris.instrument_imports(include=["skyward"], exclude=_others()), context
     from fuzz_agent import AgentWorld, no_processes
     from fuzz_composer import Composer
     from fuzz_findings import Findings, Watch
-    from fuzz_links import DoorWorld, WireWorld
-    from fuzz_scripts import AGENT, CODECS, DOOR, LONGEST, PARSER, SHELL, TARGETS, WIRE, describe, read_script
-    from fuzz_targets import ShellWorld, World, run_codecs, run_parser
-
-
-WORLDS: dict[int, Callable[[Watch, int], World]] = {
-    SHELL: ShellWorld,
-    AGENT: AgentWorld,
-    WIRE: WireWorld,
-    DOOR: DoorWorld,
-}
-
-
-def run_script(data: bytes, watch: Watch) -> None:
-    """Run one input against its target."""
-    target, flags, steps = read_script(data)
-    if target == PARSER:
-        run_parser(steps)
-    elif target == CODECS:
-        run_codecs(steps)
-    else:
-        world = WORLDS[target](watch, flags)
-        try:
-            world.play(steps)
-        finally:
-            world.close()
+    from fuzz_scripts import LONGEST, TARGETS, describe
+    from fuzz_worlds import run_script
 
 
 class Fuzzer:

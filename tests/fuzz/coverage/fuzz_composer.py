@@ -9,7 +9,6 @@ import math
 import random
 from typing import Any
 
-import atheris
 from fuzz_scripts import AGENT, CODECS, COUNTS, DOOR, KINDS, SHELL, TARGETS, WIRE, Step, read_script, write_script
 
 from skyward.link import messages
@@ -95,6 +94,9 @@ class Composer:
                 case 5 if steps:
                     steps[at] = self._step(target)
                 case 6 if steps:
+                    # Only what guides itself by coverage changes scripts.
+                    import atheris
+
                     steps[at] = steps[at]._replace(body=bytes(atheris.Mutate(steps[at].body or b"\0", 1024)))
                 case 7 if steps:
                     steps[at] = steps[at]._replace(

@@ -1,0 +1,62 @@
+"""
+Which world an input is run in; as a program it runs some inputs of every target, and needs no atheris.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from fuzz_agent import AgentWorld, no_processes
+from fuzz_composer import Composer
+from fuzz_findings import Watch
+from fuzz_links import DoorWorld, WireWorld
+from fuzz_scripts import AGENT, CODECS, DOOR, PARSER, SHELL, TARGETS, WIRE, describe, read_script
+from fuzz_targets import ShellWorld, World, run_codecs, run_parser
+
+WORLDS: dict[int, Callable[[Watch, int], World]] = {
+    SHELL: ShellWorld,
+    AGENT: AgentWorld,
+    WIRE: WireWorld,
+    DOOR: DoorWorld,
+}
+
+
+def run_script(data: bytes, watch: Watch) -> None:
+    """Run one input against its target."""
+    target, flags, steps = read_script(data)
+    if target == PARSER:
+        run_parser(steps)
+    elif target == CODECS:
+        run_codecs(steps)
+    else:
+        world = WORLDS[target](watch, flags)
+        try:
+            world.play(steps)
+        finally:
+            world.close()
+
+
+def main(seed: int, count: int) -> int:
+    """Run so many inputs of each target, tell what goes wrong, and give how much that is."""
+    home = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/tmp"))
+    (home / "agent").mkdir()
+    AgentWorld.directory = home / "agent"
+    no_processes()
+    watch, findings = Watch(run_script), 0
+    try:
+        for number in range(count * len(TARGETS)):
+            data = Composer(seed * 1000 + number).script(number % len(TARGETS))
+            for caught in watch.run(data):
+                findings += 1
+                print("\n".join((caught.key, *describe(data), caught.text)))
+    finally:
+        shutil.rmtree(home)
+    return findings
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))
