@@ -127,22 +127,31 @@ def test_host_gone_in_the_middle_of_the_bootstrap(site: Site) -> None:
 
 
 @contextlib.contextmanager
-def _small_disk(host: Host, size: str) -> Iterator[None]:
-    """Give a host's cache a disk of its own, where this machine allows it."""
-    host.cache.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(host.cache)]
+def _disk(host: Host, path: Path, options: str) -> Iterator[None]:
+    """Mount a disk on a host's folder, where this machine allows it."""
+    path.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("nobody may mount a disk here")
     try:
         yield
     finally:
         host.sweep()
-        subprocess.run(["umount", "--lazy", str(host.cache)], check=True)
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def test_home_that_is_read_only(site: Site) -> None:
+    """The folder is named, and how to name another."""
+    host = site.hosts[0]
+    with _disk(host, host.base / "home", "ro"):
+        error = str(_refused(site))
+    assert f"{host.cache} cannot be written to" in error
+    assert "SKYWARD_CACHE" in error
 
 
 def test_disk_that_is_too_small(site: Site) -> None:
     """It says so before anything is written."""
-    with _small_disk(site.hosts[0], "20m"):
+    with _disk(site.hosts[0], site.hosts[0].cache, "size=20m"):
         assert "MB are needed" in str(_refused(site))
 
 
@@ -151,7 +160,7 @@ def test_disk_that_is_full_in_the_middle(site: Site) -> None:
     filling = sky.Plugin.create("filling").with_bootstrap(
         lambda cluster: ["cat /dev/zero >${SKYWARD_CACHE:-$HOME/.cache/skyward}/filling"]
     )
-    with _small_disk(site.hosts[0], "120m"):
+    with _disk(site.hosts[0], site.hosts[0].cache, "size=120m"):
         error = _refused(site, plugins=[filling])
     assert "No space left on device" in str(error)
     assert "Free some space there" in str(error)
@@ -168,7 +177,7 @@ def test_disk_that_is_full_when_modules_arrive(site: Site, tmp_path: Path, monke
             while True:
                 file.write(bytes(1 << 16))
 
-    with _small_disk(site.hosts[0], "120m"), _compute(site, retry_on_interruption=0) as pool:
+    with _disk(site.hosts[0], site.hosts[0].cache, "size=120m"), _compute(site, retry_on_interruption=0) as pool:
         sky.function(fill)() >> pool
         import large_of_test  # type: ignore[import-not-found]
 
