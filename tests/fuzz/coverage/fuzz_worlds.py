@@ -17,6 +17,16 @@ from fuzz_links import DoorWorld, WireWorld
 from fuzz_scripts import AGENT, CODECS, DOOR, PARSER, SHELL, TARGETS, WIRE, describe, read_script
 from fuzz_targets import ShellWorld, World, run_codecs, run_parser
 
+KNOWN = (
+    # A call is sent to a worker that has died, and cancelled, while the node ends.
+    bytes.fromhex(
+        "031d0f03000000000f0300000000011700000e007b226772616365223a20312e307d0f0300000000000a000027000100"
+        "000000000000000000000000f87f0100000003000000000000000000000000000000000000000f000009000100000000"
+        "000000000f0100000000"
+    ),
+)
+"""Inputs that went wrong once."""
+
 WORLDS: dict[int, Callable[[Watch, int], World]] = {
     SHELL: ShellWorld,
     AGENT: AgentWorld,
@@ -48,8 +58,8 @@ def main(seed: int, count: int) -> int:
     no_processes()
     watch, findings = Watch(run_script), 0
     try:
-        for number in range(count * len(TARGETS)):
-            data = Composer(seed * 1000 + number).script(number % len(TARGETS))
+        drawn = (Composer(seed * 1000 + at).script(at % len(TARGETS)) for at in range(count * len(TARGETS)))
+        for data in (*KNOWN, *drawn):
             for caught in watch.run(data):
                 findings += 1
                 print("\n".join((caught.key, *describe(data), caught.text)))

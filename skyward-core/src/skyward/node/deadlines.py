@@ -43,7 +43,9 @@ class Deadlines:
         self._loop.call_later(GRACE, self._end_unless_left, process, call)
 
     def _end_unless_left(self, process: Process, call: int) -> None:
-        if call in process.in_flight and any(running.call == call for running in process.board.running()):
+        if process.exit_status is not None or call not in process.in_flight:
+            return
+        if any(running.call == call for running in process.board.running()):
             process.kill(f"cancel:{call}")
 
     def _look(self) -> None:
