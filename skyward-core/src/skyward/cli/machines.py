@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from skyward.cli.terminal import complain
-from skyward.engine.loop import engine_loop
-from skyward.engine.provider_handle import ProviderHandle
-from skyward.errors import SkywardError
-from skyward.market.owned import Owned, look
-from skyward.model.machine import Instance
-from skyward.plan.owned import chosen
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from skyward.engine.provider_handle import ProviderHandle
+    from skyward.errors import SkywardError
+    from skyward.market.owned import Owned
+    from skyward.model.machine import Instance
 
 
 def add_choice(parser: ArgumentParser) -> None:
@@ -28,6 +30,11 @@ def ask_clouds(options: Namespace) -> tuple[Owned, list[tuple[ProviderHandle, In
     Returns:
         What they say, and of that the machines that are meant.
     """
+    # Late, because the list of commands needs nothing that asks clouds.
+    from skyward.engine.loop import engine_loop
+    from skyward.market.owned import look
+    from skyward.plan.owned import chosen
+
     owned = engine_loop().run(look())
     meant = set(map(id, chosen(owned.instances, pools=options.pools, only_expired=options.expired, now=time.time())))
     return owned, [(handle, instance) for handle, instance in owned.found if id(instance) in meant]

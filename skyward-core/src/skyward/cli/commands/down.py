@@ -8,11 +8,8 @@ from argparse import ArgumentParser, Namespace
 
 from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import complain, say, table
-from skyward.engine.loop import engine_loop
 from skyward.errors import UsageError
-from skyward.market.owned import end
 from skyward.model.command import Command
-from skyward.plan.owned import HEADER, row
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -29,6 +26,10 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If nothing says which.
     """
+    from skyward.engine.loop import engine_loop
+    from skyward.market.owned import end
+    from skyward.plan.owned import HEADER, row
+
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
     owned, found = ask_clouds(options)

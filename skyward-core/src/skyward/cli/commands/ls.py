@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import say, table
 from skyward.model.command import Command
-from skyward.plan.owned import HEADER, row
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -18,6 +17,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """List the machines; fail if a cloud cannot be asked, for what it has is not known then."""
+    from skyward.plan.owned import HEADER, row
+
     owned, found = ask_clouds(options)
     now = time.time()
     if found:
