@@ -8,6 +8,8 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError
+from skyward.hookspecs import InstanceState, SSHAddress, Tags
+from skyward_container.machine import HOST_KEY, instance_of
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,52 @@ def test_missing_command_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     compute = sky.Compute(provider=sky.Container(image="a"), console="silent", logging=False)
     with pytest.raises(ConfigError, match="Neither docker nor podman"), compute:
         pass
+
+
+DOCKERS = {
+    "Name": "/skyward-a1-0-abcdef",
+    "Created": "2026-03-01T10:00:00.123456789Z",
+    "State": {"Status": "running", "Running": True},
+    "Config": {
+        "Image": "debian:12",
+        "Labels": {"skyward.pool": "a1", "skyward.node": "3", "skyward.token": "t", HOST_KEY: "ssh-ed25519 AAAA"},
+    },
+    "NetworkSettings": {
+        "Ports": {"22/tcp": [{"HostIp": "127.0.0.1", "HostPort": "40022"}]},
+        "Networks": {"skyward-a1": {"IPAddress": "10.89.0.2"}},
+    },
+}
+
+
+def test_docker_s_and_podman_s_descriptions_are_read() -> None:
+    """Names differ by a slash, times by their zone."""
+    podmans = {**DOCKERS, "Name": "skyward-a1-0-abcdef", "Created": "2026-03-01T11:00:00.123456789+01:00"}
+    made = instance_of(DOCKERS, "the key")
+    assert made is not None
+    assert made == instance_of(podmans, "the key")
+    assert ("skyward-a1-0-abcdef", 3, "10.89.0.2") == (made.id, made.node, made.private_ip)
+    assert Tags(pool_id="a1", node=3, token="t") == made.tags
+    assert isinstance(made.address, SSHAddress)
+    assert (40022, "ssh-ed25519 AAAA") == (made.address.port, made.address.host_key)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"Status": "created", "Running": False}, InstanceState.PENDING),
+        ({"Status": "initialized", "Running": False}, InstanceState.PENDING),
+        ({"Status": "exited", "Running": False}, InstanceState.ENDED),
+        ({"Status": "paused", "Running": True}, InstanceState.RUNNING),
+    ],
+)
+def test_states_are_read(state: dict[str, Any], expected: InstanceState) -> None:
+    """One that was not started yet is no one that ended."""
+    made = instance_of({**DOCKERS, "State": state, "NetworkSettings": {"Ports": None}}, None)
+    assert made is not None
+    assert (expected, None) == (made.state, made.address)
+
+
+def test_what_is_not_ours_is_passed_over() -> None:
+    """It has no label of ours, or none at all."""
+    for written in ({"com.example": "x"}, None):
+        assert instance_of({**DOCKERS, "Config": {"Image": "a", "Labels": written}}, None) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from attrs import field, frozen
 
 from skyward.errors import ConfigError, ProvisionError
-from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, SSHAddress, hookimpl
+from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, hookimpl
 from skyward.model.memory import gigabytes
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary
+from skyward_container.machine import HOST_KEY, instance_of, labels
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
@@ -178,9 +180,12 @@ class Container:
 
     async def _start(self, name: str, node: int, request: LaunchRequest, infra: Network) -> Instance:
         binary, host_key = find_binary(self.binary), KeyPair()
+        if before := await self._listed(f"label=skyward.token={request.token}", request.cluster.key.private, name):
+            return before[0]
         environment = {"SKYWARD_LOGIN_KEY": request.cluster.key.public, "SKYWARD_HOST_KEY": host_key.private}
         words = ["run", "--detach", "--name", name, "--hostname", name, "--network", infra.name]
-        words += ["--label", f"skyward.pool={request.cluster.pool_id}", "--label", f"skyward.node={node}"]
+        for label, text in {**labels(request.tags_of(node)), HOST_KEY: host_key.public}.items():
+            words += ["--label", f"{label}={text}"]
         words += ["--publish", "127.0.0.1::22"]
         for variable, value in environment.items():
             words += ["--env", f"{variable}={value}"]
@@ -194,51 +199,55 @@ class Container:
                 done = again
         if done.code:
             raise failed(binary, "run", done)
-        return await self._instance(binary, name, node, request.cluster, host_key)
+        return await self._started(binary, name, request.cluster)
 
     def _limits(self) -> list[str]:
         limits = ["--cpus", f"{self.cpus:g}"] if self.cpus else []
         return limits + (["--memory", f"{int(self.memory * 1e9)}b"] if self.memory else [])
 
-    async def _instance(self, binary: str, name: str, node: int, cluster: Cluster, host_key: KeyPair) -> Instance:
-        form = "{{.State.Running}} {{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
-        running, *addresses = (await command(binary, "inspect", "--format", form, name)).split()
-        published = await attempt(binary, "port", name, "22")
-        if running != "true" or published.code or not published.out:
-            logs = await attempt(binary, "logs", "--tail", "5", name)
-            said = "".join(f"\n  | {line}" for line in (logs.err or logs.out).splitlines())
-            raise ProvisionError(f"Container {name} ended at once.{said}", provider="container")
-        port = int(published.out.splitlines()[0].rpartition(":")[2])
-        return Instance(
-            id=name,
-            node=node,
-            provider="container",
-            address=SSHAddress(
-                host="127.0.0.1",
-                port=port,
-                user="root",
-                private_key=cluster.key.private,
-                host_key=host_key.public,
-            ),
-            instance_type=self.image,
-            ip="127.0.0.1",
-            private_ip=addresses[0] if addresses else None,
-        )
+    async def _started(self, binary: str, name: str, cluster: Cluster) -> Instance:
+        """Describe a container that was just started, or say what became of it."""
+        for made in await self._listed(f"label=skyward.pool={cluster.pool_id}", cluster.key.private, name):
+            if made.state is InstanceState.RUNNING and made.address is not None:
+                return made
+        logs = await attempt(binary, "logs", "--tail", "5", name)
+        said = "".join(f"\n  | {line}" for line in (logs.err or logs.out).splitlines())
+        raise ProvisionError(f"Container {name} ended at once.{said}", provider="container")
+
+    async def _listed(self, filtered: str, private_key: str | None = None, name: str | None = None) -> list[Instance]:
+        """List containers of ours that exist, found by a label."""
+        binary = find_binary(self.binary)
+        listed = await command(binary, "ps", "--all", "--filter", filtered, "--format", "{{.Names}}")
+        names = [found for found in listed.split() if name in (None, found)]
+        if not names:
+            return []
+        # One that is gone meanwhile is missing in what is printed.
+        done = await attempt(binary, "inspect", "--type", "container", *names)
+        described = (instance_of(row, private_key) for row in json.loads(done.out or "[]"))
+        return [instance for instance in described if instance is not None]
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: Network) -> Sequence[Instance]:
         """List the pool's containers, found by their label."""
-        form = '{{.Names}}\t{{.State}}\t{{.Label "skyward.node"}}'
-        listed = await command(
-            find_binary(self.binary),
-            *("ps", "--all", "--filter", f"label=skyward.pool={cluster.pool_id}", "--format", form),
-        )
-        found = []
-        for line in listed.splitlines():
-            name, state, node = line.split("\t")
-            running = InstanceState.RUNNING if state.lower() in ("running", "up") else InstanceState.ENDED
-            found.append(Instance(id=name, node=int(node), provider="container", state=running))
-        return found
+        return await self._listed(f"label=skyward.pool={cluster.pool_id}", cluster.key.private)
+
+    @hookimpl
+    async def skyward_owned(self) -> Sequence[Instance]:
+        """List the containers of all pools."""
+        return await self._listed("label=skyward.pool")
+
+    @hookimpl
+    async def skyward_end(self, instances: Sequence[Instance]) -> None:
+        """
+        Remove containers, and the networks of their pools where nothing else is in them.
+
+        Raises:
+            ProvisionError: If a container is still there.
+        """
+        binary = find_binary(self.binary)
+        await _remove(binary, [instance.id for instance in instances])
+        for pool_id in sorted({instance.tags.pool_id for instance in instances if instance.tags is not None}):
+            await attempt(binary, "network", "rm", f"skyward-{pool_id}")
 
     @hookimpl
     async def skyward_terminate(self, infra: Network, ids: Sequence[str]) -> None:
@@ -248,11 +257,7 @@ class Container:
         Raises:
             ProvisionError: If one is still there.
         """
-        binary = find_binary(self.binary)
-        done = await asyncio.gather(*(attempt(binary, "rm", "--force", "--volumes", name) for name in ids))
-        for name, result in zip(ids, done, strict=True):
-            if result.code and "no such container" not in result.err.lower():
-                raise failed(binary, f"rm {name}", result)
+        await _remove(find_binary(self.binary), ids)
 
     @hookimpl
     async def skyward_release(self, infra: Network) -> None:
@@ -262,3 +267,10 @@ class Container:
             done = await attempt(binary, "network", "rm", infra.name)
             if done.code and "not found" not in done.err.lower():
                 raise failed(binary, "network rm", done)
+
+
+async def _remove(binary: str, names: Sequence[str]) -> None:
+    done = await asyncio.gather(*(attempt(binary, "rm", "--force", "--volumes", name) for name in names))
+    for name, result in zip(names, done, strict=True):
+        if result.code and "no such container" not in result.err.lower():
+            raise failed(binary, f"rm {name}", result)

@@ -1,0 +1,79 @@
+"""Containers as `inspect` describes them, and as Skyward does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+
+__all__ = ["HOST_KEY", "instance_of", "labels"]
+
+HOST_KEY = "skyward.host-key"
+"""The label with the public half of the container's own key."""
+
+_STARTING = {"created", "configured", "initialized", "starting"}
+
+
+def labels(tags: Tags) -> dict[str, str]:
+    """
+    Write tags as labels. They cannot be changed later, so the expiry is left out.
+
+    Args:
+        tags: What is to be written on a container.
+
+    >>> labels(Tags(pool_id="a1", pool_name="train", node=0, expires_at=1.8e9))
+    {'skyward.pool': 'a1', 'skyward.pool-name': 'train', 'skyward.node': '0'}
+    """
+    written = {name.replace(":", "."): text for name, text in tags.to_strings().items()}
+    return {name: text for name, text in written.items() if name != "skyward.expires"}
+
+
+def instance_of(row: Mapping[str, Any], private_key: str | None) -> Instance | None:
+    """
+    Describe a container.
+
+    Args:
+        row: What `inspect` says of it, Docker's or Podman's.
+        private_key: What lets us in; without it there is no address.
+
+    Returns:
+        The machine; None if it is none of ours.
+    """
+    written: Mapping[str, str] = row["Config"].get("Labels") or {}
+    tags = Tags.from_strings({name.replace("skyward.", "skyward:", 1): text for name, text in written.items()})
+    if tags is None:
+        return None
+    network = row.get("NetworkSettings") or {}
+    port = _port(network.get("Ports") or {})
+    address = None
+    if port and private_key:
+        address = SSHAddress(
+            host="127.0.0.1", port=port, user="root", private_key=private_key, host_key=written.get(HOST_KEY)
+        )
+    joined = [joined.get("IPAddress") for joined in (network.get("Networks") or {}).values()]
+    return Instance(
+        id=row["Name"].lstrip("/"),
+        node=tags.node or 0,
+        provider="container",
+        state=_state(row["State"]),
+        address=address,
+        instance_type=row["Config"].get("Image"),
+        ip="127.0.0.1",
+        private_ip=next(filter(None, joined), None),
+        tags=tags,
+        launched_at=datetime.fromisoformat(row["Created"]).timestamp(),
+    )
+
+
+def _state(state: Mapping[str, Any]) -> InstanceState:
+    if state.get("Running"):
+        return InstanceState.RUNNING
+    return InstanceState.PENDING if str(state.get("Status")).lower() in _STARTING else InstanceState.ENDED
+
+
+def _port(ports: Mapping[str, Any]) -> int | None:
+    """Return where on this machine the container's SSH server is published."""
+    published = ports.get("22/tcp") or []
+    return int(published[0]["HostPort"]) if published else None
