@@ -170,6 +170,16 @@ def test_calls_that_go_wrong_cost_no_machine(books: str, faults: list[Fault]) ->
         assert 2 == len(Rehearsal(directory=books).machines())
 
 
+def test_machines_that_are_listed_after_their_end_are_no_cause_for_concern(
+    books: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody is warned of what was ended in good order."""
+    with compute(books, ListingLag(seconds=2.0), nodes=2) as pool:
+        assert [42, 42] == double(21) @ pool
+        until(lambda: time.time() - Books(books).machines()[-1].launched_at > 2.0)
+    assert "unwanted" not in caplog.text
+
+
 def had(cloud: Rehearsal) -> str:
     """Have a bad day: give the work's result, or the error that it ended in."""
     options = {"provision_timeout": 4, "bootstrap_timeout": 20, "provision_retry_delay": 0.1, "shutdown_timeout": 20}

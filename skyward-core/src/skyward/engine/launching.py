@@ -105,6 +105,7 @@ class Launching:
         self.regions = Regions(provider, options, reporting)
         self.under_way: set[str] = set()
         self.held: set[str] = set()
+        self._ended: set[str] = set()
         self.first: Blueprint
 
     @property
@@ -199,6 +200,7 @@ class Launching:
         finally:
             # One that could not be ended is nobody's from now on, and the watch tries again.
             self.held.discard(rented.instance.id)
+        self._ended.add(rented.instance.id)
         if self._journal is not None:
             self._journal.ended(rented.token, rented.instance.id)
 
@@ -211,7 +213,9 @@ class Launching:
         """
         try:
             if self.billed and self.regions.used:
-                left = [one.id for one in await self.regions.listed() if one.state is not InstanceState.ENDED]
+                listed = await self.regions.listed()
+                # A list that lags has machines whose end was confirmed a moment ago.
+                left = [one.id for one in listed if one.state is not InstanceState.ENDED and one.id not in self._ended]
                 if left:
                     _log.warning("machines.unwanted provider=%s ids=%s", self._provider.name, ",".join(left))
                     await self.regions.end_anywhere(left)
