@@ -85,8 +85,16 @@ class Cloud:
         wanted = set(names)
         for machine in self.books.machines():
             if machine.id in wanted:
-                power.remove(machine.host)
                 self.books.end(machine.id)
+                power.remove(machine.host)
+
+    def cut(self, name: str) -> None:
+        """Kill what runs on a machine, and let nothing start there; nothing for one that was ended."""
+        # Under the lock, because one that is ended meanwhile has to stay away.
+        with self.books.locked():
+            for machine in self.books.machines():
+                if machine.id == name and machine.ended_at is None:
+                    power.switch_off(machine.host)
 
     def take(self, name: str) -> None:
         """Take a machine back, and kill what runs there; nothing for one that is gone."""
@@ -94,7 +102,7 @@ class Cloud:
         for machine in self.books.machines():
             if machine.id == name and machine.state(now) is not InstanceState.ENDED:
                 self.books.change(name, lambda row: evolve(row, taken_at=now))
-                power.switch_off(machine.host)
+                self.cut(name)
 
     def renew(self, names: Iterable[str], expires_at: float) -> None:
         """Write a later expiry on machines."""

@@ -249,21 +249,19 @@ class Rehearsal:
         """See to it that what is written about a machine comes true."""
         coming: Coroutine[Any, Any, None] | None = None
         if machine.taken_at is not None:
-            coming = _take(machine, machine.taken_at)
+            coming = self._take(machine, machine.taken_at)
         elif machine.fate == "DiesInBootstrap":
-            coming = _kill_in_bootstrap(machine)
+            coming = self._kill_in_bootstrap(machine)
         if coming is not None and machine.id not in self._watchers:
             self._watchers[machine.id] = asyncio.get_running_loop().create_task(coming)
 
+    async def _take(self, machine: Machine, moment: float) -> None:
+        await asyncio.sleep(max(0.0, moment - time.time()))
+        await asyncio.to_thread(self._cloud.cut, machine.id)
 
-async def _take(machine: Machine, moment: float) -> None:
-    await asyncio.sleep(max(0.0, moment - time.time()))
-    await asyncio.to_thread(power.switch_off, machine.host)
-
-
-async def _kill_in_bootstrap(machine: Machine) -> None:
-    for _ in range(_LOOKS):
-        if power.runs(machine.host):
-            break
-        await asyncio.sleep(_LOOK)
-    await asyncio.to_thread(power.switch_off, machine.host)
+    async def _kill_in_bootstrap(self, machine: Machine) -> None:
+        for _ in range(_LOOKS):
+            if power.runs(machine.host):
+                break
+            await asyncio.sleep(_LOOK)
+        await asyncio.to_thread(self._cloud.cut, machine.id)
