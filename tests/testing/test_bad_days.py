@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -178,6 +180,27 @@ def test_machines_that_are_listed_after_their_end_are_no_cause_for_concern(
         assert [42, 42] == double(21) @ pool
         until(lambda: time.time() - Books(books).machines()[-1].launched_at > 2.0)
     assert "unwanted" not in caplog.text
+
+
+def test_what_a_killed_client_left_is_found_and_ended(books: str, tmp_path: Path) -> None:
+    """By anybody who reads the account, with the tags that say whose it was; its processes have gone with it."""
+    first = tmp_path / "pid"
+    script = f"""
+import skyward as sky
+from skyward.testing import Rehearsal
+from tests.testing.test_bad_days import stay
+with sky.Compute(provider=Rehearsal(directory={books!r}), console=False, logging=False) as pool:
+    stay({str(first)!r}) >> pool
+"""
+    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as client:
+        until(first.exists)
+        client.kill()
+    [left] = asyncio.run(Rehearsal(directory=books).skyward_owned())
+    assert left.tags is not None
+    assert "@" in left.tags.owner
+    until(lambda: not Path(f"/proc/{first.read_text()}").exists())
+    asyncio.run(Rehearsal(directory=books).skyward_end([left, left]))
+    assert [] == Rehearsal(directory=books).machines()
 
 
 def had(cloud: Rehearsal) -> str:

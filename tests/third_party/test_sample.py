@@ -114,7 +114,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "venv" / "bin" / "python"
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
     run([*install, "--no-deps", "--no-index", *sorted(wheels.glob("*.whl"))], folder)
-    run([*install, "asyncssh", "attrs", "cloudpickle", "pluggy", "rich", "uv"], folder)
+    run([*install, "asyncssh", "attrs", "cloudpickle", "pluggy", "pytest>=8.4", "rich", "uv"], folder)
     run([sys.executable, "-m", "uv", "pip", "check", "--quiet", "--python", python], folder)
     return python
 
@@ -186,3 +186,12 @@ print("SampleCloud" in dir(sky), "sample" in dir(sky.plugins), "sample" in dir(s
     def test_nothing_of_the_machines_is_left(self, outcome: list[Any]) -> None:
         """The provider was asked to take away all that it made."""
         assert [] == outcome[6]
+
+    def test_the_provider_passes_the_checks(self, installation: Path, tmp_path: Path) -> None:
+        """Its author runs them from the directory with a function that makes it."""
+        with tempfile.TemporaryDirectory(prefix="sky-", dir="/tmp") as machines:
+            made = f"import skyward_sample.provider as one\n\ndef cloud():\n    return one.SampleCloud({machines!r})\n"
+            (tmp_path / "mine.py").write_text(made, encoding="utf-8")
+            printed = run([installation, "-m", "skyward.testing.conformance", "mine:cloud", "-q"], tmp_path)
+            assert "10 passed" in printed.splitlines()[-1]
+            assert [] == os.listdir(machines)
