@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,15 @@ def test_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
     """As a program that a reader pastes."""
     program = tmp_path / "page.py"
     program.write_text("\n".join(_blocks(page)))
-    done = subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
-    )
+    # A place of its own for what is shared by a user's programs; a short one, because sockets are in it.
+    with tempfile.TemporaryDirectory(prefix="sky-", dir="/tmp") as place:
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": place},
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr

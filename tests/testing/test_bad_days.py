@@ -142,7 +142,7 @@ def test_what_there_is_none_of_is_had_elsewhere(books: str) -> None:
 
 def test_nothing_anywhere_is_one_error_that_lists_what_was_tried(books: str) -> None:
     """With the reason of each."""
-    with pytest.raises(sky.CapacityError) as caught, compute(books, NoCapacity()):
+    with pytest.raises(sky.CapacityError) as caught, compute(books, NoCapacity(), provision_retry_delay=0.05):
         pass
     lines = [line for line in str(caught.value).splitlines() if "There is no" in line]
     assert 32 == len(lines)
@@ -151,7 +151,10 @@ def test_nothing_anywhere_is_one_error_that_lists_what_was_tried(books: str) -> 
 
 def test_a_quota_is_one_error(books: str) -> None:
     """Machines that were had before are given back."""
-    with pytest.raises(sky.QuotaError, match="may have 1 machines"), compute(books, Quota(machines=1), nodes=2):
+    with (
+        pytest.raises(sky.QuotaError, match="may have 1 machines"),
+        compute(books, Quota(machines=1), nodes=2, provision_retry_delay=0.05),
+    ):
         pass
 
 

@@ -50,16 +50,16 @@ class Cloud:
     seed: int
     books: Books
 
-    def happens(self, kind: type[LostResponse | TerminateFails | TooManyRequests], scope: str) -> bool:
+    def happens(self, kind: type[LostResponse | TerminateFails | TooManyRequests], pool_id: str) -> bool:
         """
         Tell whether a call goes wrong, and count it.
 
         Args:
             kind: In which way.
-            scope: The pool it is made for, or the name of what is not asked for a pool.
+            pool_id: The pool it is made for.
         """
         found = self._find(kind)
-        return found is not None and self.books.use(scope, kind.__name__, found.times)
+        return found is not None and self.books.use(pool_id, kind.__name__, found.times)
 
     def seconds(self, kind: type[SlowApi | SlowBoot | ListingLag]) -> float:
         """Return how long something takes that takes time."""

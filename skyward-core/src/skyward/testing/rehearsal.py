@@ -140,7 +140,7 @@ class Rehearsal:
     @hookimpl
     async def skyward_offers(self) -> Sequence[Offer]:
         """Sell a few kinds of machines in a few places, on demand and as spot."""
-        await self._reach("offers")
+        await self._reach()
         return market.offers()
 
     @hookimpl
@@ -199,7 +199,7 @@ class Rehearsal:
     @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List the machines of all pools."""
-        await self._reach("owned")
+        await self._reach()
         return await asyncio.to_thread(self._cloud.listed, self._seen)
 
     @hookimpl
@@ -210,8 +210,10 @@ class Rehearsal:
         Raises:
             TransportError: If it fails this time; nothing is ended then.
         """
-        await self._reach("owned")
-        await self._end("owned", [instance.id for instance in instances])
+        for pool_id in sorted({instance.tags.pool_id for instance in instances if instance.tags is not None}):
+            await self._reach(pool_id)
+            ours = [one.id for one in instances if one.tags is not None and one.tags.pool_id == pool_id]
+            await self._end(pool_id, ours)
 
     @property
     def _cloud(self) -> Cloud:
@@ -222,19 +224,19 @@ class Rehearsal:
         """Return the moment that lists tell about."""
         return time.time() - self._cloud.seconds(fault.ListingLag)
 
-    async def _reach(self, scope: str) -> None:
-        """Make a call to the cloud, as far as time and patience go."""
+    async def _reach(self, pool_id: str | None = None) -> None:
+        """Make a call to the cloud, for a pool or for none, as far as time and patience go."""
         for attempt in range(TRIES):
             await asyncio.sleep(self._cloud.seconds(fault.SlowApi))
-            if not await asyncio.to_thread(self._cloud.happens, fault.TooManyRequests, scope):
+            if pool_id is None or not await asyncio.to_thread(self._cloud.happens, fault.TooManyRequests, pool_id):
                 return
             await asyncio.sleep(_PAUSE * 2**attempt)
         raise TransportError(
             f"The rehearsal cloud answered {TRIES} times with 429 Too Many Requests.", provider=market.NAME
         )
 
-    async def _end(self, scope: str, ids: Sequence[str]) -> None:
-        if await asyncio.to_thread(self._cloud.happens, fault.TerminateFails, scope):
+    async def _end(self, pool_id: str, ids: Sequence[str]) -> None:
+        if await asyncio.to_thread(self._cloud.happens, fault.TerminateFails, pool_id):
             raise TransportError(
                 f"The rehearsal cloud answered 500 Internal Server Error; it has not ended {', '.join(ids)}.",
                 provider=market.NAME,
