@@ -223,6 +223,7 @@ class Provisioning:
         if isinstance(address, SSHAddress):
             # Late, so that nobody who stays at home loads what SSH needs.
             from skyward.engine.ssh_host import Recipe, SSHHost
+            from skyward.ssh.acceptance import faults
 
             recipe = Recipe(
                 image=shell.blueprint.image,
@@ -233,6 +234,9 @@ class Provisioning:
                 timeout=self._bootstrap_timeout(shell.blueprint.image),
                 tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
             )
+            if self._provider.facts.rents:
+                offer = shell.blueprint.cluster.offer
+                recipe = evolve(recipe, faults=partial(faults, spec=self._spec, offer=offer))
             return SSHHost(self._engine, address, self._mark(shell), recipe)
         raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
 

@@ -73,6 +73,7 @@ class Recipe:
         end: The command by which the machine ends itself; none where it is not ours to end.
         timeout: Seconds for all of it.
         tell: Takes the events of making it ready.
+        faults: Says what is wrong with the machine that was found, before anything is done to it.
     """
 
     image: Image
@@ -82,6 +83,7 @@ class Recipe:
     end: tuple[str, ...]
     timeout: float
     tell: Callable[[events.SkywardEvent], None]
+    faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
 
 
 class SSHHost:
@@ -121,6 +123,8 @@ class SSHHost:
             async with asyncio.timeout(recipe.timeout):
                 connection = await self._connect(recipe.timeout)
                 found = self._found = await self._look(connection)
+                if wrong := recipe.faults(found):
+                    raise ProvisionError(f"{self._address} is not what was rented: {' '.join(wrong)}")
                 await self._send_runtime(connection, found)
                 await self._send_uv(connection, found)
                 python = await self._bootstrap(found)

@@ -20,6 +20,7 @@ if (umask 077; mkdir -p "$cache" && : >"$cache/.writable.$$") 2>/dev/null; then
     rm -f "$cache/.writable.$$"; echo "writable=yes"
 fi
 echo "free_kb=$(df -Pk "$cache" 2>/dev/null | sed -n '2p' | tr -s ' ' | cut -d' ' -f4)"
+echo "disk_kb=$(df -Pk "$cache" 2>/dev/null | sed -n '2p' | tr -s ' ' | cut -d' ' -f2)"
 for found in "$cache"/runtime/*/; do
     [ -e "$found.complete" ] && echo "runtime=$(basename "$found")"
 done
@@ -28,6 +29,9 @@ for found in uv "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" "$cache/tools/bin/uv
 done
 python3 -I -c 'import importlib.util as i; print("pip=yes" if i.find_spec("pip") else "pip=no")' 2>/dev/null
 nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu=/'
+nvidia-smi --query-gpu=ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits 2>/dev/null |
+    sed -n 's/^ *\([0-9][0-9]*\) *$/ecc=\1/p'
+dmesg 2>/dev/null | sed -n 's/.*NVRM: Xid ([^)]*): \([0-9]*\).*/xid=\1/p' | sort -u
 exit 0
 """
 
@@ -61,9 +65,12 @@ class Findings:
         vcpus: Processors.
         memory_gb: Memory, in GB.
         free_gb: Room for the cache, in GB; None if that cannot be told.
+        disk_gb: Size of the disk that it is on, in GB; None if that cannot be told.
         runtimes: Digests of the client's sides that it has.
         gets_uv: Whether it has uv, or pip, which can install it.
         gpus: Its accelerators.
+        ecc_errors: Uncorrected memory errors of its GPUs since they were reset.
+        xids: Errors of its GPUs that its kernel's log tells of, as far as it may be read.
     """
 
     cache: str
@@ -75,9 +82,12 @@ class Findings:
     vcpus: float
     memory_gb: float
     free_gb: float | None
+    disk_gb: float | None
     runtimes: frozenset[str]
     gets_uv: bool
     gpus: tuple[Gpu, ...]
+    ecc_errors: int = 0
+    xids: frozenset[int] = frozenset()
 
 
 def read(output: str) -> Findings:
@@ -91,6 +101,8 @@ def read(output: str) -> Findings:
     facts: dict[str, str] = {}
     gpus: list[Gpu] = []
     runtimes: set[str] = set()
+    ecc_errors = 0
+    xids: set[int] = set()
     for line in output.splitlines():
         name, found, value = line.partition("=")
         if not found:
@@ -100,6 +112,10 @@ def read(output: str) -> Findings:
             gpus.append(Gpu(name=model.strip(), memory_gb=round(_number(mebibytes) * 2**20 / 1e9, 1)))
         elif name == "runtime":
             runtimes.add(value)
+        elif name == "ecc":
+            ecc_errors += int(_number(value))
+        elif name == "xid":
+            xids.add(int(_number(value)))
         else:
             facts[name] = value.strip()
     return Findings(
@@ -111,15 +127,18 @@ def read(output: str) -> Findings:
         address=facts.get("server") or None,
         vcpus=_number(facts.get("cpus", "")) or 1.0,
         memory_gb=round(_number(facts.get("memory_kb", "")) * 1024 / 1e9, 1),
-        free_gb=_free(facts),
+        free_gb=_gigabytes(facts, "free_kb"),
+        disk_gb=_gigabytes(facts, "disk_kb"),
         runtimes=frozenset(runtimes),
         gets_uv="yes" in (facts.get("uv"), facts.get("pip")),
         gpus=tuple(gpus),
+        ecc_errors=ecc_errors,
+        xids=frozenset(xids),
     )
 
 
-def _free(facts: Mapping[str, str]) -> float | None:
-    text = facts.get("free_kb", "")
+def _gigabytes(facts: Mapping[str, str], name: str) -> float | None:
+    text = facts.get(name, "")
     return round(int(text) * 1024 / 1e9, 3) if text.isdigit() else None
 
 
