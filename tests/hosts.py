@@ -44,14 +44,22 @@ class Host:
         key: The public key that it lets in.
         forwarding: Whether it forwards Unix sockets.
         env: Environment of what runs there.
+        port: The port it listens at; None for one that is free.
     """
 
     def __init__(
-        self, base: Path, address: str, key: str, *, forwarding: bool = True, env: dict[str, str] | None = None
+        self,
+        base: Path,
+        address: str,
+        key: str,
+        *,
+        forwarding: bool = True,
+        env: dict[str, str] | None = None,
+        port: int | None = None,
     ) -> None:
         self.base = base
         self.address = address
-        self.port = _free_port(address)
+        self.port = port or _free_port(address)
         self._process: subprocess.Popen[bytes] | None = None
         (base / "home").mkdir(parents=True)
         (base / "bin").mkdir()

@@ -108,6 +108,11 @@ def _keys(value: Iterable[str]) -> tuple[str, ...]:
     return texts(value, "keys")
 
 
+def _proxy(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a command that leads to a machine, checked."""
+    return texts(value, "proxy_command")
+
+
 @frozen(kw_only=True)
 class SSHAddress:
     """
@@ -121,6 +126,7 @@ class SSHAddress:
         private_key: A private key's text, for a machine that was made for this pool.
         jump: Host to go through, as `user@host:port`, or several with commas between them; None is what `~/.ssh/config`
             says, `"none"` is none whatever it says.
+        proxy_command: Command whose input and output lead to the machine; none to connect to it directly.
         known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
         trust: Whose host keys are taken.
         host_key: The only host key that is taken, as in a file of known hosts; for a machine whose key was chosen.
@@ -138,6 +144,7 @@ class SSHAddress:
     keys: tuple[str, ...] = field(default=(), converter=_keys)
     private_key: str | None = field(default=None, repr=False)
     jump: str | None = field(default=None, converter=optional(_jump))
+    proxy_command: tuple[str, ...] = field(default=(), converter=_proxy)
     known_hosts: str | None = None
     trust: Trust = field(default="first-use", converter=_trust)
     host_key: str | None = None

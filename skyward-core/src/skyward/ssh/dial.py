@@ -177,6 +177,8 @@ def _options(address: SSHAddress) -> dict[str, Any]:
         options["port"] = address.port
     if address.user is not None:
         options["username"] = address.user
+    if address.proxy_command:
+        options["proxy_command"] = list(address.proxy_command)
     if address.private_key is not None:
         import asyncssh
 

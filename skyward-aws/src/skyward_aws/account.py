@@ -1,0 +1,333 @@
+"""The only place that calls boto3: one session, a client for each service and region, every call in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from attrs import frozen
+
+from skyward.errors import CredentialsError
+from skyward_aws.failure import Refusal, failure, pause
+
+__all__ = ["Account", "Login", "in_thread", "whose"]
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds to reach an endpoint; a region that is not there must not hold up the others."""
+
+READ_TIMEOUT = 30.0
+"""Seconds to wait for an answer."""
+
+AT_ONCE = 12
+"""Calls that are under way at the same time."""
+
+PRICING_REGIONS = ("us-east-1", "eu-central-1", "ap-south-1")
+"""Where the price list can be asked."""
+
+
+@frozen(kw_only=True)
+class Login:
+    """
+    Say as whom the account is used; what is None is looked for where AWS's own tools look.
+
+    Args:
+        profile: Name of a profile in the shared files.
+        access_key: Access key id.
+        secret_key: Secret access key.
+        session_token: Token of a temporary session.
+    """
+
+    profile: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    session_token: str | None = None
+
+
+class Account:
+    """
+    Ask AWS.
+
+    Args:
+        login: As whom.
+    """
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._known: dict[Any, tuple[float, Any]] = {}
+        self._at_once: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self.launched: dict[str, Launched] = {}
+
+    async def call(self, service: str, region: str, operation: str, subject: str = "", **parameters: Any) -> Any:
+        """
+        Make one call, and again where that may help.
+
+        Args:
+            service: Such as `"ec2"`.
+            region: Where.
+            operation: As AWS calls it, such as `"RunInstances"`.
+            subject: What it is about, for the error.
+            parameters: As AWS calls them.
+
+        Raises:
+            SkywardError: If it is refused; `code_of` gives AWS's code.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            async with self._slot():
+                answer = await in_thread(partial(self._send, service, region, operation, subject, parameters))
+            if not isinstance(answer, Refusal):
+                return answer
+            wait = pause(answer, attempt)
+            if wait is None:
+                raise failure(answer)
+            await asyncio.sleep(wait)
+
+    async def pages(self, service: str, region: str, operation: str, key: str, **parameters: Any) -> list[Any]:
+        """
+        Make a call that answers page by page, and return what all of them list.
+
+        Args:
+            service: As for `call`.
+            region: As for `call`.
+            operation: As for `call`.
+            key: Name of the list in the answer.
+            parameters: As for `call`.
+
+        Raises:
+            SkywardError: If it is refused.
+        """
+        found: list[Any] = []
+        more: dict[str, Any] = {}
+        while True:
+            answer = await self.call(service, region, operation, **parameters, **more)
+            found += answer.get(key, ())
+            if not answer.get("NextToken"):
+                return found
+            more = {"NextToken": answer["NextToken"]}
+
+    async def remembered(self, key: Any, seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
+        """
+        Return an answer that was had before, or ask.
+
+        Args:
+            key: Names the question.
+            seconds: How long its answer holds.
+            ask: Asks it.
+        """
+        until, answer = self._known.get(key, (0.0, None))
+        if time.monotonic() < until:
+            known: T = answer
+            return known
+        fresh = await ask()
+        self._known[key] = (time.monotonic() + seconds, fresh)
+        return fresh
+
+    def forget(self, key: Any) -> None:
+        """Forget an answer that turned out to be stale."""
+        self._known.pop(key, None)
+
+    async def region(self) -> str | None:
+        """Return the region that the user's own settings name."""
+        return await in_thread(lambda: self._opened().region_name)
+
+    async def regions(self) -> tuple[str, ...]:
+        """Return the names of all regions that the library knows."""
+        return await in_thread(lambda: tuple(self._opened().get_available_regions("ec2")))
+
+    async def identity(self, region: str) -> str:
+        """
+        Return who we are to AWS.
+
+        Args:
+            region: Where to ask.
+
+        Raises:
+            CredentialsError: If there are no credentials, or they are refused.
+        """
+        if await in_thread(lambda: self._opened().get_credentials()) is None:
+            raise CredentialsError(
+                f"There are no credentials for AWS. Looked at: {', '.join(_places(self._login, os.environ))}.",
+                provider="aws",
+                hint='Type "aws configure", set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile.',
+            )
+        answer = await self.call("sts", region, "GetCallerIdentity")
+        return str(answer["Arn"])
+
+    def _slot(self) -> asyncio.Semaphore:
+        return self._at_once.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
+
+    def _send(self, service: str, region: str, operation: str, subject: str, parameters: dict[str, Any]) -> Any:
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+
+        refusal = partial(Refusal, service=service, operation=operation, region=region, subject=subject)
+        try:
+            client = self._client(service, region)
+            method = getattr(client, _method(client, operation))
+            return method(**parameters)
+        except ClientError as error:
+            told = error.response.get("Error", {})
+            answer = error.response.get("ResponseMetadata", {})
+            return refusal(
+                code=str(told.get("Code", "")),
+                message=str(told.get("Message", "")),
+                status=int(answer.get("HTTPStatusCode", 400)),
+                retry_after=_seconds(answer.get("HTTPHeaders", {})),
+            )
+        except NoCredentialsError as error:
+            return refusal(code="AuthFailure", message=str(error), status=401)
+        except HTTPClientError as error:
+            return refusal(code="", message=str(error), status=0)
+        except BotoCoreError as error:
+            return refusal(code=type(error).__name__, message=str(error), status=400)
+
+    def _client(self, service: str, region: str) -> Any:
+        from botocore.config import Config
+
+        session = self._opened()
+        with self._lock:
+            client = self._clients.get((service, region))
+            if client is None:
+                config = Config(
+                    connect_timeout=CONNECT_TIMEOUT,
+                    read_timeout=READ_TIMEOUT,
+                    # Whoever tries again has to know why: it is done here, in one place.
+                    retries={"total_max_attempts": 1, "mode": "standard"},
+                    max_pool_connections=AT_ONCE,
+                )
+                client = self._clients[service, region] = session.client(service, region_name=region, config=config)
+            return client
+
+    def _opened(self) -> Any:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+
+        with self._lock:
+            if self._session is None:
+                login = self._login
+                try:
+                    self._session = boto3.Session(
+                        profile_name=login.profile,
+                        aws_access_key_id=login.access_key,
+                        aws_secret_access_key=login.secret_key,
+                        aws_session_token=login.session_token,
+                    )
+                except BotoCoreError as error:
+                    raise CredentialsError(
+                        f"The settings for AWS cannot be used: {error}. "
+                        f"Looked at: {', '.join(_places(login, os.environ))}.",
+                        provider="aws",
+                    ) from error
+            return self._session
+
+
+@frozen(kw_only=True)
+class Launched:
+    """
+    Remember a machine that was just rented, because listings lag.
+
+    Args:
+        region: Where.
+        pool_id: Its pool.
+        token: The request that it was rented for.
+        node: Its node.
+        at: When, on the monotonic clock.
+        row: What AWS said of it.
+        rate: What it costs, in USD per hour.
+    """
+
+    region: str
+    pool_id: str
+    token: str
+    node: int
+    at: float
+    row: Mapping[str, Any]
+    rate: float | None
+
+
+async def in_thread(do: Callable[[], T]) -> T:
+    """
+    Do something that blocks in a thread of its own, and wait for it in the loop.
+
+    Args:
+        do: What to do.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if ended.done():
+            return
+        if error is None:
+            ended.set_result(value)
+        else:
+            ended.set_exception(error)
+
+    def run() -> None:
+        try:
+            value = do()
+        except BaseException as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, value, None)
+
+    try:
+        threading.Thread(target=run, name="skyward-aws", daemon=True).start()
+    except RuntimeError:
+        # While the interpreter ends it starts no thread any more, and pools that were forgotten are still given back.
+        return do()
+    return await ended
+
+
+def whose(login: Login, environment: Mapping[str, str]) -> str:
+    """
+    Tell one account from another without asking anybody.
+
+    Args:
+        login: As whom the account is used.
+        environment: The variables that AWS's own tools look at.
+
+    >>> whose(Login(profile="work"), {}) == whose(Login(), {"AWS_PROFILE": "work"})
+    True
+    """
+    key = login.access_key or environment.get("AWS_ACCESS_KEY_ID", "")
+    profile = login.profile or environment.get("AWS_PROFILE", "")
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION", "")
+    return " ".join((key, profile, region, environment.get("AWS_ENDPOINT_URL", "")))
+
+
+def _method(client: Any, operation: str) -> str:
+    """Return the name of the client's method for an operation."""
+    names: dict[str, str] = client.meta.method_to_api_mapping
+    return next(method for method, name in names.items() if name == operation)
+
+
+def _seconds(headers: Mapping[str, str]) -> float | None:
+    """Return how long AWS asks us to wait."""
+    given = str(headers.get("retry-after", ""))
+    return float(given) if given.isdigit() else None
+
+
+def _places(login: Login, environment: Mapping[str, str]) -> list[str]:
+    """
+    List where credentials were looked for.
+
+    >>> _places(Login(profile="work"), {})[0]
+    "profile 'work'"
+    """
+    profile = login.profile or environment.get("AWS_PROFILE")
+    places = [f"profile {profile!r}"] if profile else ["AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"]
+    places.append(environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials")
+    places.append(environment.get("AWS_CONFIG_FILE") or "~/.aws/config")
+    return [*places, "the role of this machine"]

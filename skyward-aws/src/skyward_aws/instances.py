@@ -1,0 +1,265 @@
+"""The machines there are: listed by tag, described as instances, ended for good."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from skyward.errors import ProvisionError, SkywardError
+from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+from skyward_aws.account import Account
+from skyward_aws.failure import code_of
+from skyward_aws.user_data import host_key
+
+if TYPE_CHECKING:
+    from skyward.model.key_pair import KeyPair
+
+__all__ = ["Door", "described", "label", "listed", "node_of", "owned", "renew", "state", "tags_of", "terminate"]
+
+LAG = 60.0
+"""Seconds in which a machine may be missing from listings after it was rented."""
+
+ENDING = 90.0
+"""Seconds that AWS has to confirm an end."""
+
+_STATES = {
+    "pending": InstanceState.PENDING,
+    "running": InstanceState.RUNNING,
+    "shutting-down": InstanceState.ENDING,
+    "stopping": InstanceState.ENDING,
+    # Its disk is still billed.
+    "stopped": InstanceState.ENDING,
+    "terminated": InstanceState.ENDED,
+}
+_FINAL = ("UnauthorizedOperation", "OperationNotPermitted", "AuthFailure")
+_UNBILLED = ("shutting-down", "terminated")
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 3.0
+
+
+@frozen(kw_only=True)
+class Door:
+    """
+    Say how machines are reached.
+
+    Args:
+        user: Who logs in.
+        port: Port of SSH.
+        key: The pool's key, which they let in, and know us by.
+        tunnel: The command that leads to a machine, in which `{id}` stands for its id; none if it has a public address.
+    """
+
+    user: str
+    port: int
+    key: KeyPair = field(repr=False, eq=False)
+    tunnel: tuple[str, ...] = ()
+
+
+def tags_of(row: Mapping[str, Any]) -> Tags | None:
+    """Read what is written on a machine; None if it is none of ours."""
+    return Tags.from_strings({tag["Key"]: tag["Value"] for tag in row.get("Tags", ())})
+
+
+def node_of(row: Mapping[str, Any]) -> int | None:
+    """Return the node that a machine was rented for, as far as it says so."""
+    tags = tags_of(row)
+    return None if tags is None else tags.node
+
+
+def state(row: Mapping[str, Any]) -> InstanceState:
+    """
+    Say what AWS says about a machine's life.
+
+    >>> state({"State": {"Name": "shutting-down"}}).name
+    'ENDING'
+    """
+    return _STATES[row["State"]["Name"]]
+
+
+def label(token: str, node: int) -> str:
+    """Name a machine within its pool, for its host key."""
+    return f"{token}/{node}"
+
+
+def described(
+    row: Mapping[str, Any],
+    region: str,
+    door: Door | None = None,
+    *,
+    rate: float | None = None,
+    on_demand: float | None = None,
+) -> Instance:
+    """
+    Describe a machine.
+
+    Args:
+        row: The machine, as `DescribeInstances` describes it.
+        region: Where it is.
+        door: How it is reached; None if it is not.
+        rate: What it costs, in USD per hour.
+        on_demand: What it would cost on demand, in USD per hour.
+    """
+    tags = tags_of(row) or Tags(pool_id="")
+    node = tags.node or 0
+    life, private = state(row), row.get("PrivateIpAddress")
+    ip = row.get("PublicIpAddress") or private
+    address = None
+    if door is not None and life is InstanceState.RUNNING:
+        host = row["InstanceId"] if door.tunnel else row.get("PublicIpAddress")
+        address = _address(door, host, label(tags.token, node))
+        # An address may come a little later than the state.
+        life = life if address is not None else InstanceState.PENDING
+    launched = row.get("LaunchTime")
+    return Instance(
+        id=row["InstanceId"],
+        node=node,
+        provider="aws",
+        state=life,
+        address=address,
+        instance_type=row.get("InstanceType"),
+        region=region,
+        spot=row.get("InstanceLifecycle") == "spot",
+        hourly_rate=rate,
+        on_demand_rate=on_demand,
+        ip=ip,
+        private_ip=private,
+        tags=tags if tags.pool_id else None,
+        launched_at=launched.timestamp() if launched is not None else None,
+    )
+
+
+def _address(door: Door, host: str | None, name: str) -> SSHAddress | None:
+    if not host:
+        return None
+    return SSHAddress(
+        host=host,
+        proxy_command=tuple(word.replace("{id}", host) for word in door.tunnel),
+        port=door.port,
+        user=door.user,
+        private_key=door.key.private,
+        host_key=host_key(door.key, name).public,
+    )
+
+
+async def listed(account: Account, region: str, **tags: str) -> list[Mapping[str, Any]]:
+    """
+    List machines by their tags, whatever their state.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        tags: What the tags `skyward:…` of these names must hold; `"*"` for anything.
+    """
+    filters = [{"Name": f"tag:skyward:{name}", "Values": [value]} for name, value in tags.items()]
+    rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
+    return [instance for row in rows for instance in row["Instances"]]
+
+
+async def owned(account: Account, home: str) -> list[Instance]:
+    """
+    List all machines of Skyward in the account that may cost money, whichever client rented them.
+
+    Args:
+        account: Who asks.
+        home: A region that the account can use, which knows the others.
+
+    Raises:
+        SkywardError: If a region that the account uses gives no answer: a machine there would be overlooked.
+    """
+    regions = (await account.call("ec2", home, "DescribeRegions"))["Regions"]
+    names = [row["RegionName"] for row in regions]
+    found = await asyncio.gather(*(listed(account, name, pool="*") for name in names))
+    return [
+        described(row, name)
+        for name, rows in zip(names, found, strict=True)
+        for row in rows
+        if state(row) is not InstanceState.ENDED
+    ]
+
+
+async def renew(account: Account, region: str, ids: Sequence[str], expires_at: float) -> None:
+    """
+    Write a later expiry on machines.
+
+    Args:
+        account: Who asks.
+        region: Where they are.
+        ids: Which; one that is gone already is no error.
+        expires_at: Seconds since 1970.
+    """
+    tags = [{"Key": "skyward:expires", "Value": str(int(expires_at))}]
+
+    async def write(resources: Sequence[str]) -> None:
+        await account.call("ec2", region, "CreateTags", ", ".join(resources), Resources=resources, Tags=tags)
+
+    try:
+        await write(ids)
+    except SkywardError as error:
+        if not code_of(error).startswith("InvalidInstanceID"):
+            raise
+        # One that is gone keeps the others from being written on.
+        filters = [{"Name": "instance-id", "Values": list(ids)}]
+        rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
+        if there := [each["InstanceId"] for row in rows for each in row["Instances"]]:
+            await write(there)
+
+
+async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
+    """
+    End machines, and return when AWS says that they are billed no longer.
+
+    Args:
+        account: Who asks.
+        region: Where they are.
+        ids: Which; one that is gone already is no error.
+
+    Raises:
+        ProvisionError: If one may still be billed.
+    """
+    give_up_at, wait = time.monotonic() + ENDING, _FIRST_WAIT
+    last = await _end(account, region, list(ids)) if ids else None
+    while left := await _billed(account, region, ids):
+        if code_of(last or Exception()) in _FINAL or time.monotonic() > give_up_at:
+            break
+        await asyncio.sleep(wait)
+        wait = min(_LONGEST_WAIT, 2 * wait)
+        # An id that is not known keeps all the others alive, so each is asked for by itself now.
+        for each in left:
+            last = await _end(account, region, [each])
+    for each in set(ids).difference(left):
+        account.launched.pop(each, None)
+    if left:
+        why = f": {last}" if last else "."
+        raise ProvisionError(
+            f"{', '.join(left)} in {region} may still be running and billed{why}",
+            provider="aws",
+            hint=f"Type: aws ec2 terminate-instances --region {region} --instance-ids {' '.join(left)}",
+        ) from last
+
+
+async def _end(account: Account, region: str, ids: Sequence[str]) -> SkywardError | None:
+    """Have machines ended; return the error if they may not be."""
+    try:
+        await account.call("ec2", region, "TerminateInstances", ", ".join(ids), InstanceIds=ids)
+    except SkywardError as error:
+        return None if code_of(error).startswith("InvalidInstanceID") else error
+    return None
+
+
+async def _billed(account: Account, region: str, ids: Sequence[str]) -> list[str]:
+    """Return which of the machines are there and not ended, or may still turn up."""
+    if not ids:
+        return []
+    filters = [{"Name": "instance-id", "Values": list(ids)}]
+    rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
+    states = {each["InstanceId"]: each["State"]["Name"] for row in rows for each in row["Instances"]}
+    return [each for each in ids if (states[each] not in _UNBILLED if each in states else is_fresh(account, each))]
+
+
+def is_fresh(account: Account, instance: str) -> bool:
+    """Say whether a machine was rented so lately that listings may not know it."""
+    launched = account.launched.get(instance)
+    return launched is not None and time.monotonic() - launched.at < LAG

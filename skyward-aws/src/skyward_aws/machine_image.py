@@ -1,0 +1,166 @@
+"""The images that machines boot: which one goes with a type, and images of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from skyward.errors import ConfigError
+from skyward_aws.account import Account
+
+if TYPE_CHECKING:
+    from skyward.model.offer import Offer
+
+__all__ = ["RootDisk", "create_image", "delete_image", "find_image", "images", "parameter", "root_disk"]
+
+UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{architecture}/hvm/ebs-gp3/ami-id"
+NVIDIA = "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+NEURON = "/aws/service/neuron/dlami/multi-framework/ubuntu-22.04/latest/image_id"
+
+_HOLDS = 3600.0
+_LEAST_GB = 30
+_OLD = ("p2.", "p3.", "p3dn.", "g3.", "g3s.")
+"""Types whose cards are older than the driver in NVIDIA's image."""
+
+
+@frozen(kw_only=True)
+class RootDisk:
+    """
+    Say which disk an image boots from.
+
+    Args:
+        image: The image.
+        device: Name of the disk.
+        least_gb: The smallest it may be, in GB.
+    """
+
+    image: str
+    device: str
+    least_gb: int
+
+
+def parameter(offer: Offer) -> str:
+    """
+    Name the public parameter that holds the image for a type.
+
+    Args:
+        offer: The type.
+
+    Raises:
+        ConfigError: If none of them has its driver.
+
+    >>> from skyward.model.offer import Offer
+    >>> parameter(Offer(provider="aws", instance_type="m7g.large", architecture="arm64")).split("/")[9]
+    'arm64'
+    """
+    architecture = offer.architecture or "x86_64"
+    if offer.instance_type.startswith(_OLD):
+        raise ConfigError(
+            f"No public image of AWS has a driver for the {offer.accelerator_name} of {offer.instance_type}.",
+            provider="aws",
+            hint="Name an image that has: sky.AWS(ami=...).",
+        )
+    if offer.instance_type.startswith(("trn", "inf")):
+        return NEURON
+    if offer.accelerator_name and offer.instance_type.startswith(("g", "p")) and "Radeon" not in offer.accelerator_name:
+        return NVIDIA.format(architecture=architecture)
+    return UBUNTU.format(architecture="amd64" if architecture == "x86_64" else architecture)
+
+
+async def find_image(account: Account, region: str, offer: Offer, ami: str | None) -> RootDisk:
+    """
+    Find the image for a type, and the disk that it boots from.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        offer: The type.
+        ami: The image that the user names; None for a public one.
+    """
+    if ami is None:
+        name = parameter(offer)
+        ask = partial(account.call, "ssm", region, "GetParameter", name, Name=name)
+        ami = str((await account.remembered(("image", region, name), _HOLDS, ask))["Parameter"]["Value"])
+    describe = partial(account.call, "ec2", region, "DescribeImages", ami, ImageIds=[ami])
+    answer = await account.remembered(("disk", region, ami), _HOLDS, describe)
+    if not answer["Images"]:
+        raise ConfigError(f"There is no image {ami} in {region}.", provider="aws", hint="Images are of one region.")
+    return root_disk(answer["Images"][0])
+
+
+def root_disk(row: Mapping[str, Any]) -> RootDisk:
+    """
+    Read which disk an image boots from.
+
+    Args:
+        row: The image, as `DescribeImages` describes it.
+
+    >>> root_disk({"ImageId": "ami-1", "RootDeviceName": "/dev/sda1", "BlockDeviceMappings": []}).device
+    '/dev/sda1'
+    """
+    device = row.get("RootDeviceName") or "/dev/sda1"
+    disks = [each.get("Ebs", {}) for each in row.get("BlockDeviceMappings", ()) if each.get("DeviceName") == device]
+    least = max((int(disk.get("VolumeSize", 0)) for disk in disks), default=0)
+    return RootDisk(image=row["ImageId"], device=device, least_gb=max(least, _LEAST_GB))
+
+
+async def create_image(account: Account, region: str, instance: str, content_hash: str) -> str:
+    """
+    Make an image of a machine, which goes on running meanwhile; return the image's id.
+
+    What has to be in it should be on disk already: nothing waits for what is still in memory.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        instance: The machine's id.
+        content_hash: What the machine was made to hold; names the image.
+    """
+    tags = [{"Key": "skyward.image", "Value": content_hash}]
+    made = await account.call(
+        "ec2",
+        region,
+        "CreateImage",
+        instance,
+        InstanceId=instance,
+        Name=f"skyward-{content_hash}",
+        NoReboot=True,
+        TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("image", "snapshot")],
+    )
+    return str(made["ImageId"])
+
+
+async def images(account: Account, region: str, content_hash: str | None = None) -> list[Mapping[str, Any]]:
+    """
+    List our own images that can be booted.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        content_hash: Only those that hold this; None for all.
+    """
+    values = [content_hash] if content_hash is not None else ["*"]
+    filters = [{"Name": "tag:skyward.image", "Values": values}, {"Name": "state", "Values": ["available"]}]
+    return await account.pages("ec2", region, "DescribeImages", "Images", Owners=["self"], Filters=filters)
+
+
+async def delete_image(account: Account, region: str, image: str) -> None:
+    """
+    Delete an image of ours with its snapshots, which cost money and would stay.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        image: Its id; one that is gone already is no error.
+    """
+    rows = await account.pages(
+        "ec2", region, "DescribeImages", "Images", Filters=[{"Name": "image-id", "Values": [image]}]
+    )
+    for row in rows:
+        await account.call("ec2", region, "DeregisterImage", image, ImageId=image)
+        for disk in row.get("BlockDeviceMappings", ()):
+            if snapshot := disk.get("Ebs", {}).get("SnapshotId"):
+                await account.call("ec2", region, "DeleteSnapshot", snapshot, SnapshotId=snapshot)

@@ -1,0 +1,296 @@
+"""The provider of machines of Amazon EC2."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from attrs import Factory, field, frozen
+
+from skyward.errors import ConfigError, SkywardError
+from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward_aws.account import Account, Login, whose
+from skyward_aws.instances import LAG, Door, described, listed, owned, renew, terminate
+from skyward_aws.launching import Order, launch
+from skyward_aws.machine_image import find_image
+from skyward_aws.market import offers
+from skyward_aws.place import Place, close_group, close_groups, find_place
+
+if TYPE_CHECKING:
+    from skyward.hookspecs import Cluster, LaunchRequest
+    from skyward.model.spec import Spec
+
+_log = logging.getLogger(__name__)
+
+REGION = "us-east-1"
+"""Where machines are rented if nobody names a region."""
+
+_LAST_PORT = 65535
+
+
+def _regions(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of regions, checked."""
+    given: object = value
+    names: tuple[object, ...] = ()
+    if isinstance(given, str):
+        names = (given,)
+    elif given is not None:
+        names = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise ConfigError(f"region must be the name of a region such as 'us-east-1', or several, not {value!r}.")
+    return tuple(map(str, names))
+
+
+def _port(value: int) -> int:
+    """Return the number of a TCP port, checked."""
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _LAST_PORT:
+        raise ConfigError(f"ssh_port must be a number from 1 to {_LAST_PORT}, not {value!r}.")
+    return value
+
+
+def tunnel_command(region: str, profile: str | None, port: int) -> tuple[str, ...]:
+    """
+    Write the command that leads to a machine through Session Manager; `{id}` in it stands for the machine's id.
+
+    Args:
+        region: Where the machine is.
+        profile: Name of a profile in `~/.aws`.
+        port: Where its SSH server listens.
+
+    >>> tunnel_command("us-east-1", None, 22)[:5]
+    ('aws', 'ssm', 'start-session', '--target', '{id}')
+    """
+    target = ("--target", "{id}", "--document-name", "AWS-StartSSHSession", "--parameters", f"portNumber={port}")
+    whose = ("--profile", profile) if profile else ()
+    return ("aws", "ssm", "start-session", *target, "--region", region, *whose)
+
+
+@frozen(kw_only=True)
+class AWS:
+    """
+    Rent machines of Amazon EC2, on demand or on the spot market.
+
+    Credentials that are not given are looked for where AWS's own tools look.
+
+    Args:
+        region: The region to rent in, or several to choose from; None is the one that AWS's own settings name.
+        zone: The only zone to rent in; None for any.
+        profile: Name of a profile in `~/.aws`.
+        access_key: Access key id.
+        secret_key: Secret access key.
+        session_token: Token of a temporary session.
+        ami: Machine image; None for Ubuntu, with drivers where there are accelerators.
+        user: Who logs in at that image.
+        ssh_port: Where its SSH server listens.
+        vpc: Network; None for the default one.
+        subnet: The only subnet to use; None for one in each zone.
+        security_group: Group of the machines; None for one that all pools share, made where it is missing.
+        instance_profile: Name or ARN of the profile that lets machines use AWS, such as S3.
+        use_ssm: Whether machines are reached through Session Manager, which needs `aws` and `session-manager-plugin`
+            here and an instance profile that allows it.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> AWS(region="eu-central-1", access_key="AKIA", secret_key="hidden").region
+    ('eu-central-1',)
+    """
+
+    region: tuple[str, ...] = field(default=None, converter=_regions)
+    zone: str | None = None
+    profile: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    ami: str | None = None
+    user: str = "ubuntu"
+    ssh_port: int = field(default=22, converter=_port)
+    vpc: str | None = None
+    subnet: str | None = None
+    security_group: str | None = None
+    instance_profile: str | None = None
+    use_ssm: bool = False
+    _account: Account = field(
+        default=Factory(lambda self: Account(self._login), takes_self=True), init=False, eq=False, repr=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if (self.access_key is None) is not (self.secret_key is None):
+            raise ConfigError("access_key and secret_key go together.", hint="Give both, or neither.")
+        if self.use_ssm and self.access_key is not None:
+            raise ConfigError(
+                "use_ssm=True needs credentials that the command aws finds by itself.",
+                hint="Name a profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+            )
+
+    @property
+    def _login(self) -> Login:
+        return Login(
+            profile=self.profile,
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            session_token=self.session_token,
+        )
+
+    def _door(self, cluster: Cluster) -> Door:
+        region = cluster.offer.region or REGION
+        tunnel = tunnel_command(region, self.profile, self.ssh_port) if self.use_ssm else ()
+        return Door(user=self.user, port=self.ssh_port, key=cluster.key, tunnel=tunnel)
+
+    async def _home(self) -> str:
+        """Return the region to ask what concerns all of them."""
+        return self.region[0] if self.region else (await self._account.region()) or REGION
+
+    async def _wanted(self, spec: Spec) -> tuple[str, ...]:
+        """Return the regions to look at."""
+        if spec.region is not None:
+            return (spec.region,)
+        return self.region or (await self._home(),)
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: a machine that shuts down is terminated, and seconds are billed, a minute at least."""
+        end = ("shutdown", "-h", "now")
+        return ProviderFacts(
+            name="aws",
+            ends_own_bill=True,
+            billing_granularity_s=1.0,
+            minimum_billed_s=60.0,
+            spot=True,
+            regions=self.region,
+            offers_key=whose(self._login, os.environ),
+            end_command=end if self.user == "root" else ("sudo", "-n", *end),
+        )
+
+    @hookimpl
+    async def skyward_preflight(self, spec: Spec) -> None:
+        """
+        Check the credentials and the regions' names.
+
+        Raises:
+            CredentialsError: If there are none, or AWS refuses them.
+            ConfigError: If there is no such region.
+        """
+        wanted, known = await self._wanted(spec), await self._account.regions()
+        for region in wanted:
+            # The library may be older than a region.
+            near = get_close_matches(region, known, n=1, cutoff=0.8)
+            if region not in known and (near or "-" not in region):
+                hint = f"Did you mean {near[0]!r}?" if near else None
+                raise ConfigError(f"AWS has no region {region!r}.", provider="aws", hint=hint)
+        await self._account.identity(wanted[0])
+        missing = [name for name in ("aws", "session-manager-plugin") if self.use_ssm and shutil.which(name) is None]
+        if missing:
+            raise ConfigError(f"use_ssm=True needs {' and '.join(missing)} on this machine, which is not there.")
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """
+        List what is sold in the regions; one that fails is left out as long as another answers.
+
+        Raises:
+            SkywardError: If none answers.
+        """
+        wanted = await self._wanted(spec)
+        asked = (offers(self._account, region, spec, self.zone) for region in wanted)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        failures = [each for each in found if isinstance(each, BaseException)]
+        for region, answer in zip(wanted, found, strict=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, SkywardError):
+                raise answer
+            if isinstance(answer, SkywardError) and len(failures) < len(wanted):
+                _log.warning("%s is left out: %s", region, answer)
+        if failures and len(failures) == len(wanted):
+            raise failures[0]
+        return [offer for offers in found if not isinstance(offers, BaseException) for offer in offers]
+
+    @hookimpl
+    async def skyward_open(self, cluster: Cluster) -> Place:
+        """Find the network, and make the group where it is missing."""
+        region = cluster.offer.region or (await self._wanted(cluster.spec))[0]
+        return await find_place(
+            self._account,
+            region,
+            vpc=self.vpc,
+            subnet=self.subnet,
+            group=self.security_group,
+            port=None if self.use_ssm else self.ssh_port,
+        )
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest, infra: Place) -> Sequence[Instance]:
+        """
+        Rent a machine for each node, from zone to zone, as far as there are any.
+
+        Raises:
+            CapacityError: If no zone has any left.
+            QuotaError: If the account may have no more.
+        """
+        offer, door = request.cluster.offer, self._door(request.cluster)
+        disk = await find_image(self._account, infra.region, offer, self.ami)
+        order = Order(request=request, place=infra, disk=disk, door=door, profile=self.instance_profile)
+        return await launch(self._account, order, self.zone or offer.zone)
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster, infra: Place) -> Sequence[Instance]:
+        """List the pool's machines by tag; one just rented that listings do not know yet is pending."""
+        account, offer, door = self._account, cluster.offer, self._door(cluster)
+        rows = {row["InstanceId"]: row for row in await listed(account, infra.region, pool=cluster.pool_id)}
+        launched, now = account.launched, time.monotonic()
+        for name, known in launched.items():
+            if known.pool_id == cluster.pool_id and known.region == infra.region and now - known.at < LAG:
+                rows.setdefault(name, known.row)
+        found = []
+        for name, row in rows.items():
+            spot = row.get("InstanceLifecycle") == "spot"
+            rate = launched[name].rate if name in launched else offer.price(spot=spot)
+            found.append(described(row, infra.region, door, rate=rate, on_demand=offer.on_demand_price))
+        return found
+
+    @hookimpl
+    async def skyward_renew(self, infra: Place, ids: Sequence[str], expires_at: float) -> None:
+        """Write a later expiry on machines."""
+        await renew(self._account, infra.region, ids, expires_at)
+
+    @hookimpl
+    async def skyward_terminate(self, infra: Place, ids: Sequence[str]) -> None:
+        """
+        End machines, and return when AWS says that they are billed no longer.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await terminate(self._account, infra.region, ids)
+
+    @hookimpl
+    async def skyward_release(self, infra: Place) -> None:
+        """Remove the group, unless another pool's machines are in it."""
+        if infra.own_group:
+            await close_group(self._account, infra.region, infra.group)
+
+    @hookimpl
+    async def skyward_owned(self) -> Sequence[Instance]:
+        """List every machine of ours in all regions that the account uses."""
+        return await owned(self._account, await self._home())
+
+    @hookimpl
+    async def skyward_end(self, instances: Sequence[Instance]) -> None:
+        """
+        End machines wherever they are, and remove the groups that nobody needs then.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+
+        async def end(region: str) -> None:
+            await terminate(self._account, region, [each.id for each in instances if each.region == region])
+            await close_groups(self._account, region)
+
+        await asyncio.gather(*map(end, sorted({each.region for each in instances if each.region is not None})))

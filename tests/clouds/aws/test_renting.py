@@ -1,0 +1,315 @@
+"""Machines are rented once, where there are any, with all that has to be on them; and ended for good."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from skyward.errors import CapacityError, CredentialsError, ProvisionError, QuotaError
+from skyward.model.machine import InstanceState, SSHAddress
+from tests.clouds.aws.client import client, refusal, run
+from tests.clouds.aws.cloud import Cloud, until
+
+
+def launches(aws: Cloud) -> list[dict[str, str]]:
+    """Return the parameters of every launch that was asked for."""
+    return [call["params"] for call in aws.calls() if call["name"] == "ec2:RunInstances"]
+
+
+def tagged(params: dict[str, str], kind: str) -> dict[str, str]:
+    """Return the tags that a launch puts on one kind of thing."""
+    numbers = (name.split(".")[1] for name, text in params.items() if name.endswith(".ResourceType") and text == kind)
+    front = f"TagSpecification.{next(numbers)}.Tag."
+    pairs = {name.removeprefix(front): text for name, text in params.items() if name.startswith(front)}
+    return {text: pairs[f"{name.partition('.')[0]}.Value"] for name, text in pairs.items() if name.endswith(".Key")}
+
+
+def test_a_spot_machine_carries_all_it_has_to(aws: Cloud) -> None:
+    """What is asked for in the launch call ends the bill, tells whose it is, and lets in only us."""
+
+    async def scenario() -> None:
+        async with client(aws.provider(), disk_gb=77) as opened:
+            [instance] = await opened.launch(3, spot=True)
+            [params] = launches(aws)
+            pool = opened.cluster.pool_id
+            for kind in ("instance", "volume", "network-interface", "spot-instances-request"):
+                tags = tagged(params, kind)
+                assert (pool, "3") == (tags["skyward:pool"], tags["skyward:node"])
+            assert "terminate" == params["InstanceInitiatedShutdownBehavior"]
+            assert "spot" == params["InstanceMarketOptions.MarketType"]
+            assert "one-time" == params["InstanceMarketOptions.SpotOptions.SpotInstanceType"]
+            assert "InstanceMarketOptions.SpotOptions.MaxPrice" not in params
+            assert ("required", "2") == (
+                params["MetadataOptions.HttpTokens"],
+                params["MetadataOptions.HttpPutResponseHopLimit"],
+            )
+            disk = {name: text for name, text in params.items() if name.startswith("BlockDeviceMapping.1.")}
+            assert "77" == disk["BlockDeviceMapping.1.Ebs.VolumeSize"]
+            assert "gp3" == disk["BlockDeviceMapping.1.Ebs.VolumeType"]
+            assert "true" == params["NetworkInterface.1.AssociatePublicIpAddress"]
+            assert (True, 3) == (instance.spot, instance.node)
+            assert instance.tags is not None
+            assert pool == instance.tags.pool_id
+            # The last zone of the region has the lowest price.
+            assert 0.028 == instance.hourly_rate
+            assert 0.08 == instance.on_demand_rate
+            [runs] = await opened.until(lambda found: found[0].state is InstanceState.RUNNING)
+            assert isinstance(runs.address, SSHAddress)
+            assert runs.address.host_key
+            assert instance.hourly_rate == runs.hourly_rate
+
+    run(scenario())
+
+
+def test_the_same_request_rents_once(aws: Cloud) -> None:
+    """A launch that is sent again with its token gives the machines there are, and rents only the missing ones."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            first = await opened.launch(0, 1, token="once")
+            again = await opened.launch(0, 1, 2, token="once")
+            assert [each.id for each in first] == [each.id for each in again[:2]]
+            # A client that remembers nothing asks the cloud.
+            stranger = type(opened)(aws.provider(), opened.cluster, opened.infra)
+            third = await stranger.launch(0, 1, 2, token="once")
+            assert [each.id for each in again] == [each.id for each in third]
+            other = await opened.launch(0, token="twice")
+            assert other[0].id not in {each.id for each in first}
+
+    run(scenario())
+
+
+def test_an_answer_that_is_lost_costs_no_second_machine(aws: Cloud) -> None:
+    """The connection breaks after the machine was made; the call is sent again and finds it."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.fault("RunInstances", "cut", times=2)
+            [instance] = await opened.launch()
+            assert [instance.id] == [row["id"] for row in aws.alive()]
+            assert 3 == len(launches(aws))
+            assert 1 == len({params["ClientToken"] for params in launches(aws)})
+
+    run(scenario())
+
+
+def test_a_launch_that_is_broken_off_leaves_nothing_unseen(aws: Cloud) -> None:
+    """What was under way when we were cancelled is a machine soon, and the next list has it."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.fault("RunInstances", "late", seconds=1.0, times=1)
+            launching = asyncio.create_task(opened.launch())
+            await asyncio.to_thread(until, lambda: launches(aws))
+            launching.cancel()
+            await asyncio.wait([launching])
+            assert launching.cancelled()
+            assert 1 == len(await opened.listed())
+
+    run(scenario())
+
+
+def test_a_zone_without_capacity_is_passed_over(aws: Cloud) -> None:
+    """The next zone is tried, and a zone that has none left is not asked again by the other nodes."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            zone = min(opened.infra.subnets)
+            none_left = {"code": "InsufficientInstanceCapacity", "status": 500, "where": {"zone": zone}}
+            aws.fault("RunInstances", **none_left)
+            found = await opened.launch(0, 1, 2)
+            assert 3 == len(found)
+            assert zone not in {row["zone"] for row in aws.alive()}
+
+    run(scenario())
+
+
+def test_no_capacity_anywhere_lists_what_was_tried(aws: Cloud) -> None:
+    """Every zone and its answer are in the error, each asked once although the status is 500."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.fault("RunInstances", code="InsufficientInstanceCapacity", status=500)
+            error = await refusal(opened.launch(spot=True))
+            assert isinstance(error, CapacityError)
+            asked = [params["NetworkInterface.1.SubnetId"] for params in launches(aws)]
+            assert len(set(asked)) == len(asked)
+            for zone, subnet in opened.infra.subnets.items():
+                if subnet in asked:
+                    assert f"{zone}: InsufficientInstanceCapacity" in str(error)
+            assert "m7i.large (spot)" in str(error)
+            assert [] == aws.alive()
+
+    run(scenario())
+
+
+def test_what_there_is_of_too_few_is_given(aws: Cloud) -> None:
+    """Where the third machine meets the quota, the two that were rented are returned."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            await opened.launch(0)
+            aws.fault(
+                "RunInstances", code="VcpuLimitExceeded", times=1, message="You have requested more vCPU capacity"
+            )
+            found = await opened.launch(1, 2, 3)
+            assert 2 == len(found)
+            assert {each.id for each in found} < {row["id"] for row in aws.alive()}
+
+    run(scenario())
+
+
+def test_quota_is_told_as_such(aws: Cloud) -> None:
+    """The error names code, type and place, and what to do; no other zone is asked."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.fault("RunInstances", code="MaxSpotInstanceCountExceeded", message="Max spot instance count exceeded")
+            error = await refusal(opened.launch(spot=True))
+            assert isinstance(error, QuotaError)
+            for word in ("MaxSpotInstanceCountExceeded", "m7i.large", "us-east-1", "Service Quotas"):
+                assert word in str(error)
+            assert 1 == len(launches(aws))
+
+    run(scenario())
+
+
+def test_a_throttled_launch_is_sent_again_with_its_token(aws: Cloud) -> None:
+    """Two refusals for their rate, then a machine; all three calls bear one token."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.fault("RunInstances", code="RequestLimitExceeded", status=503, times=1)
+            aws.fault("RunInstances", code="TooManyRequests", status=429, times=1, headers={"Retry-After": "1"})
+            began = time.monotonic()
+            await opened.launch()
+            assert time.monotonic() - began >= 1.0
+            assert 3 == len(launches(aws))
+            assert 1 == len({params["ClientToken"] for params in launches(aws)})
+
+    run(scenario())
+
+
+def test_a_missing_permission_is_named(aws: Cloud) -> None:
+    """The error is one of credentials, and names the permission."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.fault("RunInstances", code="UnauthorizedOperation", status=403, times=1)
+            error = await refusal(opened.launch())
+            assert isinstance(error, CredentialsError)
+            assert "ec2:RunInstances" in str(error)
+
+    run(scenario())
+
+
+def test_a_machine_that_listings_do_not_show_yet_is_pending_and_can_be_ended(aws: Cloud) -> None:
+    """Listings trail a launch by seconds; the machine counts as there, and no end of it is believed too early."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            aws.lag(2.0)
+            launching = asyncio.create_task(opened.launch())
+            found = await opened.until(len)
+            assert InstanceState.PENDING is found[0].state
+            await launching
+            aws.lag(2.0)
+            [fresh] = await opened.launch(1)
+            await opened.end(fresh.id)
+            assert fresh.id not in {row["id"] for row in aws.alive()}
+
+    run(scenario())
+
+
+def test_ending_is_idempotent_and_one_unknown_id_saves_none(aws: Cloud) -> None:
+    """A machine is ended although an id beside it never was, and twice is no error."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            [instance] = await opened.launch()
+            await opened.end(instance.id, "i-0123456789abcdef0")
+            assert [] == aws.alive()
+            await opened.end(instance.id)
+            await opened.end("i-0123456789abcdef0")
+
+    run(scenario())
+
+
+def test_an_end_that_fails_at_first_is_asked_for_again(aws: Cloud) -> None:
+    """Two failures of the service are none of ours."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            [instance] = await opened.launch()
+            aws.fault("TerminateInstances", code="InternalError", status=500, times=2)
+            await opened.end(instance.id)
+            assert [] == aws.alive()
+
+    run(scenario())
+
+
+def test_a_machine_that_cannot_be_ended_is_named(aws: Cloud) -> None:
+    """The error has the id and the command that ends it."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            [instance] = await opened.launch()
+            aws.fault("TerminateInstances", code="OperationNotPermitted", times=1)
+            error = await refusal(opened.end(instance.id))
+            assert isinstance(error, ProvisionError)
+            assert instance.id in str(error)
+            assert "terminate-instances" in str(error)
+
+    run(scenario())
+
+
+def test_pools_share_a_group_and_the_last_takes_it_along(aws: Cloud) -> None:
+    """Two pools open at once make one group; it stays while one of them has a machine, and is made anew if it went."""
+
+    async def scenario() -> None:
+        first, second = aws.provider(), aws.provider()
+        async with client(first) as one:
+            await one.launch()
+            async with client(second) as other:
+                assert one.infra.group == other.infra.group
+            assert 1 == aws.groups().count("skyward")
+            await one.end()
+            until(lambda: all(row["state"] == "terminated" for row in aws.instances()))
+        assert "skyward" not in aws.groups()
+        async with client(first) as one:
+            await second.skyward_release(one.infra)
+            assert "skyward" not in aws.groups()
+            await one.launch()
+            assert "skyward" in aws.groups()
+
+    run(scenario())
+
+
+def test_whoever_asks_finds_every_machine_of_ours_and_can_end_it(aws: Cloud) -> None:
+    """A client that knows nothing lists machines of all regions by tag alone, and ends them."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as here, client(aws.provider(region="eu-central-1")) as there:
+            rented = [*await here.launch(), *await there.launch()]
+            stranger = aws.provider()
+            found = await stranger.skyward_owned()
+            assert {(each.id, each.region) for each in rented} == {(each.id, each.region) for each in found}
+            assert {here.cluster.pool_id, there.cluster.pool_id} == {each.tags.pool_id for each in found}
+            await stranger.skyward_end(found)
+            assert [] == aws.alive()
+            assert [] == list(await stranger.skyward_owned())
+
+    run(scenario())
+
+
+def test_an_expiry_is_written_anew(aws: Cloud) -> None:
+    """The tag has the later time; an id that is gone keeps nobody from it."""
+
+    async def scenario() -> None:
+        async with client(aws.provider()) as opened:
+            [instance] = await opened.launch()
+            await opened.provider.skyward_renew(opened.infra, [instance.id, "i-0123456789abcdef0"], 1900000000.0)
+            [row] = aws.alive()
+            assert "1900000000" == row["tags"]["skyward:expires"]
+
+    run(scenario())
