@@ -22,6 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the tests a home of their own, so that logs and settings of the user's stay out of it."""
     home = os.path.expanduser("~")
     os.environ.setdefault("XDG_CACHE_HOME", os.path.join(home, ".cache"))
+    # Whoever looks for credentials is not to ask the network for them.
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["HOME"] = tempfile.mkdtemp(prefix="home-of-tests-")
 
 

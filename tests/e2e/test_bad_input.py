@@ -175,5 +175,5 @@ def test_forked_child_cannot_use_the_pool(pool: sky.Pool) -> None:
 
 def test_provider_that_is_not_installed() -> None:
     """The error is the command to type."""
-    with pytest.raises(AttributeError, match=r'pip install "skyward\[aws\]"'):
-        sky.AWS  # noqa: B018  # the look-up is what raises
+    with pytest.raises(AttributeError, match=r'pip install "skyward\[runpod\]"'):
+        sky.RunPod  # noqa: B018  # the look-up is what raises

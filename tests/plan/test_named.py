@@ -110,7 +110,7 @@ def test_nodes_and_workers_may_be_tables() -> None:
         ("[pools.trian]", "skyward.toml has no pool 'train'. Did you mean 'trian'. It has trian."),
         ("[pools.other]", "has no pool 'train'. It has other."),
         ("", "has no pool 'train'. It has none."),
-        ("[[pools]]", r"pools in skyward.toml must be a table. Write \[pools.train\]"),
+        ("[[pools]]", r"pools in skyward.toml must be a table. Write \[pools.NAME\]"),
         ("[pools]\ntrain = 4", r"pools.train in skyward.toml must be a table, not 4"),
         ("[pools.train", "skyward.toml is no TOML: Expected"),
         ("[pools.train]\nprovider = 'clod'", "There is no provider 'clod'. Did you mean 'cloud'"),

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
-from skyward.errors import CredentialsError
+from skyward.errors import CredentialsError, NoCredentialsError
 from skyward_aws.failure import Refusal, failure, pause
 
 __all__ = ["Account", "Login", "in_thread", "whose"]
@@ -154,22 +154,27 @@ class Account:
             region: Where to ask.
 
         Raises:
-            CredentialsError: If there are no credentials, or they are refused.
+            NoCredentialsError: If there are no credentials.
+            CredentialsError: If they are refused.
         """
         if await in_thread(lambda: self._opened().get_credentials()) is None:
-            raise CredentialsError(
-                f"There are no credentials for AWS. Looked at: {', '.join(_places(self._login, os.environ))}.",
-                provider="aws",
-                hint='Type "aws configure", set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile.',
-            )
+            raise self._nobody()
         answer = await self.call("sts", region, "GetCallerIdentity")
         return str(answer["Arn"])
+
+    def _nobody(self) -> NoCredentialsError:
+        return NoCredentialsError(
+            f"There are no credentials for AWS. Looked at: {', '.join(_places(self._login, os.environ))}.",
+            provider="aws",
+            hint='Type "aws configure", set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile.',
+        )
 
     def _slot(self) -> asyncio.Semaphore:
         return self._at_once.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
 
     def _send(self, service: str, region: str, operation: str, subject: str, parameters: dict[str, Any]) -> Any:
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+        from botocore import exceptions
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
         refusal = partial(Refusal, service=service, operation=operation, region=region, subject=subject)
         try:
@@ -185,8 +190,8 @@ class Account:
                 status=int(answer.get("HTTPStatusCode", 400)),
                 retry_after=_seconds(answer.get("HTTPHeaders", {})),
             )
-        except NoCredentialsError as error:
-            return refusal(code="AuthFailure", message=str(error), status=401)
+        except exceptions.NoCredentialsError as error:
+            raise self._nobody() from error
         except HTTPClientError as error:
             return refusal(code="", message=str(error), status=0)
         except BotoCoreError as error:

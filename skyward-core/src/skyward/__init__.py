@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
         NoAvailableProviderError as NoAvailableProviderError,
+        NoCredentialsError as NoCredentialsError,
         NodeError as NodeError,
         NodeLostError as NodeLostError,
         NoPoolError as NoPoolError,

@@ -9,6 +9,7 @@ Every error that Skyward itself raises.
     │   └─ PoolClosedError  a pool used before it was opened or after it was closed
     ├─ BudgetExceededError  raise the budget, or do less
     ├─ CredentialsError     log in, or fix the key
+    │   └─ NoCredentialsError
     ├─ OfferError           try another offer
     │   ├─ CapacityError
     │   ├─ QuotaError
@@ -121,6 +122,10 @@ class BudgetExceededError(SkywardError):
 
 class CredentialsError(SkywardError):
     """Report credentials that are missing, refused or about to run out."""
+
+
+class NoCredentialsError(CredentialsError):
+    """Report that nothing says which account is to be used: the provider was never set up here."""
 
 
 class OfferError(SkywardError):

@@ -24,6 +24,7 @@ LIVES_IN: Mapping[str, str] = {
             "ConfigError",
             "CredentialsError",
             "NoAvailableProviderError",
+            "NoCredentialsError",
             "NoPoolError",
             "NodeError",
             "NodeLostError",

@@ -14,7 +14,7 @@ from attrs import frozen
 from skyward.engine.pool_file import providers_of_file
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.regions import PROVIDER_TIMEOUT
-from skyward.errors import AllProvidersFailedError, SkywardError
+from skyward.errors import AllProvidersFailedError, NoCredentialsError, SkywardError
 from skyward.market.answer import answer
 from skyward.market.handles import given_handles, installed_handles
 from skyward.market.source import source_of
@@ -58,7 +58,8 @@ def instances(providers: Any = None) -> Any:
             and can be made without arguments.
 
     Returns:
-        The machines, with their `tags`. A provider that cannot be asked is left out with a warning in the log.
+        The machines, with their `tags`. A provider that cannot be asked is left out with a warning in the log, and one
+        that nobody named and for which there are no credentials without any.
 
     Raises:
         ConfigError: If one of them is no provider.
@@ -92,17 +93,21 @@ async def look(providers: Any = None) -> Owned:
     Raises:
         ConfigError: If one of them is no provider.
     """
-    handles, failures = _handles(providers)
-    asked = [handle for handle in handles if handle.implements("skyward_owned")]
+    named, installed, failures = _handles(providers)
+    asked = [handle for handle in (*named, *installed) if handle.implements("skyward_owned")]
     answers = await asyncio.gather(*map(_ask, asked))
     found: list[tuple[ProviderHandle, Instance]] = []
+    names: dict[str, None] = {}
     for handle, answered in zip(asked, answers, strict=True):
+        if isinstance(answered, NoCredentialsError) and handle in installed:
+            _log.info("owned.left_out provider=%s reason=%s", handle.name, answered)
+            continue
+        names[handle.name] = None
         if isinstance(answered, SkywardError):
             failures[handle.name] = answered
         else:
             found += [(handle, instance) for instance in answered]
-    names = tuple(dict.fromkeys(handle.name for handle in asked))
-    return Owned(found=tuple(found), asked=names, failures=failures)
+    return Owned(found=tuple(found), asked=tuple(names), failures=failures)
 
 
 async def end(found: Iterable[tuple[ProviderHandle, Instance]]) -> dict[str, SkywardError]:
@@ -139,13 +144,17 @@ async def _end(handle: ProviderHandle, machines: list[Instance]) -> SkywardError
     return None
 
 
-def _handles(providers: Any) -> tuple[list[ProviderHandle], dict[str, SkywardError]]:
-    """Return the providers that are meant, each once, and why some of them can't be made."""
+def _handles(
+    providers: Any,
+) -> tuple[list[ProviderHandle], list[ProviderHandle], dict[str, SkywardError]]:
+    """Return the providers that somebody names, those that are just installed, and why some of them can't be made."""
     if providers is not None:
-        return given_handles(providers), {}
-    handles, failures = installed_handles()
+        return given_handles(providers), [], {}
+    installed, failures = installed_handles()
+    named: list[ProviderHandle] = []
     try:
-        handles += map(ProviderHandle, providers_of_file(provider_of=provider, plugin_of=plugin))
+        named += map(ProviderHandle, providers_of_file(provider_of=provider, plugin_of=plugin))
     except SkywardError as error:
         failures["skyward.toml"] = error
-    return list({source_of(handle): handle for handle in handles}.values()), failures
+    once = {source_of(handle): handle for handle in named}
+    return list(once.values()), [handle for handle in installed if source_of(handle) not in once], failures
