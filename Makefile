@@ -18,13 +18,14 @@ READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
 MINOR := import sys; print("%d.%d" % sys.version_info[:2])
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test packaging containers chaos fuzz lint types checks docs bench clean
+.PHONY: help demo test packaging containers clouds chaos fuzz lint types checks docs bench clean
 
 help:
 	@echo "make demo       run the README's example, then a sweep and a training on handwritten digits"
 	@echo "make test       run the tests on every Python from 3.11 on that is found"
 	@echo "make packaging  build the wheels and try them in a fresh environment"
 	@echo "make containers run the tests on real containers; needs podman and debootstrap"
+	@echo "make clouds     rent machines of clouds that run here, with every fault"
 	@echo "make chaos      kill clients and cut links at random moments, on real SSH hosts"
 	@echo "make fuzz       search for bytes that break a link, for SECONDS=600"
 	@echo "make lint       check style and format"
@@ -63,6 +64,9 @@ packaging: $(READY)
 
 containers: $(READY)
 	$(BIN)/python -m pytest -m containers -n 0
+
+clouds: $(READY)
+	$(BIN)/python -m pytest -m clouds
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -n 0 -rP

@@ -88,14 +88,14 @@ def test_max_provision_attempts(attempts: int) -> None:
     """A launch that fails is tried so often, and no more."""
     shop = Shop(failures=99)
     with pytest.raises(sky.CapacityError, match="No machine is left"):
-        _compute(provider=shop, max_provision_attempts=attempts).open()
+        _compute(provider=shop, max_provision_attempts=attempts, provision_retry_delay=0.0).open()
     assert attempts == len(shop.launches)
 
 
 def test_a_launch_that_fails_at_first_is_tried_again() -> None:
     """The pool opens as soon as one attempt succeeds."""
     shop = Shop(failures=1)
-    with _compute(provider=shop, max_provision_attempts=2) as pool:
+    with _compute(provider=shop, max_provision_attempts=2, provision_retry_delay=0.0) as pool:
         assert 2 == double(1) >> pool
     assert 2 == len(shop.launches)
 

@@ -245,10 +245,11 @@ def test_preflight_that_fails_launches_nothing() -> None:
 def test_next_provider_is_tried_when_one_fails() -> None:
     """Each says why, if all do."""
     bad, good = Sham([], {"open": 9}), Sham([], {})
-    with sky.Compute(provider=[bad, good], console="silent", selection="first"):
+    settings: Any = {"console": "silent", "selection": "first", "provision_retry_delay": 0.0}
+    with sky.Compute(provider=[bad, good], **settings):
         assert good.log[-1] == "launch"
     with pytest.raises(sky.AllProvidersFailedError, match="no open today") as caught:
-        sky.Compute(provider=[Sham([], {"open": 9}), Sham([], {"open": 9})], console="silent", selection="first").open()
+        sky.Compute(provider=[Sham([], {"open": 9}), Sham([], {"open": 9})], **settings).open()
     assert [provider for provider, _ in caught.value.reasons] == ["sham", "sham"]
 
 

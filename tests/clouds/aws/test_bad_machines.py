@@ -25,6 +25,9 @@ def pid() -> int:
     return os.getpid()
 
 
+pytestmark = pytest.mark.clouds
+
+
 def pool(aws: Cloud, **options: Any) -> Any:
     """Make a pool of one machine."""
     given = {"machine": "m7i.large", "allocation": "on-demand", "console": False, "bootstrap_timeout": 20, **options}

@@ -10,6 +10,8 @@ import pytest
 from skyward.testing.conformance import ProviderConformance
 from tests.clouds.aws.cloud import SECRET, Cloud
 
+pytestmark = pytest.mark.clouds
+
 
 @pytest.mark.timeout(120)
 class TestAWS(ProviderConformance):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import boto3
+import pytest
 
 from skyward_aws.account import Account, Login
 from skyward_aws.machine_image import create_image, delete_image, images
 from tests.clouds.aws.client import client, run
 from tests.clouds.aws.cloud import Cloud
+
+pytestmark = pytest.mark.clouds
 
 
 def test_an_image_lives_from_its_machine_to_its_deletion(aws: Cloud) -> None:

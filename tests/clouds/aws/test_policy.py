@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from tests.clouds.aws.client import client, run
 from tests.clouds.aws.cloud import ROOT, Cloud, until
+
+pytestmark = pytest.mark.clouds
 
 
 def published() -> set[str]:

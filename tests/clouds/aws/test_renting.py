@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from skyward.errors import CapacityError, CredentialsError, ProvisionError, QuotaError
 from skyward.model.machine import InstanceState, SSHAddress
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import Cloud, until
+
+pytestmark = pytest.mark.clouds
 
 
 def launches(aws: Cloud) -> list[dict[str, str]]:

@@ -33,6 +33,9 @@ while data := sock.recv(65536):
 """
 
 
+pytestmark = pytest.mark.clouds
+
+
 @pytest.fixture
 def command(aws: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the stand-ins on the path."""

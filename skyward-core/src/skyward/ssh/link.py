@@ -39,6 +39,8 @@ class Line:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._channel: Any = None
+        self._gathered: list[bytes] | None = None
+        self._gathered_size = 0
         self.gone = False
 
     # What asyncssh calls.
@@ -54,6 +56,7 @@ class Line:
     def data_received(self, data: bytes, datatype: int | None) -> None:
         """Pass on what arrived; what a relay writes to its standard error is none of it."""
         if datatype is None:
+            self._gather()
             self._wire.hear(self, data)
 
     def eof_received(self) -> bool:
@@ -82,20 +85,39 @@ class Line:
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
-        if self._channel is not None and not self._channel.is_closing():
-            with contextlib.suppress(OSError):
-                self._channel.write(data)
+        if self._gathered is not None:
+            self._gathered.append(data)
+            self._gathered_size += len(data)
+        else:
+            self._write(data)
 
     def room(self) -> int:
         """Count the bytes that can be taken now."""
         if self._channel is None or self._channel.is_closing():
             return 0
-        return _ROOM - int(self._channel.get_write_buffer_size())
+        return _ROOM - int(self._channel.get_write_buffer_size()) - self._gathered_size
 
     def close(self) -> None:
         """Close it, after what was written."""
+        self._write_gathered()
         if self._channel is not None:
             self._channel.close()
+
+    def _gather(self) -> None:
+        """Keep what is written until all packets that have arrived are handled: each write is a packet of its own."""
+        if self._gathered is None:
+            self._gathered = []
+            asyncio.get_running_loop().call_soon(self._write_gathered)
+
+    def _write_gathered(self) -> None:
+        gathered, self._gathered, self._gathered_size = self._gathered, None, 0
+        if gathered:
+            self._write(b"".join(gathered))
+
+    def _write(self, data: bytes) -> None:
+        if self._channel is not None and not self._channel.is_closing():
+            with contextlib.suppress(OSError):
+                self._channel.write(data)
 
 
 class SSHLink:
