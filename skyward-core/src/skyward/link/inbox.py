@@ -45,6 +45,7 @@ class Inbox:
         self._open: dict[int, _Filling] = {}
         self._stream = 0
         self._torn = 0
+        self._closed = False
         self.received = 0
 
     def take(self, piece: Piece) -> None:
@@ -56,7 +57,10 @@ class Inbox:
         """
         self.received += piece.last
         if piece.kind is CellType.FRAME:
-            self._on_frame(_one_frame(bytes(piece.body), fds=0), ())
+            for frame in _frames(bytes(piece.body)):
+                if self._closed:
+                    return
+                self._on_frame(frame, ())
         elif piece.kind is CellType.OPEN:
             self._begin(bytes(piece.body))
         else:
@@ -67,7 +71,8 @@ class Inbox:
         self._torn = 0
 
     def close(self) -> None:
-        """Give up frames that are not complete."""
+        """Give up frames that are not complete; none is given out any more."""
+        self._closed = True
         for filling in self._open.values():
             filling.close()
         self._open.clear()
@@ -80,8 +85,8 @@ class Inbox:
         if not 0 < count <= MAX_FDS or len(body) < end or stream in self._open or len(self._open) >= MOST_OPEN:
             raise ProtocolError(f"A link opened stream {stream} with {count} buffers, which cannot be.")
         sizes = [SIZE.unpack_from(body, OPENING.size + at * SIZE.size)[0] for at in range(count)]
-        frame = _one_frame(body[end:], fds=count)
-        if sizes != sizes_of(frame) or not all(0 < size <= _LARGEST for size in sizes):
+        frame, *more = _frames(body[end:], fds=count)
+        if more or sizes != sizes_of(frame) or not all(0 < size <= _LARGEST for size in sizes):
             raise ProtocolError(f"A link announced buffers of {sizes} bytes, which are not those of the frame.")
         filling = self._open[stream] = _Filling(frame, sizes)
         for size in sizes:
@@ -117,9 +122,9 @@ class Inbox:
                     self._on_frame(filling.frame, fds)
 
 
-def _one_frame(data: bytes, *, fds: int) -> Frame:
+def _frames(data: bytes, *, fds: int = 0) -> list[Frame]:
     parser = Parser()
     frames = parser.feed(data)
-    if len(frames) != 1 or parser.pending or frames[0].fds != fds:
-        raise ProtocolError("A link's cell does not hold exactly one frame.")
-    return frames[0]
+    if not frames or parser.pending or any(frame.fds != fds for frame in frames):
+        raise ProtocolError("A link's cell does not hold whole frames.")
+    return frames

@@ -18,6 +18,9 @@ LEAST_WINDOW = 128 << 10
 MOST_WINDOW = 64 << 20
 """Bytes under way at most, however long and fast the line is."""
 
+_PACKET = 16 << 10
+"""Bytes of small frames that travel in one cell."""
+
 _PATIENCE = 0.0002
 """Seconds that a cell may wait behind others before fewer are sent ahead; small frames wait as long."""
 
@@ -96,6 +99,11 @@ class Outbox:
     def idle(self) -> bool:
         """Tell whether everything was sent and acknowledged."""
         return not (self._sent or self.pending)
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether a frame may have to wait for one that is not sent yet."""
+        return bool(self._bulk or self._open or self._waiting)
 
     @property
     def pending(self) -> bool:
@@ -183,14 +191,23 @@ class Outbox:
         if self._again:
             return self._again.popleft()._replace(at=now)
         if self._small:
-            frame = self._small.popleft()
-            self.backlog -= len(frame)
-            return _Cell(CELL.pack(len(frame), CellType.FRAME) + frame, b"", False, now)
+            frames = self._some_frames()
+            return _Cell(CELL.pack(len(frames), CellType.FRAME) + frames, b"", False, now)
         if self._under_way >= self._window:
             return None
         if not self._open:
             self._admit()
         return self._next_piece(now) if self._open else None
+
+    def _some_frames(self) -> bytes:
+        """Take small frames for one cell: one at least, and as many as make a good packet."""
+        frames: list[bytes] = []
+        size = 0
+        while self._small and (not frames or size + len(self._small[0]) <= _PACKET):
+            frames.append(self._small.popleft())
+            size += len(frames[-1])
+        self.backlog -= size
+        return b"".join(frames)
 
     def _admit(self) -> None:
         """Give the next large frame its turn, unless as many as may be are on the way."""

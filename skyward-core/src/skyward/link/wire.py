@@ -106,9 +106,13 @@ class Wire:
         """
         if self.closed:
             return
-        (parsed,) = Parser().feed(frame)
-        buffers = [_view(fd, size) for fd, size in zip(fds, sizes_of(parsed) if fds else (), strict=True)]
-        self._outbox.add(frame, buffers, keys_of(parsed), hold)
+        if fds or self._outbox.holds:
+            (parsed,) = Parser().feed(frame)
+            buffers = [_view(fd, size) for fd, size in zip(fds, sizes_of(parsed) if fds else (), strict=True)]
+            self._outbox.add(frame, buffers, keys_of(parsed), hold)
+        else:
+            # There is nothing that it could overtake.
+            self._outbox.add(frame)
         if not self._marked:
             self._marked = True
             self._batch.mark(self)
