@@ -12,6 +12,7 @@ import shlex
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start_command
 from skyward.ssh.forward import forwarded
 from skyward.ssh.link import SSHLink
+from skyward.ssh.rescue import rescue
 from skyward.ssh.shell import run
 
 if TYPE_CHECKING:
@@ -108,6 +110,8 @@ class SSHHost:
         self._found: probe.Findings | None = None
         self._link: SSHLink | None = None
         self._words = ""
+        self._left: SSHClientConnection | None = None
+        self._rescue: asyncio.Task[None] | None = None
         self._ended = False
 
     async def prepare(self) -> Prepared:
@@ -150,7 +154,11 @@ class SSHHost:
 
         def closed(error: Exception | None) -> None:
             link.stop()
-            on_closed(error)
+            if self._left is None or self._ended:
+                on_closed(error)
+            else:
+                # What it has finished counts before it counts as lost.
+                self._rescue = asyncio.create_task(self._fetch(self._left, on_frame, partial(on_closed, error)))
 
         wire = Wire(
             self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
@@ -202,6 +210,8 @@ class SSHHost:
         self._ended = True
         if self._link is not None:
             self._link.stop()
+        if self._rescue is not None:
+            self._rescue.cancel()
         if self._found is None and self._connection is None:
             return
         try:
@@ -327,7 +337,19 @@ class SSHHost:
         if done.code == 0:
             return ""
         self._words = done.out.strip()
+        self._left = connection if done.code == 4 else None
         return "its agent ended" if done.code == 4 else "its agent ended, and the node's directory is gone"
+
+    async def _fetch(self, connection: SSHClientConnection, on_frame: OnFrame, then: Callable[[], None]) -> None:
+        """Fetch what the agent has left behind."""
+        assert self._found is not None
+        try:
+            await rescue(connection, self._directory(self._found), on_frame)
+        except Exception:
+            # The node is lost in any case, and its calls are tried again.
+            _log.exception("results.not_fetched %s", self._name)
+        finally:
+            then()
 
     def _directory(self, found: probe.Findings) -> str:
         return f"{found.cache}/nodes/{self._name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
@@ -25,11 +25,15 @@ _PATIENCE = 0.0002
 """Seconds that a cell may wait behind others before fewer are sent ahead; small frames wait as long."""
 
 
+Receipt = Callable[[], None]
+
+
 class _Cell(NamedTuple):
     prefix: bytes
     body: bytes | memoryview
     data: bool
     at: float
+    receipts: tuple[Receipt, ...] = ()
 
     @property
     def size(self) -> int:
@@ -39,13 +43,16 @@ class _Cell(NamedTuple):
 class _Bulk:
     """A frame whose buffers travel in pieces."""
 
-    __slots__ = ("at", "buffers", "frame", "hold", "keys", "number")
+    __slots__ = ("at", "buffers", "frame", "hold", "keys", "number", "receipts")
 
-    def __init__(self, frame: bytes, buffers: Sequence[memoryview], keys: Keys, hold: object) -> None:
+    def __init__(
+        self, frame: bytes, buffers: Sequence[memoryview], keys: Keys, hold: object, receipt: Receipt | None
+    ) -> None:
         self.frame = frame
         self.buffers = deque(buffers)
         self.keys = keys
         self.hold = hold
+        self.receipts: tuple[Receipt, ...] = () if receipt is None else (receipt,)
         self.number = 0
         self.at = 0
 
@@ -82,7 +89,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._again: deque[_Cell] = deque()
-        self._small: deque[bytes] = deque()
+        self._small: deque[tuple[bytes, Receipt | None]] = deque()
         self._bulk: deque[_Bulk] = deque()
         self._open: deque[_Bulk] = deque()
         self._waiting: deque[_Bulk] = deque()
@@ -110,7 +117,14 @@ class Outbox:
         """Tell whether anything was not sent yet, on this connection."""
         return bool(self._again or self._small or self._bulk or self._open or self._waiting)
 
-    def add(self, frame: bytes, buffers: Sequence[memoryview] = (), keys: Keys = NO_KEYS, hold: object = None) -> None:
+    def add(
+        self,
+        frame: bytes,
+        buffers: Sequence[memoryview] = (),
+        keys: Keys = NO_KEYS,
+        hold: object = None,
+        receipt: Receipt | None = None,
+    ) -> None:
         """
         Queue a frame.
 
@@ -119,14 +133,15 @@ class Outbox:
             buffers: What travels with it, in place of descriptors.
             keys: Which other frames it must not overtake.
             hold: Kept until the frame was sent.
+            receipt: Called once, when the other end has all of it.
         """
         self.backlog += len(frame) + sum(map(len, buffers))
         blocked = self._held.stop(keys)
         if not buffers and not blocked:
-            self._small.append(frame)
+            self._small.append((frame, receipt))
             return
         self._held.add(keys)
-        (self._waiting if blocked else self._bulk).append(_Bulk(frame, buffers, keys, hold))
+        (self._waiting if blocked else self._bulk).append(_Bulk(frame, buffers, keys, hold, receipt))
 
     def next(self, room: int, now: float) -> list[bytes]:
         """
@@ -163,12 +178,16 @@ class Outbox:
             raise ProtocolError(
                 f"The other end says it has {count} cells; it was sent {self._acknowledged + len(self._sent)}."
             )
+        receipts: list[Receipt] = []
         for _ in range(fresh):
             gone = self._sent.popleft()
             self._under_way -= gone.size
             if gone.data:
                 self._adapt(now - gone.at, gone.size)
+            receipts += gone.receipts
         self._acknowledged = count
+        for receipt in receipts:
+            receipt()
 
     def resume(self, count: int) -> None:
         """
@@ -191,23 +210,27 @@ class Outbox:
         if self._again:
             return self._again.popleft()._replace(at=now)
         if self._small:
-            frames = self._some_frames()
-            return _Cell(CELL.pack(len(frames), CellType.FRAME) + frames, b"", False, now)
+            frames, receipts = self._some_frames()
+            return _Cell(CELL.pack(len(frames), CellType.FRAME) + frames, b"", False, now, receipts)
         if self._under_way >= self._window:
             return None
         if not self._open:
             self._admit()
         return self._next_piece(now) if self._open else None
 
-    def _some_frames(self) -> bytes:
-        """Take small frames for one cell: one at least, and as many as make a good packet."""
+    def _some_frames(self) -> tuple[bytes, tuple[Receipt, ...]]:
+        """Take small frames for one cell, and who wants to hear of it: one at least, and as many as make a packet."""
         frames: list[bytes] = []
+        receipts: list[Receipt] = []
         size = 0
-        while self._small and (not frames or size + len(self._small[0]) <= _PACKET):
-            frames.append(self._small.popleft())
-            size += len(frames[-1])
+        while self._small and (not frames or size + len(self._small[0][0]) <= _PACKET):
+            frame, receipt = self._small.popleft()
+            frames.append(frame)
+            size += len(frame)
+            if receipt is not None:
+                receipts.append(receipt)
         self.backlog -= size
-        return b"".join(frames)
+        return b"".join(frames), tuple(receipts)
 
     def _admit(self) -> None:
         """Give the next large frame its turn, unless as many as may be are on the way."""
@@ -225,13 +248,15 @@ class Outbox:
             bulk.at = 0
         self.backlog -= len(piece)
         number = bulk.number
+        receipts: tuple[Receipt, ...] = ()
         if bulk.buffers:
             self._open.rotate(-1)
         else:
+            receipts = bulk.receipts
             self._open.popleft()
             self._finished(bulk)
         self._admit()
-        return _Cell(CELL.pack(DATA.size + len(piece), CellType.DATA) + DATA.pack(number), piece, True, now)
+        return _Cell(CELL.pack(DATA.size + len(piece), CellType.DATA) + DATA.pack(number), piece, True, now, receipts)
 
     def _begin(self, bulk: _Bulk, now: float) -> _Cell:
         self.backlog -= len(bulk.frame)
@@ -239,7 +264,7 @@ class Outbox:
             # It only had to wait for others.
             self._open.popleft()
             self._finished(bulk)
-            return _Cell(cell(CellType.FRAME, bulk.frame), b"", False, now)
+            return _Cell(cell(CellType.FRAME, bulk.frame), b"", False, now, bulk.receipts)
         self._streams = bulk.number = self._streams % 0xFFFFFFFF + 1
         sizes = b"".join(SIZE.pack(len(buffer)) for buffer in bulk.buffers)
         prefix = OPENING.pack(bulk.number, len(bulk.buffers)) + sizes

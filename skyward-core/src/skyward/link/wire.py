@@ -95,7 +95,18 @@ class Wire:
         """Tell whether there is a connection over which both ends have said hello."""
         return self._greeted
 
-    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+    def away(self, patience: float) -> bool:
+        """
+        Tell whether the other end cannot be reached now, or has said nothing for longer than it should.
+
+        Args:
+            patience: Seconds that it may be silent.
+        """
+        return not self._greeted or self._loop.time() - self.heard_at > patience
+
+    def send(
+        self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
+    ) -> None:
         """
         Queue one frame.
 
@@ -103,16 +114,17 @@ class Wire:
             frame: Header and body.
             fds: Memory that goes with it.
             hold: Kept alive until the frame was sent; the owner of the descriptors.
+            receipt: Called once, when the other end has it.
         """
         if self.closed:
             return
         if fds or self._outbox.holds:
             (parsed,) = Parser().feed(frame)
             buffers = [_view(fd, size) for fd, size in zip(fds, sizes_of(parsed) if fds else (), strict=True)]
-            self._outbox.add(frame, buffers, keys_of(parsed), hold)
+            self._outbox.add(frame, buffers, keys_of(parsed), hold, receipt)
         else:
             # There is nothing that it could overtake.
-            self._outbox.add(frame)
+            self._outbox.add(frame, receipt=receipt)
         if not self._marked:
             self._marked = True
             self._batch.mark(self)

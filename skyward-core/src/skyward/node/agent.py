@@ -11,22 +11,12 @@ import json
 import logging
 import os
 import socket
-import sys
-import time
 from typing import Any
 
 from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import MAX_FDS, VERSION, Frame, Kind, decode_json, encode, encode_json
-from skyward.link.messages import (
-    CALL,
-    CANCEL,
-    FUNCTION_DIGEST,
-    TASK,
-    LogLine,
-    TaskFlag,
-    encode_lines,
-)
+from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, LogLine, TaskFlag, encode_lines
 from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
 from skyward.node.descendants import MARK
@@ -37,6 +27,8 @@ from skyward.node.metrics import Sampler
 from skyward.node.modules import write_files
 from skyward.node.process import Process
 from skyward.node.store import Store
+from skyward.node.vault import Vault
+from skyward.node.welcome import welcome
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +78,7 @@ class Agent:
         self._memberships: dict[int, bytes] = {}
         self._app_environment: dict[str, str] = {}
         self._log_unread = 0
+        self._vault: Vault | None = None
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._sampler = Sampler(loop)
@@ -93,6 +86,7 @@ class Agent:
         self._refreshing = False
         self._announced = False
         self.finished = loop.create_future()
+        self.leaves_results = False
 
     def serve(self, sock: socket.socket) -> None:
         """Begin to serve the client at the other end of a socket."""
@@ -108,8 +102,9 @@ class Agent:
         """
         door = Door(self._loop, self._batch, session, os.path.join(self._directory, "lease"))
         path = os.path.join(self._directory, "agent.sock")
-        self._client = await door.open(path, self._on_client_frame, self._on_client_closed)
-        self._client.on_drained = self._resume_workers
+        self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
+        link.on_drained = self._resume_workers
+        self._vault = Vault(self._loop, link, os.path.join(self._directory, "results"))
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
@@ -129,12 +124,20 @@ class Agent:
                 finally:
                     self._batch.flush()
 
+    def interrupt(self) -> None:
+        """End everything at once, as the machine says; results that the client may not have stay on its disk."""
+        if self._vault is not None:
+            self.leaves_results = self._vault.save()
+        self.leave()
+
     def leave(self) -> None:
         """End everything at once: the client is gone, or asks for it."""
         self._stopping = True
         self._sampler.stop()
         for process in self._processes.values():
             process.kill()
+        if self._vault is not None:
+            self._vault.close()
         if not self.finished.done():
             self.finished.set_result(None)
 
@@ -184,20 +187,7 @@ class Agent:
         if hello.get("version") != VERSION:
             self._fail(f"the client speaks protocol {hello.get('version')} and this node speaks {VERSION}")
             return
-        self._tell(
-            encode_json(
-                Kind.WELCOME,
-                {
-                    "version": VERSION,
-                    "pid": os.getpid(),
-                    "python": sys.version.split()[0],
-                    "platform": sys.platform,
-                    "hostname": socket.gethostname(),
-                    "port": _free_port(),
-                    "now": time.time(),
-                },
-            )
-        )
+        self._tell(encode_json(Kind.WELCOME, welcome()))
 
     def _start(self, body: bytes) -> None:
         if self._lanes or self._app_host is not None:
@@ -268,6 +258,8 @@ class Agent:
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
             self._deadlines.watch()
+        if flags & TaskFlag.STREAM and self._vault is not None:
+            self._vault.streams(call)
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
@@ -356,7 +348,12 @@ class Agent:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
-        self._tell(encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
+        told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
+        if self._vault is None:
+            self._tell(told, fds, Held(fds))
+        else:
+            self._vault.send(told, fds, Held(fds))
+            self._mind_backlog()
         if not self._config["reuse_processes"] and lane < len(self._lanes):
             process.tasks.end()
             self._start_worker(self._lanes[lane])
@@ -420,6 +417,12 @@ class Agent:
             return
         self._client.send(frame, fds, hold)
         if self._client.backlog > _BACKLOG:
+            self._mind_backlog()
+
+    def _mind_backlog(self) -> None:
+        """Read no more from workers while too much waits for the client that is nowhere else."""
+        stored = self._vault.stored if self._vault is not None else 0
+        if self._client is not None and self._client.backlog - stored > _BACKLOG:
             self._each_process(lambda process: process.tasks.pause())
 
     def _resume_workers(self) -> None:
@@ -440,11 +443,3 @@ class Agent:
         if frame.lane >= len(self._lanes):
             raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(self._lanes)}.")
         return self._lanes[frame.lane]
-
-
-def _free_port() -> int:
-    """Find a port that is free now, for frameworks to meet at."""
-    with socket.socket() as sock:
-        sock.bind(("", 0))
-        port: int = sock.getsockname()[1]
-        return port

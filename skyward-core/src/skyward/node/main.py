@@ -31,7 +31,7 @@ async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> No
     loop = asyncio.get_running_loop()
     agent = Agent(loop, directory)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        loop.add_signal_handler(number, agent.leave)
+        loop.add_signal_handler(number, agent.interrupt)
     loop.add_signal_handler(signal.SIGCHLD, agent.reap)
     parent = os.path.dirname(directory)
     for path in (parent, directory, os.path.join(directory, "files")):
@@ -41,7 +41,8 @@ async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> No
         await agent.finished
         end_children()
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        if not agent.leaves_results:
+            shutil.rmtree(directory, ignore_errors=True)
         if os.path.basename(parent).startswith("skyward-"):
             # The pool's directory, if this was its last node: the client may not live to remove it.
             with contextlib.suppress(OSError):

@@ -13,8 +13,14 @@ alive() {
 """
 
 _ASK = r"""
-cd @NODE@ 2>/dev/null || exit 3
-alive "$(cat agent.pid 2>/dev/null)" && exit 0
+node=@NODE@
+cd "$node" 2>/dev/null || exit 3
+pid=$(cat agent.pid 2>/dev/null)
+# After a reboot somebody else may have the number.
+ours() {
+    [ ! -d /proc/self ] || tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | grep -qxF -e "SKYWARD_NODE=${node##*/}"
+}
+alive "$pid" && ours "$pid" && exit 0
 tail -n 10 agent.log
 exit 4
 """
@@ -74,7 +80,7 @@ def ask(node: str) -> str:
     Args:
         node: Absolute path of that directory.
 
-    >>> "cd /n " in ask("/n")
+    >>> "node=/n" in ask("/n")
     True
     """
     return _ALIVE + _ASK.replace("@NODE@", shlex.quote(node))

@@ -1,0 +1,208 @@
+"""Results that the client may not have yet, on the disk of a node: they outlive the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from skyward.link.frames import HEADER, Parser
+from skyward.link.messages import RESULT, Status
+from skyward.link.order import sizes_of
+from skyward.link.stored import head, tail
+from skyward.link.wire import Wire
+
+_log = logging.getLogger(__name__)
+
+MOST_BYTES = 1 << 30
+"""Bytes on disk at most; what is more stays in memory."""
+
+PATIENCE = 1.0
+"""Seconds for which a result may be on its way before it is stored."""
+
+_PIECE = 1 << 20
+
+
+class _Kept:
+    """A result that is on its way."""
+
+    __slots__ = ("at", "fds", "frame", "hold", "size", "stored")
+
+    def __init__(self, frame: bytes, fds: tuple[int, ...], hold: object, at: float) -> None:
+        self.frame = frame
+        self.fds = fds
+        self.hold = hold
+        self.at = at
+        self.size = 0
+        self.stored = False
+
+
+class Vault:
+    """
+    Send results, and store those that the client does not acknowledge at once.
+
+    Args:
+        loop: The agent's loop.
+        link: The way to the client.
+        directory: Where they are stored; made when the first one is.
+        most: Bytes that may be stored.
+        patience: Seconds for which a result may be on its way before it is stored.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        link: Wire,
+        directory: str,
+        *,
+        most: int = MOST_BYTES,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._loop = loop
+        self._link = link
+        self._directory = directory
+        self._most = most
+        self._patience = patience
+        self._kept: dict[int, _Kept] = {}
+        self._streams: set[int] = set()
+        # One thread, so that a file is written before it is removed.
+        self._thread = ThreadPoolExecutor(1, "vault")
+        self._looking: asyncio.TimerHandle | None = None
+        self._over = False
+        self.stored = 0
+
+    def streams(self, call: int) -> None:
+        """Take note that a call gives items: its end is worth nothing without them, and is not stored."""
+        self._streams.add(call)
+
+    def send(self, frame: bytes, fds: tuple[int, ...], hold: object) -> None:
+        """
+        Send a result.
+
+        Args:
+            frame: Header and body.
+            fds: Memory that goes with it.
+            hold: The owner of the descriptors.
+        """
+        call, status, _ = RESULT.unpack_from(frame, HEADER.size)
+        if call in self._streams or status == Status.STREAMED:
+            self._streams.discard(call)
+            self._link.send(frame, fds, hold)
+            return
+        self._kept[call] = kept = _Kept(frame, fds, hold, self._loop.time())
+        self._link.send(frame, fds, hold, partial(self._acknowledged, call))
+        if not self._link.connected:
+            self._store(call, kept)
+        elif self._looking is None:
+            self._looking = self._loop.call_later(self._patience, self._look)
+
+    def save(self) -> bool:
+        """Store whatever the client may not have, and wait until it is; tells whether anything is stored."""
+        for call, kept in self._kept.items():
+            self._store(call, kept)
+        self._thread.shutdown(wait=True)
+        self._over = True
+        with contextlib.suppress(FileNotFoundError):
+            return bool(os.listdir(self._directory))
+        return False
+
+    def close(self) -> None:
+        """Store no more; what is stored is left to whoever removes the node's directory."""
+        self._over = True
+        if self._looking is not None:
+            self._looking.cancel()
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _look(self) -> None:
+        """Store what has been on its way for too long."""
+        self._looking = None
+        before = self._loop.time() - self._patience
+        waiting = False
+        for call, kept in self._kept.items():
+            if not kept.stored and (kept.at <= before or not self._link.connected):
+                self._store(call, kept)
+            waiting = waiting or not kept.stored
+        if waiting and not self._over:
+            self._looking = self._loop.call_later(self._patience, self._look)
+
+    def _store(self, call: int, kept: _Kept) -> None:
+        if kept.stored or self._over:
+            return
+        sizes = sizes_of(Parser().feed(kept.frame)[0]) if kept.fds else []
+        size = len(kept.frame) + sum(sizes)
+        kept.stored = True
+        if self.stored + size > self._most:
+            _log.warning("vault.full call=%x bytes=%d: it stays in memory", call, size)
+            return
+        kept.size = size
+        self.stored += size
+        # Of its own, because the client may acknowledge the result meanwhile.
+        fds = [os.dup(fd) for fd in kept.fds]
+        self._thread.submit(self._write, self._path(call), kept.frame, fds, sizes)
+        kept.hold, kept.fds = None, ()
+
+    def _acknowledged(self, call: int) -> None:
+        kept = self._kept.pop(call, None)
+        if kept is not None and kept.size:
+            self.stored -= kept.size
+            with contextlib.suppress(RuntimeError):
+                self._thread.submit(_remove, self._path(call))
+
+    def _path(self, call: int) -> str:
+        return os.path.join(self._directory, f"{call:016x}")
+
+    # In the thread.
+
+    def _write(self, path: str, frame: bytes, fds: Sequence[int], sizes: Sequence[int]) -> None:
+        hidden = os.path.join(self._directory, f".{os.path.basename(path)}")
+        try:
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            with open(hidden, "wb") as file:
+                file.write(head(frame, sum(sizes)))
+                checksum = 0
+                for piece in _pieces(frame, fds, sizes):
+                    if self._over:
+                        return
+                    checksum = zlib.crc32(piece, checksum)
+                    file.write(piece)
+                file.write(tail(checksum))
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(hidden, path)
+            _sync_directory(self._directory)
+        except OSError as error:
+            _log.warning("vault.not_stored path=%s: %s", path, error)
+            _remove(hidden)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+
+def _pieces(frame: bytes, fds: Sequence[int], sizes: Sequence[int]) -> Iterator[bytes]:
+    yield frame
+    for fd, size in zip(fds, sizes, strict=True):
+        at = 0
+        while at < size:
+            piece = os.pread(fd, min(_PIECE, size - at), at)
+            if not piece:
+                raise OSError(f"a segment ends after {at} bytes of {size}")
+            at += len(piece)
+            yield piece
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,84 @@
+"""Results that a node has stored on its disk: fetched when its agent is gone, as after a reboot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shlex
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any
+
+from skyward.errors import ProtocolError
+from skyward.link.descriptors import handed_out
+from skyward.link.frames import Frame
+from skyward.link.segment import anonymous_file
+from skyward.link.stored import Stored, StoredParser
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientConnection
+
+_log = logging.getLogger(__name__)
+
+WITHIN = 60.0
+"""Seconds that fetching may take; calls whose results are not there by then are tried again."""
+
+MOST_BYTES = 5 << 28
+"""Bytes that are fetched; more than a node stores."""
+
+
+async def rescue(
+    connection: SSHClientConnection, node: str, on_frame: Callable[[Frame, tuple[int, ...]], None]
+) -> None:
+    """
+    Fetch the results that a node has stored; as many as come in time, and without complaint.
+
+    Args:
+        connection: The machine.
+        node: Absolute path of the node's directory.
+        on_frame: Called with each frame and its descriptors, which it takes over.
+    """
+    import asyncssh
+
+    count = 0
+    try:
+        async with asyncio.timeout(WITHIN):
+            async for stored in _stored(connection, node):
+                fds = tuple(map(_in_memory, stored.buffers))
+                with handed_out(fds):
+                    on_frame(stored.frame, fds)
+                count += 1
+    except TimeoutError:
+        _log.warning("results.not_fetched node=%s fetched=%d: not within %g s", node, count, WITHIN)
+    except (ProtocolError, asyncssh.Error, OSError) as error:
+        _log.warning("results.not_fetched node=%s fetched=%d: %s", node, count, error)
+    else:
+        _log.info("results.fetched node=%s count=%d", node, count)
+
+
+async def _stored(connection: SSHClientConnection, node: str) -> AsyncGenerator[Stored, None]:
+    # Names that begin with a dot are not complete.
+    command = f"cd {shlex.quote(f'{node}/results')} 2>/dev/null && find . -type f ! -name '.*' -exec cat {{}} +"
+    process: Any = await connection.create_process("exec sh -c " + shlex.quote(command), encoding=None)
+    try:
+        parser, size = StoredParser(MOST_BYTES), 0
+        while data := await process.stdout.read(256 << 10):
+            size += len(data)
+            if size > MOST_BYTES:
+                raise ProtocolError(f"A node has stored more than {MOST_BYTES} bytes of results.")
+            for stored in parser.feed(data):
+                yield stored
+    finally:
+        process.close()
+
+
+def _in_memory(data: bytes) -> int:
+    fd = anonymous_file()
+    try:
+        at = 0
+        while at < len(data):
+            at += os.pwrite(fd, memoryview(data)[at:], at)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
