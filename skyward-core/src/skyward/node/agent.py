@@ -16,23 +16,24 @@ from typing import Any
 from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import MAX_FDS, VERSION, Frame, Kind, decode_json, encode, encode_json
-from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, LogLine, TaskFlag, encode_lines
+from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag
 from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
 from skyward.node.descendants import MARK
 from skyward.node.held import Held, close_all
 from skyward.node.last_answers import last_answers
+from skyward.node.lines import Lines, SpooledLines
 from skyward.node.listening import Door
 from skyward.node.metrics import Sampler
 from skyward.node.modules import write_files
 from skyward.node.process import Process
+from skyward.node.spool import Spool
 from skyward.node.store import Store
 from skyward.node.vault import Vault
 from skyward.node.welcome import welcome
 
 _log = logging.getLogger(__name__)
 
-_LOG_WINDOW = 4 << 20
 _BACKLOG = 8 << 20
 _FAILED_STARTS = 3
 _MEMBERSHIPS = 64
@@ -77,7 +78,7 @@ class Agent:
         self._app_host: Process | None = None
         self._memberships: dict[int, bytes] = {}
         self._app_environment: dict[str, str] = {}
-        self._log_unread = 0
+        self._lines = Lines(self._tell, self._processes.values)
         self._vault: Vault | None = None
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
@@ -105,6 +106,8 @@ class Agent:
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained = self._resume_workers
         self._vault = Vault(self._loop, link, os.path.join(self._directory, "results"))
+        spool = Spool(os.path.join(self._directory, "lines"))
+        self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
@@ -136,6 +139,7 @@ class Agent:
         self._sampler.stop()
         for process in self._processes.values():
             process.kill()
+        self._lines.close()
         if self._vault is not None:
             self._vault.close()
         if not self.finished.done():
@@ -169,9 +173,7 @@ class Agent:
             case Kind.FILES:
                 self._files(frame.body, fds)
             case Kind.LOG_READ:
-                self._log_unread -= CALL.unpack(frame.body)[0]
-                if self._log_unread <= _LOG_WINDOW:
-                    self._each_process(Process.listen)
+                self._lines.read(CALL.unpack(frame.body)[0])
             case Kind.HELLO:
                 self._welcome(decode_json(frame.body))
             case Kind.START:
@@ -230,7 +232,7 @@ class Agent:
             lane=lane,
             slots=slots,
             on_frame=self._on_worker_frame,
-            on_lines=self._on_lines,
+            on_lines=self._lines.say,
             on_ended=self._on_ended,
         )
         self._processes[process.pid] = process
@@ -315,7 +317,7 @@ class Agent:
         elif self._app_host is not None and self._app_host.pid in self._processes:
             self._app_host.tasks.end()
         else:
-            self._stopped()
+            self._lines.when_sent(self._stopped)
         self._loop.call_later(grace, self._each_process, Process.kill)
 
     def _stopped(self) -> None:
@@ -344,7 +346,7 @@ class Agent:
 
     def _result(self, process: Process, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         call = CALL.unpack_from(frame.body)[0]
-        if self._drained_for != self._batch.number and self._log_unread <= _LOG_WINDOW:
+        if self._drained_for != self._batch.number and self._lines.hearing:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
@@ -375,19 +377,12 @@ class Agent:
                 self._refreshing = False
                 self._tell(encode(Kind.REFRESHED))
 
-    def _on_lines(self, process: Process, stream: int, lines: list[LogLine]) -> None:
-        body = encode_lines(stream, lines)
-        self._log_unread += len(body)
-        self._tell(encode(Kind.LOG, body, lane=process.lane))
-        if self._log_unread > _LOG_WINDOW:
-            self._each_process(Process.deafen)
-
     def _on_ended(self, process: Process) -> None:
         for frame in last_answers(process):
             self._tell(frame)
         if self._stopping:
             if not self._processes:
-                self._stopped()
+                self._lines.when_sent(self._stopped)
             elif list(self._processes.values()) == [self._app_host] and self._app_host is not None:
                 self._app_host.tasks.end()
             return

@@ -1,0 +1,165 @@
+"""The way of what processes print to the client: never more on it than the client has room for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from struct import Struct
+
+from skyward.link.frames import Kind, encode
+from skyward.link.messages import LogLine, encode_lines
+from skyward.link.wire import Wire
+from skyward.node.process import Process
+from skyward.node.spool import Spool
+
+WINDOW = 4 << 20
+"""Bytes that may be sent before the client has read them."""
+
+SILENT = 15.0
+"""Seconds without a word after which a client counts as away; it gives signs of life far more often."""
+
+_PIECE = 256 << 10
+_LOOK = 1.0
+_LANE = Struct("<H")
+
+
+class Lines:
+    """
+    Send lines, and stop reading what processes print while the client reads none.
+
+    Args:
+        tell: Sends a frame to the client.
+        processes: Gives those that run.
+    """
+
+    def __init__(self, tell: Callable[[bytes], None], processes: Callable[[], Iterable[Process]]) -> None:
+        self._tell = tell
+        self._processes = processes
+        self._unread = 0
+
+    @property
+    def hearing(self) -> bool:
+        """Tell whether what processes print is read now."""
+        return self._unread <= WINDOW
+
+    def say(self, process: Process, stream: int, lines: list[LogLine]) -> None:
+        """Pass lines on."""
+        self._send(process.lane, encode_lines(stream, lines))
+        if self._unread > WINDOW:
+            for each in self._processes():
+                each.deafen()
+
+    def read(self, size: int) -> None:
+        """Take note that the client has read so many bytes."""
+        self._unread -= size
+        if self._unread <= WINDOW:
+            for each in self._processes():
+                each.listen()
+
+    def when_sent(self, do: Callable[[], None]) -> None:
+        """Do something after the last line is sent."""
+        do()
+
+    def close(self) -> None:
+        """Keep nothing."""
+
+    def _send(self, lane: int, body: bytes) -> None:
+        self._unread += len(body)
+        self._tell(encode(Kind.LOG, body, lane=lane))
+
+
+class SpooledLines(Lines):
+    """
+    Send lines to a client that may be away for a while: nobody who prints waits for it.
+
+    What is printed meanwhile goes to disk, the oldest of it is lost when that is too much, and the client is told.
+
+    Args:
+        tell: Sends a frame to the client.
+        processes: Gives those that run.
+        loop: The agent's loop.
+        link: The way to the client.
+        spool: Where lines wait.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[bytes], None],
+        processes: Callable[[], Iterable[Process]],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        link: Wire,
+        spool: Spool,
+    ) -> None:
+        super().__init__(tell, processes)
+        self._loop = loop
+        self._link = link
+        self._spool = spool
+        self._heard = True
+        self._looking: asyncio.TimerHandle | None = None
+        self._sent: Callable[[], None] | None = None
+
+    @property
+    def hearing(self) -> bool:
+        """Tell whether what processes print is read now."""
+        return self._heard
+
+    def say(self, process: Process, stream: int, lines: list[LogLine]) -> None:
+        """Pass lines on, now or when those before them are sent."""
+        body = encode_lines(stream, lines)
+        if self._spool.waiting or (self._unread > WINDOW and self._link.away(SILENT)):
+            self._spool.append(_LANE.pack(process.lane) + body, len(lines))
+        else:
+            self._send(process.lane, body)
+        self._pace()
+
+    def read(self, size: int) -> None:
+        """Take note that the client has read so many bytes, and send it more."""
+        self._unread -= size
+        while self._spool.waiting and self._unread <= WINDOW:
+            lost, records = self._spool.take(_PIECE)
+            if lost:
+                self._send(0, encode_lines(2, [LogLine(0, _told(lost))]))
+            for record in records:
+                self._send(_LANE.unpack_from(record)[0], record[_LANE.size :])
+        if self._sent is not None and not self._spool.waiting:
+            done, self._sent = self._sent, None
+            done()
+        self._pace()
+
+    def when_sent(self, do: Callable[[], None]) -> None:
+        """Do something after the last line is sent."""
+        if self._spool.waiting:
+            self._sent = do
+        else:
+            do()
+
+    def close(self) -> None:
+        """Keep nothing."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._spool.close()
+
+    def _pace(self) -> None:
+        """Read what processes print, unless a client that is there is behind."""
+        behind = self._spool.full if self._spool.waiting else self._unread > WINDOW
+        wanted = not behind or self._link.away(SILENT)
+        if not wanted:
+            for each in self._processes():
+                each.deafen()
+            if self._looking is None:
+                self._looking = self._loop.call_later(_LOOK, self._look)
+        elif not self._heard:
+            for each in self._processes():
+                each.listen()
+        self._heard = wanted
+
+    def _look(self) -> None:
+        """See whether the client that is waited for is still there."""
+        self._looking = None
+        self._pace()
+
+
+def _told(lost: int) -> str:
+    lines = "1 line" if lost == 1 else f"{lost} lines"
+    return f"[skyward] {lines} of output were lost here: more was printed than is kept while the client is away."
