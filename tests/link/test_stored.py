@@ -56,6 +56,18 @@ def test_damaged_records_are_refused(seed: int) -> None:
     assert found == []
 
 
+@given(st.binary(max_size=200), st.integers(0, 64), st.binary(max_size=50))
+def test_senseless_results_are_refused(body: bytes, fds: int, buffers: bytes) -> None:
+    """Although their checksum is right: nothing but `ProtocolError` comes of them."""
+    frame = encode(Kind.RESULT, body, fds=fds)
+    record = head(frame, len(buffers)) + frame + buffers + tail(zlib.crc32(buffers, zlib.crc32(frame)))
+    try:
+        (stored,) = StoredParser(1 << 20).feed(record)
+    except ProtocolError:
+        return
+    assert (stored.frame.body, b"".join(stored.buffers)) == (body, buffers)
+
+
 def test_record_that_is_too_large_is_refused() -> None:
     """Before its bytes are taken."""
     with pytest.raises(ProtocolError, match="no results"):

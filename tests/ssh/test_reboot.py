@@ -158,3 +158,19 @@ def test_damaged_files_are_no_results(site: Site, tmp_path: Path, damage: bytes)
         host.start()
         assert future.result(60) == b"x" * 10
     assert _runs(runs) == 2
+
+
+def test_many_large_results_are_all_stored(site: Site, tmp_path: Path) -> None:
+    """More than may wait in the agent's memory otherwise: none stays with a worker that would not outlive a reboot."""
+    host, go, count = site.hosts[0], tmp_path / "go", 6
+    runs = [tmp_path / f"runs-{number}" for number in range(count)]
+    with _open(site, worker=sky.Worker(concurrency=count, executor="process")) as pool:
+        futures = [wait_for(str(path), str(go), 2 * LARGE) > pool for path in runs]
+        _until(lambda: all(map(_runs, runs)), "the calls do not begin")
+        host.stop()
+        go.touch()
+        _until(lambda: len(_stored(host)) == count, "the results are not stored")
+        host.sweep()
+        host.start()
+        assert [len(future.result(60)) for future in futures] == [2 * LARGE] * count
+    assert [_runs(path) for path in runs] == [1] * count

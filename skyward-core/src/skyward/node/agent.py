@@ -105,7 +105,8 @@ class Agent:
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained = self._resume_workers
-        self._vault = Vault(self._loop, link, os.path.join(self._directory, "results"))
+        results = os.path.join(self._directory, "results")
+        self._vault = Vault(self._loop, link, results, on_stored=self._on_stored)
         spool = Spool(os.path.join(self._directory, "lines"))
         self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
 
@@ -415,10 +416,14 @@ class Agent:
             self._mind_backlog()
 
     def _mind_backlog(self) -> None:
-        """Read no more from workers while too much waits for the client that is nowhere else."""
+        """Read no more from workers while too much waits for the client, and is nowhere else."""
         stored = self._vault.stored if self._vault is not None else 0
         if self._client is not None and self._client.backlog - stored > _BACKLOG:
             self._each_process(lambda process: process.tasks.pause())
+
+    def _on_stored(self) -> None:
+        self._resume_workers()
+        self._mind_backlog()
 
     def _resume_workers(self) -> None:
         self._each_process(lambda process: process.tasks.resume())

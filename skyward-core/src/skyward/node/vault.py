@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -51,6 +51,7 @@ class Vault:
         link: The way to the client.
         directory: Where they are stored; made when the first one is.
         most: Bytes that may be stored.
+        on_stored: Called when results that were on their way for too long are on their way to the disk.
         patience: Seconds for which a result may be on its way before it is stored.
     """
 
@@ -60,12 +61,14 @@ class Vault:
         link: Wire,
         directory: str,
         *,
+        on_stored: Callable[[], None] = lambda: None,
         most: int = MOST_BYTES,
         patience: float = PATIENCE,
     ) -> None:
         self._loop = loop
         self._link = link
         self._directory = directory
+        self._on_stored = on_stored
         self._most = most
         self._patience = patience
         self._kept: dict[int, _Kept] = {}
@@ -122,11 +125,13 @@ class Vault:
         """Store what has been on its way for too long."""
         self._looking = None
         before = self._loop.time() - self._patience
-        waiting = False
+        stored, waiting = self.stored, False
         for call, kept in self._kept.items():
             if not kept.stored and (kept.at <= before or not self._link.connected):
                 self._store(call, kept)
             waiting = waiting or not kept.stored
+        if self.stored > stored:
+            self._on_stored()
         if waiting and not self._over:
             self._looking = self._loop.call_later(self._patience, self._look)
 
