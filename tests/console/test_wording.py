@@ -50,6 +50,12 @@ from skyward.model.instance import InstanceInfo
             TaskCompleted(task_id="1", function="train", node=0, success=False, duration=2.0, error="ValueError: no"),
             "train failed after 2.0 s: ValueError: no",
         ),
+        (
+            TaskCompleted(
+                task_id="1", function="train", node=0, success=False, duration=2.0, error="ValueError: no", again=True
+            ),
+            "train failed after 2.0 s, and is tried again: ValueError: no",
+        ),
         (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
         (
             CostFinal(total_cost=1.5, total_seconds=600, savings_vs_ondemand=0.5),

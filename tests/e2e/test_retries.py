@@ -295,6 +295,7 @@ def test_each_attempt_is_told_of(log: str) -> None:
         assert attempt(log, "raise", "exit").with_retries(5) >> pool == 3
     assert [event.task_id for event in begun] == [event.task_id for event in ended] == [begun[0].task_id] * 3
     assert [event.success for event in ended] == [False, False, True]
+    assert [event.again for event in ended] == [True, True, False]
     assert [event.error is None for event in ended] == [False, False, True]
 
 

@@ -197,7 +197,9 @@ def _ready(event: ClusterReady) -> Line:
 def _completed(event: TaskCompleted) -> Line | None:
     if not event.success:
         why = f": {event.error}" if event.error else ""
-        return Line(f"{event.function} failed after {lasted(event.duration)}{why}", "error", event.node)
+        again = ", and is tried again" if event.again else ""
+        kind: Kind = "warning" if event.again else "error"
+        return Line(f"{event.function} failed after {lasted(event.duration)}{again}{why}", kind, event.node)
     if event.duration <= LONG_TASK_S:
         return None
     return Line(f"{event.function} returned after {lasted(event.duration)}", "note", event.node, passing=True)

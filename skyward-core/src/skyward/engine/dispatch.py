@@ -28,8 +28,8 @@ class Observer(Protocol):
     def started(self, call: Call, node: int) -> None:
         """Take note that a call began."""
 
-    def ended(self, call: Call, answer: Answer) -> None:
-        """Take note that an attempt ended."""
+    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
+        """Take note that an attempt ended, and whether another follows."""
 
 
 class Member:
@@ -343,7 +343,7 @@ class Dispatch:
             self._end(call, answer)
             return
         if self._observer is not None:
-            self._observer.ended(call, answer)
+            self._observer.ended(call, answer, again=True)
         call.retries, call.interruptions = decision.retries, decision.interruptions
         del self._calls[call.id]
         call.begin_again()

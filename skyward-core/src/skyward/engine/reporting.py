@@ -66,8 +66,8 @@ class Reporting:
                 )
             )
 
-    def ended(self, call: Call, answer: Answer) -> None:
-        """Tell that an attempt ended."""
+    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
+        """Tell that an attempt ended, and whether another follows."""
         self.meter.task_ended(call.id, good=not answer.failed)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
@@ -79,6 +79,7 @@ class Reporting:
                 success=not answer.failed,
                 duration=answer.seconds,
                 error=answer.headline() if answer.failed else None,
+                again=again,
                 instance=self._infos.get(answer.node) if answer.node is not None else None,
             )
         )

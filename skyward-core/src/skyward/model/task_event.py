@@ -34,6 +34,7 @@ class TaskCompleted(SkywardEvent):
         success: Whether it returned.
         duration: How long it ran, in seconds.
         error: The exception in one line, if it did not return.
+        again: Whether it is tried again.
     """
 
     task_id: str
@@ -42,6 +43,7 @@ class TaskCompleted(SkywardEvent):
     success: bool = True
     duration: float = 0.0
     error: str | None = None
+    again: bool = False
 
 
 @frozen(kw_only=True)
