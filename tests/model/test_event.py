@@ -58,7 +58,7 @@ FIELDS = {
         "instance_id node cpu_percent memory_percent memory_used_mb memory_total_mb gpu_utilization "
         "gpu_memory_used_mb gpu_memory_total_mb gpu_temperature"
     ),
-    "InstancePreempted": "reason node instance_id",
+    "InstancePreempted": "reason node instance_id certain ends_at",
     "InstanceReplaced": "old new node",
     "InstanceStopping": "instance_id node reason",
     "InstanceDestroyed": "instance_id node reason",

@@ -14,6 +14,7 @@ from skyward.plan.lifecycle import (
     GiveUp,
     Launch,
     Launched,
+    Leaves,
     Lost,
     Opened,
     PoolState,
@@ -56,6 +57,15 @@ def test_lost_node_is_terminated_then_replaced_at_its_place() -> None:
     state, commands = _after(_open(), Lost(0, "gone"))
     assert commands == [Terminate(0, "gone")]
     assert _after(state, Ended(0))[1] == [Launch((0,))]
+
+
+def test_node_that_is_about_to_go_frees_its_place_at_once() -> None:
+    """Only a ready one, and not while the pool closes."""
+    state, commands = _after(_open(), Leaves(0))
+    assert commands == [Launch((0,))]
+    assert state.ready == (1,)
+    assert _after(state, Leaves(0))[1] == []
+    assert _after(_open(), Closed(), Leaves(0))[1][-1] == Terminate(1, "the pool is closing")
 
 
 def test_start_that_fails_is_tried_again_a_few_times() -> None:
@@ -112,6 +122,7 @@ _events = st.one_of(
     st.builds(StartFailed, st.integers(0, 3), st.just("no"), st.booleans()),
     st.builds(Lost, st.integers(0, 3), st.just("gone")),
     st.builds(Ended, st.integers(0, 3)),
+    st.builds(Leaves, st.integers(0, 3)),
     st.builds(Resized, st.integers(1, 4)),
 )
 

@@ -49,6 +49,29 @@ def test_short_calls_are_sent_ahead() -> None:
     assert scheduler.finished(1, 0.00001) == 2
 
 
+def test_a_node_that_is_set_aside_keeps_its_calls_and_gets_no_others() -> None:
+    """Its number goes to another; what was sent ahead may still begin, or come back."""
+    scheduler = _scheduler(buffer=2)
+    for call in (0, 1, 2, 3):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    scheduler.finished(0, 1.0)
+    assert _placed(scheduler) == [(1, 0, True), (2, 0, False), (3, 0, False)]
+    assert scheduler.set_aside(0, -1) == [1, 2, 3]
+    scheduler.submit(4, b"f", node=0)
+    assert _placed(scheduler) == []
+    scheduler.add_node(0, [(0, 0, 1)])
+    assert _placed(scheduler) == [(4, 0, True)]
+    assert scheduler.finished(3) is None
+    assert scheduler.finished(1, 1.0) == 2
+    assert scheduler.finished(2, 1.0) is None
+    assert (scheduler.busy(-1), scheduler.busy(0)) == (0, 1)
+    assert scheduler.remove_node(-1) == []
+    scheduler.finished(4, 1.0)
+    scheduler.submit(5, b"f")
+    assert _placed(scheduler) == [(5, 0, True)]
+
+
 def test_calls_that_wait_for_a_node_can_be_found() -> None:
     """Those of a group apart from those that were sent to it by name."""
     scheduler = _scheduler(2)

@@ -1,31 +1,28 @@
-"""What a machine can learn about its own end: EC2 tells it two minutes ahead, at best."""
+"""
+What a machine can learn about its own end: EC2 tells it two minutes ahead, at best.
+
+The text of this module is what machines run, so it needs nothing but Python itself.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import urllib.error
 import urllib.request
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import NamedTuple
 
-from attrs import frozen
-
-__all__ = ["Notice", "look"]
+__all__ = ["Notice", "command", "look"]
 
 _TIMEOUT = 2.0
 _ACTION = "/latest/meta-data/spot/instance-action"
 _REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
 
 
-@frozen(kw_only=True)
-class Notice:
-    """
-    Say that a spot machine is taken back, or may be soon.
-
-    Args:
-        certain: Whether it is; otherwise EC2 only recommends to move.
-        at: When it is ended, or when the recommendation was made, in seconds since 1970.
-    """
+class Notice(NamedTuple):
+    """Say that a spot machine is taken back, or may be soon: whether it is certain, and when, in seconds since 1970."""
 
     certain: bool
     at: float
@@ -49,17 +46,32 @@ def look(base: str | None = None) -> Notice | None:
     known = {"X-aws-ec2-metadata-token": token}
     for path, field, certain in ((_ACTION, "time", True), (_REBALANCE, "noticeTime", False)):
         if text := _ask(base + path, known):
-            told = datetime.strptime(json.loads(text)[field], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+            told = datetime.strptime(json.loads(text)[field].replace("Z", "+0000"), "%Y-%m-%dT%H:%M:%S%z")
             return Notice(certain=certain, at=told.timestamp())
     return None
+
+
+def command() -> tuple[str, ...]:
+    """Write the command with which a machine asks; it prints nothing, or the notice as JSON."""
+    with open(__file__, encoding="utf-8") as file:
+        return ("python3", "-c", file.read())
 
 
 def _ask(url: str, headers: dict[str, str], method: str = "GET") -> str:
     """Return what the service answers; nothing if it has nothing to tell."""
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310
+    # The service is on the machine's own link: no proxy leads there.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+        with opener.open(request, timeout=_TIMEOUT) as answer:
             text: str = answer.read().decode()
             return text
     except (urllib.error.URLError, OSError):
         return ""
+
+
+if __name__ == "__main__":
+    found = look()
+    if found is not None:
+        why = "EC2 takes it back" if found.certain else "EC2 recommends to move, because it may take it back soon"
+        sys.stdout.write(json.dumps({"reason": why, "certain": found.certain, "at": found.at}))

@@ -20,6 +20,7 @@ from skyward_aws.instances import LAG, Door, described, listed, owned, renew, te
 from skyward_aws.launching import Order, launch
 from skyward_aws.machine_image import find_image
 from skyward_aws.market import offers
+from skyward_aws.notice import command
 from skyward_aws.place import Place, close_group, close_groups, find_place
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class AWS:
             spot=True,
             regions=self.region,
             offers_key=whose(self._login, os.environ),
+            notice_command=command(),
             end_command=end if self.user == "root" else ("sudo", "-n", *end),
         )
 

@@ -159,7 +159,8 @@ class Machines:
     def _host(self, machine: Machine, address: str) -> Host:
         data = _user_data(machine.instance)
         keys = "".join(f"{key}\n" for key in data.get("ssh_authorized_keys", ()))
-        host = Host(self.folder / machine.instance.id, address, keys, port=self.port)
+        env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"{self.url}/imds/{machine.instance.id}"}
+        host = Host(self.folder / machine.instance.id, address, keys, env=env, port=self.port)
         given = data.get("ssh_keys", {}).get("ed25519_private")
         if given and not machine.conditions.get("key"):
             (host.base / "host_key").write_text(given)

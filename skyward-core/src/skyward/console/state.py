@@ -270,6 +270,9 @@ def _phase(event: BootstrapPhase) -> str:
 
 
 def _preempted(draft: _Draft, event: InstancePreempted) -> None:
+    if not event.certain or event.ends_at is not None:
+        # Its calls go on until it is gone.
+        return
     draft.node(event.node, event, "lost", detail=event.reason)
     _forget(draft, event.node)
 

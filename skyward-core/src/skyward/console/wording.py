@@ -206,7 +206,10 @@ def _completed(event: TaskCompleted) -> Line | None:
 
 
 def _preempted(event: InstancePreempted) -> Line:
-    return Line(f"lost its instance: {event.reason}", "warning", event.node)
+    if not event.certain:
+        return Line(f"may lose its instance: {event.reason}", "note", event.node)
+    what = "lost its instance" if event.ends_at is None else "is about to lose its instance"
+    return Line(f"{what}: {event.reason}", "warning", event.node)
 
 
 def _replaced(event: InstanceReplaced) -> Line:

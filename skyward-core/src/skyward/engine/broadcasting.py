@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skyward.engine.call import Call
-from skyward.engine.dispatch import Member
+from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.membership import Membership
+from skyward.errors import NodeLostError
+
+
+def broadcast(
+    first: Call,
+    sinks: Sequence[Any],
+    made: Any,
+    dispatch: Dispatch,
+    nodes: Iterable[int],
+    ranks: int,
+    membership: Membership,
+) -> None:
+    """
+    Send a call to every rank of some nodes.
+
+    Args:
+        first: The call.
+        sinks: One for each rank, or one for all.
+        made: Future that gets the calls, or why there are none.
+        dispatch: Where the calls go.
+        nodes: The nodes that are ready.
+        ranks: How many ranks each has.
+        membership: Numbers the members.
+    """
+    members = [dispatch.members[index] for index in nodes if index in dispatch.members]
+    if not members:
+        nobody = NodeLostError("The pool has no ready node to broadcast to.", pool=dispatch.pool)
+        made.set_exception(dispatch.refusal or nobody)
+        return
+    calls, places = spread(first, sinks, members, ranks, membership)
+    dispatch.submit_group(calls, places)
+    made.set_result(calls)
 
 
 def spread(

@@ -37,16 +37,17 @@ class Member:
     Hold a ready node as the dispatch sees it.
 
     Args:
-        index: Its place in the pool.
+        index: What its calls are kept under: its place in the pool, until it is set aside.
         link: Its connection.
         where: The node and instance, in words.
         lanes: For each lane its number, its rank and its slots.
     """
 
-    __slots__ = ("index", "lanes", "link", "where")
+    __slots__ = ("index", "lanes", "link", "node", "where")
 
     def __init__(self, index: int, link: NodeLink, where: str, lanes: tuple[tuple[int, int, int], ...]) -> None:
         self.index = index
+        self.node = index
         self.link = link
         self.where = where
         self.lanes = lanes
@@ -83,6 +84,11 @@ class Dispatch:
         self._watching = False
         self._closed: Answer | None = None
         self.on_progress: Callable[[], None] | None = None
+
+    @property
+    def pool(self) -> str:
+        """Name the pool."""
+        return self._pool
 
     @property
     def queued(self) -> int:
@@ -200,6 +206,24 @@ class Dispatch:
         self._drop(self._scheduler.waiting_for(node)[0], "a node of the broadcast went away before it began")
         self._assign()
 
+    def set_aside(self, node: int, seat: int) -> None:
+        """
+        Begin nothing new on a node that is going, and let what runs there go on.
+
+        Args:
+            node: Its index, which another machine is to take.
+            seat: What the node is called here from now on.
+        """
+        member = self._members.pop(node)
+        member.index = seat
+        self._members[seat] = member
+        for number in self._scheduler.set_aside(node, seat):
+            self._calls[number].on = seat
+        for lane, _, _ in member.lanes:
+            member.link.recall(lane)
+        self._drop(self._scheduler.waiting_for(node)[0], "a node of the broadcast is going away")
+        self._assign()
+
     def forsake(self, node: int, why: str) -> None:
         """Fail the calls that wait for a node which will not come back."""
         self._drop(self._scheduler.waiting_for(node)[1], why)
@@ -235,7 +259,7 @@ class Dispatch:
             return
         follower = self._scheduler.finished(number, seconds)
         if follower is not None and self._observer is not None:
-            self._begin(self._calls[follower], member.index)
+            self._begin(self._calls[follower], member.node)
         answer = Answer(
             status,
             payload,
@@ -243,7 +267,7 @@ class Dispatch:
             where=member.where,
             function=call.function.name,
             seconds=seconds,
-            node=member.index,
+            node=member.node,
             pool=self._pool,
         )
         if status in (Status.OK, Status.STREAMED, Status.CANCELLED):

@@ -31,6 +31,10 @@ class Membership:
             self._version += 1
             self._rendered.clear()
 
+    def drop(self, node: int) -> None:
+        """Take note that a node is not ready any more."""
+        self.change({index: info for index, info in self.infos.items() if index != node})
+
     def of(self, node: int) -> tuple[int, dict[str, Any]]:
         """Give the version, and what a node is to know of it."""
         known = self._rendered.get(node)

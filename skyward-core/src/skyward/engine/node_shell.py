@@ -52,6 +52,8 @@ class NodeShell:
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
         self.leaving = False
+        self.seat = index
+        self.notice: dict[str, Any] | None = None
         self.ahead = 0.0
         self._greeted_at = 0.0
         self._engine = engine
@@ -64,6 +66,7 @@ class NodeShell:
         self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
         self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
+        self.on_notice: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
 
         if instance.state is InstanceState.RUNNING and instance.address is not None:
@@ -217,6 +220,8 @@ class NodeShell:
                 self._settle(self._stopped, None)
             case Kind.WELCOME:
                 self._welcomed(decode_json(frame.body))
+            case Kind.NOTICE:
+                self.on_notice(self, decode_json(frame.body))
             case Kind.METRIC:
                 self.on_measured(self, decode_json(frame.body))
             case _:

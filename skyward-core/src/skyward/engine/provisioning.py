@@ -298,6 +298,7 @@ class Provisioning:
             "lanes": lanes,
             "app_host": app_host,
             "metrics": self._metrics(shell.blueprint.image),
+            "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
         }
 
     def _metrics(self, image: Image) -> list[dict[str, Any]]:

@@ -220,6 +220,13 @@ class Reporting:
         """Tell that a node went away."""
         self.publish(self._of(events.InstancePreempted, shell, reason=why))
 
+    def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        """Tell that a node's machine is about to be taken back, or may be."""
+        certain = bool(notice["certain"])
+        ends_at = (notice.get("at") or time.time()) if certain else None
+        event = self._of(events.InstancePreempted, shell, reason=notice["reason"], certain=certain, ends_at=ends_at)
+        self.publish(event)
+
     def stopping(self, shell: NodeShell, reason: str) -> None:
         """Tell that a machine is being given back."""
         self.publish(self._of(events.InstanceStopping, shell, reason=reason))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from skyward.engine.broadcasting import spread
+from skyward.engine.broadcasting import broadcast
 from skyward.engine.call import Answer, Call
+from skyward.engine.departures import Departures
 from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.forwarding import Forwards
 from skyward.engine.loop import engine_loop
@@ -23,7 +24,7 @@ from skyward.engine.reporting import Reporting
 from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
 from skyward.engine.watch import Watch
-from skyward.errors import ConfigError, NodeLostError, OfferError, ProvisionError, SkywardError
+from skyward.errors import OfferError, ProvisionError, SkywardError
 from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
 from skyward.plan import lifecycle
@@ -107,7 +108,9 @@ class Running:
         self._sizing = Sizing(self, spec.nodes, request.options)
         self._given_up = ""
         self._alternatives = alternatives
-        self._watch = Watch(self.engine, self.provisioning, self.options, self._nodes.values)
+        self._departures = Departures(self._dispatch, lambda: self._state.closing, self._give_back)
+        self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._departures.shells)
+        self._watch = Watch(self.engine, self.provisioning, self.options, self._shells)
 
     # From the user's threads.
 
@@ -124,7 +127,7 @@ class Running:
     @property
     def instance_count(self) -> int:
         """Count the machines there are, ready or not."""
-        return len(self._nodes)
+        return len(self._shells())
 
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
@@ -139,7 +142,10 @@ class Running:
         """
         first = self.call(pending, sinks[0])
         ready: Future[list[Call]] = Future()
-        self.engine.post(self._submit_broadcast, first, sinks, ready)
+        ranks = self.provisioning.ranks_per_node
+        self.engine.post(
+            lambda: broadcast(first, sinks, ready, self._dispatch, self._state.ready, ranks, self._membership)
+        )
         return ready.result()
 
     def cancel(self, calls: Iterable[Call]) -> None:
@@ -170,23 +176,8 @@ class Running:
         self.engine.post(self._sizing.resize, nodes)
 
     def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
-        """
-        Find the node that a placement target means.
-
-        Raises:
-            ConfigError: If the pool has no such node.
-        """
-        if target is None:
-            return None
-        ready = self._state.ready
-        if target == "head":
-            return ready[0] if ready else 0
-        if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < self._state.desired:
-            raise ConfigError(
-                f'{parameter} must be "head" or a node from 0 to {self._state.desired - 1}, not {target!r}.',
-                pool=self.name,
-            )
-        return target
+        """Find the node that a placement target means, as `lifecycle.place` does."""
+        return lifecycle.place(self._state, target, parameter, self.name)
 
     # The pool's life, in the engine's loop.
 
@@ -230,7 +221,7 @@ class Running:
     async def abort(self) -> None:
         """Give every node back without patience."""
         self._patience = 0.0
-        for shell in list(self._nodes.values()):
+        for shell in self._shells():
             shell.abort()
         while self._tasks:
             await asyncio.wait(list(self._tasks))
@@ -329,7 +320,7 @@ class Running:
 
     def _pause(self, nodes: Iterable[int]) -> float:
         """Give the seconds to wait before machines are asked for: none for nodes that failed never."""
-        failures = max((self._state.nodes[node].failures for node in nodes if node in self._state.nodes), default=0)
+        failures = lifecycle.failures(self._state, nodes)
         if self.options.provision_retry_delay is not None:
             return self.options.provision_retry_delay if failures else 0.0
         return retry_pause(failures) if isinstance(self._start_error, OfferError) else 0.0
@@ -349,10 +340,11 @@ class Running:
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
-        shell.on_call_frame = lambda shell, frame, fds: self._dispatch.on_frame(shell.index, frame, fds)
+        shell.on_call_frame = lambda shell, frame, fds: self._dispatch.on_frame(shell.seat, frame, fds)
         shell.on_lines = self.reporting.lines
         shell.on_emitted = self.reporting.emitted
         shell.on_measured = self.reporting.measured
+        shell.on_notice = self._on_notice
         shell.on_lost = self._on_lost
         try:
             await self.provisioning.start(shell, self._shipping.all())
@@ -368,6 +360,7 @@ class Running:
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
             self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes))
             self.reporting.node_ready(shell)
+            self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception) -> None:
         failure = start_failure(error)
@@ -384,7 +377,7 @@ class Running:
         except Exception:
             # Whatever is wrong with the calls, the machine is given back.
             _log.exception("node.remove_failed node=%s", node)
-        self._membership.change({index: info for index, info in self._membership.infos.items() if index != node})
+        self._membership.drop(node)
         if shell is not None:
             await self._give_back(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not Status.LEAVING):
@@ -400,22 +393,29 @@ class Running:
         else:
             self.reporting.destroyed(shell, reason)
 
+    def _on_notice(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        self.reporting.noticed(shell, notice)
+        shell.notice = notice if notice["certain"] else None
+        self._depart(shell)
+
+    def _depart(self, shell: NodeShell) -> None:
+        """Have another machine in place of one that is about to be taken back."""
+        node = shell.index
+        if shell.notice is None or self._nodes.get(node) is not shell or node not in self._state.ready:
+            return
+        self._lost[node] = self._nodes.pop(node)
+        self._membership.drop(node)
+        self._spawn(self._departures.begin(shell, shell.notice["reason"]))
+        self._step(lifecycle.Leaves(node))
+
     def _on_lost(self, shell: NodeShell, why: str) -> None:
+        if self._departures.lost(shell, why):
+            return
         self.reporting.lost(shell, why)
         self._lost[shell.index] = shell
         self._step(lifecycle.Lost(shell.index, why))
 
     # Frames and calls, in the engine's loop.
-
-    def _submit_broadcast(self, first: Call, sinks: Sequence[Any], ready: Any) -> None:
-        members = [self._dispatch.members[index] for index in self._state.ready if index in self._dispatch.members]
-        if not members:
-            nobody = NodeLostError("The pool has no ready node to broadcast to.", pool=self.name)
-            ready.set_exception(self._dispatch.refusal or nobody)
-            return
-        calls, places = spread(first, sinks, members, self.provisioning.ranks_per_node, self._membership)
-        self._dispatch.submit_group(calls, places)
-        ready.set_result(calls)
 
     def _send_files(self, packed: Payload) -> None:
         for node in self._nodes.values():

@@ -61,6 +61,7 @@ class Kind(IntEnum):
     REFRESH = 26  # client -> agent: start the workers anew
     REFRESHED = 27  # agent -> client
     SHARE = 28  # agent -> worker: whether more than one call is under way, so that another thread is to read
+    NOTICE = 29  # agent -> client: JSON, the machine is taken back
 
 
 _KINDS = {int(kind): kind for kind in Kind}

@@ -260,11 +260,17 @@ class ClusterReady(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstancePreempted(SkywardEvent):
-    """Tell that the provider takes the instance of `node` back, or that it was lost."""
+    """
+    Tell that the instance of `node` was lost, or that the provider will take it back at `ends_at` (seconds since 1970).
+
+    Where that is not `certain`, the provider only recommends to leave; nothing is done about it.
+    """
 
     reason: str
     node: int
     instance_id: str = ""
+    certain: bool = True
+    ends_at: float | None = None
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from attrs import evolve, field, frozen
 from attrs.converters import optional
 
+from skyward.errors import ConfigError
 from skyward.model.place import places
 from skyward.model.port import port
 from skyward.model.setting import choice, text, texts, waiting
@@ -56,6 +57,15 @@ def _regions(value: Iterable[str]) -> tuple[str, ...]:
 def _words(value: Iterable[str]) -> tuple[str, ...]:
     """Return the words of a command, checked."""
     return texts(value, "end_command")
+
+
+def _asking(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a command, checked."""
+    # It may be a script of many lines.
+    words = () if isinstance(value, str) else tuple(value)
+    if isinstance(value, str) or not all(isinstance(word, str) for word in words):
+        raise ConfigError(f"notice_command must be the words of a command, not {value!r}.")
+    return words
 
 
 def _nodes(value: Iterable[int]) -> tuple[int, ...]:
@@ -250,6 +260,9 @@ class ProviderFacts:
         offers_ttl_s: How long what it sells may be kept before it is asked again, in seconds; 0 for not at all.
         offers_key: What else its offers depend on beside the provider's fields, such as the account; only a digest of
             it is written down.
+        notice_command: What a spot machine runs every five seconds to learn that it is taken back. It prints nothing as
+            long as that is not so, else a JSON object: `reason`, `certain` (false for a mere recommendation to leave),
+            and `at`, the end in seconds since 1970. Empty where nobody can know.
         rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.
 
     Raises:
@@ -269,4 +282,5 @@ class ProviderFacts:
     minimum_billed_s: float = field(default=0.0, validator=waiting)
     offers_ttl_s: float = field(default=300.0, validator=waiting)
     offers_key: str = field(default="", repr=False)
+    notice_command: tuple[str, ...] = field(default=(), converter=_asking)
     rents: bool = True

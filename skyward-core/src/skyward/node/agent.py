@@ -24,12 +24,12 @@ from skyward.node.held import Held, close_all
 from skyward.node.last_answers import last_answers
 from skyward.node.lines import Lines, SpooledLines
 from skyward.node.listening import Door
-from skyward.node.metrics import Sampler
 from skyward.node.modules import write_files
 from skyward.node.process import Process
 from skyward.node.spool import Spool
 from skyward.node.store import Store
 from skyward.node.vault import Vault
+from skyward.node.watching import Watching
 from skyward.node.welcome import welcome
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Agent:
         self._vault: Vault | None = None
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
-        self._sampler = Sampler(loop)
+        self._watching = Watching(loop)
         self._stopping = False
         self._refreshing = False
         self._announced = False
@@ -119,7 +119,7 @@ class Agent:
                 return
             if not pid:
                 return
-            self._sampler.reaped(pid, status)
+            self._watching.reaped(pid, status)
             process = self._processes.pop(pid, None)
             if process is not None:
                 self._batch.open()
@@ -137,7 +137,7 @@ class Agent:
     def leave(self) -> None:
         """End everything at once: the client is gone, or asks for it."""
         self._stopping = True
-        self._sampler.stop()
+        self._watching.stop()
         for process in self._processes.values():
             process.kill()
         self._lines.close()
@@ -199,7 +199,7 @@ class Agent:
         self._config = decode_json(body[4 : 4 + length])
         self._plugins = body[4 + length :]
         os.environ.update({MARK: self._config["mark"]})
-        self._sampler.start(self._config.get("metrics", ()), self._client)
+        self._watching.start(self._config, self._client)
         self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
         for lane in self._lanes:
             lane.config["facts"]["hostname"] = socket.gethostname()

@@ -4,11 +4,13 @@ The life of a pool and its nodes: `step(state, event)` gives the next state and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
 from attrs import evolve, field, frozen
+
+from skyward.errors import ConfigError
 
 
 class Status(Enum):
@@ -96,6 +98,13 @@ class Lost:
 
 
 @frozen
+class Leaves:
+    """A ready node's machine is about to be taken back; it sees its calls out by itself, and its place is free."""
+
+    node: int
+
+
+@frozen
 class Resized:
     """The user, or the autoscaler, wants another number of nodes."""
 
@@ -115,7 +124,7 @@ class Closed:
     """The pool was left."""
 
 
-Event: TypeAlias = Opened | Launched | Started | StartFailed | Lost | Resized | Ended | Closed
+Event: TypeAlias = Opened | Launched | Started | StartFailed | Lost | Leaves | Resized | Ended | Closed
 
 
 @frozen
@@ -181,6 +190,10 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
                 return state, ()
             state = _with(state, node, Status.LEAVING)
             return state, (Terminate(node, reason),)
+        case Leaves(node):
+            if state.closing or node not in state.ready:
+                return state, ()
+            return _with(state, node, Status.LAUNCHING), (Launch((node,)),)
         case Resized(desired, removable):
             return _resized(state, desired, removable)
         case Ended(node):
@@ -194,6 +207,38 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             )
             nodes = {index: evolve(node, status=Status.LEAVING) for index, node in state.nodes.items()}
             return evolve(state, closing=True, nodes=nodes), leaving
+
+
+def failures(state: PoolState, nodes: Iterable[int]) -> int:
+    """Count how often the worst of some nodes failed to start in a row."""
+    return max((state.nodes[node].failures for node in nodes if node in state.nodes), default=0)
+
+
+def place(state: PoolState, target: int | str | None, parameter: str, pool: str) -> int | None:
+    """
+    Find the node that a placement target means.
+
+    Args:
+        state: The pool.
+        target: A node, `"head"`, or None for any.
+        parameter: What the target is called, for the error.
+        pool: The pool's name, for the error.
+
+    Raises:
+        ConfigError: If the pool has no such node.
+
+    >>> place(PoolState(desired=2, needed=2), "head", "target", "train")
+    0
+    """
+    if target is None:
+        return None
+    if target == "head":
+        return state.ready[0] if state.ready else 0
+    if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < state.desired:
+        raise ConfigError(
+            f'{parameter} must be "head" or a node from 0 to {state.desired - 1}, not {target!r}.', pool=pool
+        )
+    return target
 
 
 def _with(state: PoolState, node: int, status: Status, failures: int | None = None) -> PoolState:

@@ -124,13 +124,33 @@ class Scheduler:
         lost: list[int] = []
         for lane in self._nodes.pop(node, ()):
             lane.alive = False
-            del self._lanes[lane.key]
+            self._lanes.pop(lane.key, None)
             lost += lane.calls
         for call in lost:
             del self._where[call]
         self._free = deque(lane for lane in self._free if lane.alive)
         self._roomy = deque(lane for lane in self._roomy if lane.alive)
         return sorted(lost)
+
+    def set_aside(self, node: int, seat: int) -> list[int]:
+        """
+        Begin nothing new on a node, whose number becomes free; what is on it stays.
+
+        Args:
+            node: Its index.
+            seat: What it is called from now on.
+
+        Returns:
+            The calls on it, oldest first.
+        """
+        lanes = self._nodes.pop(node, [])
+        self._nodes[seat] = lanes
+        for lane in lanes:
+            lane.alive = False
+            del self._lanes[lane.key]
+        self._free = deque(lane for lane in self._free if lane.alive)
+        self._roomy = deque(lane for lane in self._roomy if lane.alive)
+        return sorted(call for lane in lanes for call in lane.calls)
 
     def submit(self, call: int, function: bytes, *, node: int | None = None, first: bool = False) -> None:
         """
@@ -221,7 +241,9 @@ class Scheduler:
         if function and seconds is not None:
             self._learn(function, seconds)
         if not lane.alive:
-            return None
+            # Nothing is sent to it any more, but what was sent ahead and not yet given back may begin.
+            begins = begun and len(lane.calls) >= lane.capacity
+            return next(islice(lane.calls, lane.capacity - 1, None)) if begins else None
         if not lane.roomy:
             lane.roomy = True
             self._roomy.append(lane)

@@ -1,0 +1,45 @@
+"""What the agent watches beside the calls: measurements, and whether the machine is to be taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from skyward.link.channel import Link
+from skyward.node.metrics import Sampler
+from skyward.node.notice import NoticeWatch
+
+
+class Watching:
+    """
+    Watch what the client asked for, and tell it.
+
+    Args:
+        loop: The agent's loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sampler = Sampler(loop)
+        self._notices = NoticeWatch(loop)
+
+    def start(self, config: Mapping[str, Any], client: Link | None) -> None:
+        """
+        Begin to watch.
+
+        Args:
+            config: What node the agent is of; nothing happens where it asks for nothing.
+            client: Who is told.
+        """
+        self._sampler.start(config.get("metrics", ()), client)
+        self._notices.start(config.get("notice", ()), client)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._sampler.stop()
+        self._notices.stop()
+
+    def reaped(self, pid: int, status: int) -> None:
+        """Take note that a child of the agent ended, which may be a command of ours."""
+        self._sampler.reaped(pid, status)
+        self._notices.reaped(pid, status)
