@@ -15,6 +15,7 @@ from attrs import frozen
 
 from skyward.errors import CredentialsError, NoCredentialsError
 from skyward_aws.failure import Refusal, failure, pause
+from skyward_aws.preflight import ends_at
 
 __all__ = ["Account", "Login", "in_thread", "whose"]
 
@@ -145,6 +146,22 @@ class Account:
     async def regions(self) -> tuple[str, ...]:
         """Return the names of all regions that the library knows."""
         return await in_thread(lambda: tuple(self._opened().get_available_regions("ec2")))
+
+    async def ends_at(self) -> float | None:
+        """Return when the credentials run out that nothing renews, in seconds since 1970; None where nobody knows."""
+        return await in_thread(self._ends_at)
+
+    def _ends_at(self) -> float | None:
+        from botocore.exceptions import BotoCoreError
+
+        session = self._opened()
+        try:
+            credentials = session.get_credentials()
+        except (BotoCoreError, ValueError, RuntimeError):
+            # Whoever uses them says what is wrong with them.
+            return None
+        profile = session._session.full_config.get("profiles", {}).get(session.profile_name, {})
+        return ends_at(credentials.method, os.environ, profile) if credentials is not None else None
 
     async def identity(self, region: str) -> str:
         """

@@ -22,6 +22,7 @@ from skyward_aws.machine_image import find_image
 from skyward_aws.market import offers
 from skyward_aws.notice import command
 from skyward_aws.place import Place, close_group, close_groups, find_place
+from skyward_aws.preflight import check_credentials, check_quota
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
@@ -174,10 +175,10 @@ class AWS:
     @hookimpl
     async def skyward_preflight(self, spec: Spec) -> None:
         """
-        Check the credentials and the regions' names.
+        Check the credentials, how long they are good for, and the regions' names.
 
         Raises:
-            CredentialsError: If there are none, or AWS refuses them.
+            CredentialsError: If there are none, they are about to run out, or AWS refuses them.
             ConfigError: If there is no such region.
         """
         wanted, known = await self._wanted(spec), await self._account.regions()
@@ -187,6 +188,7 @@ class AWS:
             if region not in known and (near or "-" not in region):
                 hint = f"Did you mean {near[0]!r}?" if near else None
                 raise ConfigError(f"AWS has no region {region!r}.", provider="aws", hint=hint)
+        await check_credentials(self._account)
         await self._account.identity(wanted[0])
         missing = [name for name in ("aws", "session-manager-plugin") if self.use_ssm and shutil.which(name) is None]
         if missing:
@@ -236,6 +238,7 @@ class AWS:
             QuotaError: If the account may have no more.
         """
         offer, door = request.cluster.offer, self._door(request.cluster)
+        await check_quota(self._account, infra.region, offer, len(request.nodes), spot=request.spot)
         disk = await find_image(self._account, infra.region, offer, self.ami)
         order = Order(request=request, place=infra, disk=disk, door=door, profile=self.instance_profile)
         return await launch(self._account, order, self.zone or offer.zone)

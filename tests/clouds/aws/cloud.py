@@ -61,6 +61,10 @@ class Cloud:
         """Let only these calls through from now on."""
         self._ask("allow", actions)
 
+    def quota(self, code: str, vcpus: float) -> None:
+        """Let the account have so many vCPUs."""
+        self._ask("quota", {code: vcpus})
+
     def lag(self, seconds: float) -> None:
         """Have launches be missing from listings for a while."""
         self._ask("lag", seconds)

@@ -54,6 +54,7 @@ class Gate:
         self.calls: list[dict[str, Any]] = []
         self.allowed: set[str] | None = None
         self.lock = threading.Lock()
+        self.quotas: dict[str, float] = {}
         self.tokens: dict[tuple[str, str], tuple[str, bytes]] = {}
 
     def __call__(self, environ: dict[str, Any], respond: Respond) -> Iterable[bytes]:
@@ -98,10 +99,13 @@ class Gate:
             self.faults.add(given)
         elif what == "calm":
             self.faults.clear()
+            self.quotas.clear()
             self.allowed, self.machines.lag = None, 0.0
             self.calls.clear()
         elif what == "allow":
             self.allowed = set(given)
+        elif what == "quota":
+            self.quotas.update(given)
         elif what == "lag":
             self.machines.lag = given
         elif what == "calls":
@@ -188,6 +192,10 @@ class Gate:
         if request.name == "ssm:GetParameter" and request.params["Name"] in IMAGES:
             value = {"Name": request.params["Name"], "Type": "String", "Value": IMAGES[request.params["Name"]]}
             return _send(respond, 200, JSON, json.dumps({"Parameter": value}).encode())
+        if request.name == "servicequotas:GetServiceQuota":
+            code = request.params["QuotaCode"]
+            found = {"Quota": {"QuotaCode": code, "Value": self.quotas.get(code, 5000.0)}}
+            return _send(respond, 200, JSON, json.dumps(found).encode())
         if request.name == "ec2:DescribeRegions":
             # The account has not opted into more.
             return _send(respond, 200, EC2, _listing("DescribeRegions", "regionInfo", REGIONS))
