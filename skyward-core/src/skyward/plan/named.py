@@ -2,7 +2,7 @@
 Pools that are described in `skyward.toml`.
 
     [pools.train]
-    provider = { type = "local" }
+    provider = { type = "Local" }
     accelerator = "H100:8"
     nodes = [2, 8]
     image = { pip = ["torch"] }
