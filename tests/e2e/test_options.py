@@ -232,3 +232,14 @@ def test_next_provider_is_tried_when_one_fails() -> None:
             provider=[Shop(name="one", failures=99), Shop(name="two", failures=99)], max_provision_attempts=1
         ).open()
     assert ["one", "two"] == sorted(provider for provider, _ in caught.value.reasons)
+
+
+def test_timeout() -> None:
+    """A node lives so long and no longer; another takes its place."""
+    replaced: list[sky.InstanceReplaced] = []
+    with _compute(timeout=1.5).on(sky.InstanceReplaced, replaced.append) as pool:
+        deadline = time.monotonic() + 30
+        while not replaced:
+            assert time.monotonic() < deadline
+            assert 2 == double(1) >> pool
+    assert replaced[0].node == 0

@@ -298,6 +298,8 @@ class Provisioning:
             "lanes": lanes,
             "app_host": app_host,
             "metrics": self._metrics(shell.blueprint.image),
+            # Elsewhere the watchdog ends a node, whatever becomes of its agent.
+            "life": self._spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
         }
 

@@ -82,7 +82,7 @@ class Agent:
         self._vault: Vault | None = None
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
-        self._watching = Watching(loop)
+        self._watching = Watching(loop, self.leave)
         self._stopping = False
         self._refreshing = False
         self._announced = False

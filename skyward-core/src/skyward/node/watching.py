@@ -1,9 +1,9 @@
-"""What the agent watches beside the calls: measurements, and whether the machine is to be taken back."""
+"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is taken back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from skyward.link.channel import Link
@@ -17,9 +17,13 @@ class Watching:
 
     Args:
         loop: The agent's loop.
+        leave: Called when the node's life is over.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
+        self._loop = loop
+        self._leave = leave
+        self._end: asyncio.TimerHandle | None = None
         self._sampler = Sampler(loop)
         self._notices = NoticeWatch(loop)
 
@@ -33,9 +37,13 @@ class Watching:
         """
         self._sampler.start(config.get("metrics", ()), client)
         self._notices.start(config.get("notice", ()), client)
+        if config.get("life"):
+            self._end = self._loop.call_later(config["life"], self._leave)
 
     def stop(self) -> None:
         """Watch no more."""
+        if self._end is not None:
+            self._end.cancel()
         self._sampler.stop()
         self._notices.stop()
 
