@@ -27,10 +27,12 @@ class Cloud:
 
     Args:
         url: Its address.
+        folder: Where its machines live.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, folder: str = "") -> None:
         self.url = url
+        self.folder = folder
         self.port: int = self._ask("port")
 
     def environment(self) -> dict[str, str]:
@@ -68,6 +70,15 @@ class Cloud:
     def lag(self, seconds: float) -> None:
         """Have launches be missing from listings for a while."""
         self._ask("lag", seconds)
+
+    def skew(self, seconds: float) -> None:
+        """Have the cloud's clock be wrong."""
+        self._ask("skew", seconds)
+
+    def met(self) -> int:
+        """Count the faults that met a request since the last calm."""
+        count: int = self._ask("met")
+        return count
 
     def interrupt(self, name: str, seconds: float = 0.0) -> None:
         """Take a spot machine back, after a notice of some seconds."""
@@ -128,7 +139,7 @@ def cloud() -> Iterator[Cloud]:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        yield Cloud(process.stdout.readline().decode().strip())
+        yield Cloud(process.stdout.readline().decode().strip(), folder)
     finally:
         process.stdin.close()
         process.wait(timeout=20)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ class Machines:
         self.port = _free_port(f"{network}.0.1")
         self.rows: dict[str, Machine] = {}
         self.lag = 0.0
+        self.skew = 0.0
         self.launch = threading.local()
         self._count = 0
 
@@ -132,6 +134,7 @@ class Machines:
         nic.private_ip_addresses = [{"Primary": True, "PrivateIpAddress": address}]
         if nic.public_ip:
             nic.public_ip = address
+        instance.launch_time += timedelta(seconds=self.skew)
         conditions = getattr(self.launch, "conditions", {})
         machine = self.rows[instance.id] = Machine(instance, region, conditions)
         machine.state("pending")

@@ -52,6 +52,7 @@ class Gate:
         self.machines = machines
         self.faults = Faults()
         self.calls: list[dict[str, Any]] = []
+        self.met = 0
         self.allowed: set[str] | None = None
         self.lock = threading.Lock()
         self.quotas: dict[str, float] = {}
@@ -72,11 +73,12 @@ class Gate:
         if request is None:
             return self.moto(environ, respond)
         made = {"name": request.name, "needs": sorted(request.needs), "region": request.region}
-        self.calls.append({**made, "params": request.params})
+        self.calls.append({**made, "params": request.params, "at": time.monotonic()})
         for code, status, message in self._not_allowed(request):
             return _send(respond, status, *refusal(request, code, message))
         facts = self._facts(request)
         met = self.faults.take(request.action, facts)
+        self.met += len(met)
         for fault in met:
             if fault.effect == "late":
                 time.sleep(fault.seconds)
@@ -100,16 +102,21 @@ class Gate:
         elif what == "calm":
             self.faults.clear()
             self.quotas.clear()
-            self.allowed, self.machines.lag = None, 0.0
+            self.allowed, self.machines.lag, self.machines.skew = None, 0.0, 0.0
             self.calls.clear()
+            self.met = 0
         elif what == "allow":
             self.allowed = set(given)
         elif what == "quota":
             self.quotas.update(given)
         elif what == "lag":
             self.machines.lag = given
+        elif what == "skew":
+            self.machines.skew = given
         elif what == "calls":
             return self.calls
+        elif what == "met":
+            return self.met
         elif what == "instances":
             return [self._row(machine) for machine in self.machines.rows.values()]
         elif what == "groups":

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 LOGIN_TIMEOUT = 20.0
 """Seconds for one attempt: to connect, to agree on keys, and to log in."""
+
+AT_ONCE = 32
+"""Attempts under way at the same time, however many machines there are."""
 
 KEEP_ALIVE = 5.0
 """Seconds of silence after which the other end is asked for a sign of life, three times before it is given up."""
@@ -41,12 +45,15 @@ _WAYS_IN = (
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 5.0
 
+_attempts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+
 
 async def dial(address: SSHAddress, *, patience: float) -> SSHClientConnection:
     """
     Connect to a machine and log in.
 
     A host that does not answer yet is tried again with growing pauses; a host that refuses us is not.
+    Of many machines `AT_ONCE` are tried side by side, and the others wait for their turn.
 
     Args:
         address: The machine.
@@ -62,7 +69,9 @@ async def dial(address: SSHAddress, *, patience: float) -> SSHClientConnection:
     give_up_at, wait = time.monotonic() + patience, _FIRST_WAIT
     while True:
         try:
-            return await _dial_once(address)
+            # Between two attempts, others have their turn.
+            async with _attempts.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
+                return await _dial_once(address)
         except UnreachableError:
             left = give_up_at - time.monotonic()
             if left <= 0:
