@@ -131,6 +131,12 @@ def test_why_not_counts_wishes_and_names_the_nearest() -> None:
     )
 
 
+def test_what_costs_nothing_is_free() -> None:
+    """Such as the user's own machine."""
+    own = Offer(provider="local", instance_type="desk", on_demand_price=0.0)
+    assert "Nearest is desk, free, with accelerator=none." in choose(Spec(accelerator="H100"), [own]).why_not
+
+
 def test_nothing_for_sale_is_said() -> None:
     """Rather than that nothing excludes nothing."""
     assert choose(Spec(), []).why_not == "It sells nothing at this moment."

@@ -276,7 +276,10 @@ def _described(rejection: Rejection) -> str:
     }
     wanted = [wish.partition("=")[0] for wish in rejection.wishes]
     told = ", ".join(f"{name}={facts[name]}" for name in wanted if name in facts)
-    prices = " or ".join(f"${made.price:.4g}/h {'spot' if made.spot else 'on demand'}" for made in _markets(offer))
+    markets = _markets(offer)
+    prices = " or ".join(f"${made.price:.4g}/h {'spot' if made.spot else 'on demand'}" for made in markets)
+    if markets and not any(made.price for made in markets):
+        prices = "free"
     place = f" in {offer.zone or offer.region}" if offer.zone or offer.region else ""
     sold = "" if offer.available else ", none left"
     return f"{offer.instance_type}{place}, {prices or 'not for sale'}{sold}{f', with {told}' if told else ''}"
