@@ -143,6 +143,19 @@ class Outbox:
         self._held.add(keys)
         (self._waiting if blocked else self._bulk).append(_Bulk(frame, buffers, keys, hold, receipt))
 
+    def replace(self, receipt: Receipt, buffers: Sequence[memoryview]) -> None:
+        """
+        Take what is left of a frame from another place, and let go of the one where it was.
+
+        Args:
+            receipt: That of the frame; nothing is done if the frame was sent or has no buffers.
+            buffers: The same bytes as those it has.
+        """
+        for bulk in (*self._open, *self._bulk, *self._waiting):
+            if receipt in bulk.receipts and bulk.buffers:
+                bulk.buffers = deque(buffers[-len(bulk.buffers) :])
+                bulk.hold = None
+
     def next(self, room: int, now: float) -> list[bytes]:
         """
         Give the cells to write now.

@@ -129,6 +129,16 @@ class Wire:
             self._marked = True
             self._batch.mark(self)
 
+    def replace(self, receipt: Callable[[], None], buffers: Sequence[memoryview]) -> None:
+        """
+        Send what is left of a frame from another place.
+
+        Args:
+            receipt: That of the frame.
+            buffers: The same bytes as those of its descriptors.
+        """
+        self._outbox.replace(receipt, buffers)
+
     def flush(self) -> None:
         """Write as much as the connection takes now."""
         self._marked = False

@@ -261,8 +261,8 @@ class Agent:
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
             self._deadlines.watch()
-        if flags & TaskFlag.STREAM and self._vault is not None:
-            self._vault.streams(call)
+        if self._vault is not None:
+            self._vault.begins(call, streams=bool(flags & TaskFlag.STREAM))
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
@@ -417,7 +417,7 @@ class Agent:
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""
-        stored = self._vault.stored if self._vault is not None else 0
+        stored = self._vault.on_disk if self._vault is not None else 0
         if self._client is not None and self._client.backlog - stored > _BACKLOG:
             self._each_process(lambda process: process.tasks.pause())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import mmap
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +32,7 @@ _PIECE = 1 << 20
 class _Kept:
     """A result that is on its way."""
 
-    __slots__ = ("at", "fds", "frame", "hold", "size", "stored")
+    __slots__ = ("at", "fds", "frame", "hold", "on_disk", "receipt", "size", "stored")
 
     def __init__(self, frame: bytes, fds: tuple[int, ...], hold: object, at: float) -> None:
         self.frame = frame
@@ -40,6 +41,8 @@ class _Kept:
         self.at = at
         self.size = 0
         self.stored = False
+        self.on_disk = False
+        self.receipt: Callable[[], None] = lambda: None
 
 
 class Vault:
@@ -51,7 +54,7 @@ class Vault:
         link: The way to the client.
         directory: Where they are stored; made when the first one is.
         most: Bytes that may be stored.
-        on_stored: Called when results that were on their way for too long are on their way to the disk.
+        on_stored: Called when a result is on the disk, or cannot be.
         patience: Seconds for which a result may be on its way before it is stored.
     """
 
@@ -78,10 +81,22 @@ class Vault:
         self._looking: asyncio.TimerHandle | None = None
         self._over = False
         self.stored = 0
+        self.on_disk = 0
 
-    def streams(self, call: int) -> None:
-        """Take note that a call gives items: its end is worth nothing without them, and is not stored."""
-        self._streams.add(call)
+    def begins(self, call: int, *, streams: bool) -> None:
+        """
+        Take note that a call begins, for the first time or again.
+
+        Args:
+            call: Its number, the same each time.
+            streams: Whether it gives items: its end is worth nothing without them, and is not stored.
+        """
+        if streams:
+            self._streams.add(call)
+        before = self._kept.get(call)
+        if before is not None:
+            # Whoever tries a call again has its result, even if that is not acknowledged yet.
+            self._acknowledged(call, before)
 
     def send(self, frame: bytes, fds: tuple[int, ...], hold: object) -> None:
         """
@@ -98,7 +113,8 @@ class Vault:
             self._link.send(frame, fds, hold)
             return
         self._kept[call] = kept = _Kept(frame, fds, hold, self._loop.time())
-        self._link.send(frame, fds, hold, partial(self._acknowledged, call))
+        kept.receipt = partial(self._acknowledged, call, kept)
+        self._link.send(frame, fds, hold, kept.receipt)
         if not self._link.connected:
             self._store(call, kept)
         elif self._looking is None:
@@ -125,13 +141,11 @@ class Vault:
         """Store what has been on its way for too long."""
         self._looking = None
         before = self._loop.time() - self._patience
-        stored, waiting = self.stored, False
+        waiting = False
         for call, kept in self._kept.items():
             if not kept.stored and (kept.at <= before or not self._link.connected):
                 self._store(call, kept)
             waiting = waiting or not kept.stored
-        if self.stored > stored:
-            self._on_stored()
         if waiting and not self._over:
             self._looking = self._loop.call_later(self._patience, self._look)
 
@@ -148,12 +162,31 @@ class Vault:
         self.stored += size
         # Of its own, because the client may acknowledge the result meanwhile.
         fds = [os.dup(fd) for fd in kept.fds]
-        self._thread.submit(self._write, self._path(call), kept.frame, fds, sizes)
+        self._thread.submit(self._write, call, kept, fds, sizes)
         kept.hold, kept.fds = None, ()
 
-    def _acknowledged(self, call: int) -> None:
-        kept = self._kept.pop(call, None)
-        if kept is not None and kept.size:
+    def _written(self, call: int, kept: _Kept, buffers: list[memoryview] | None) -> None:
+        """Send a result from the disk, which has it now; None if it has not."""
+        if self._over:
+            return
+        if self._kept.get(call) is kept:
+            if buffers is None:
+                self.stored -= kept.size
+                kept.size = 0
+            else:
+                kept.on_disk = True
+                self.on_disk += kept.size
+                self._link.replace(kept.receipt, buffers)
+        self._on_stored()
+
+    def _acknowledged(self, call: int, kept: _Kept) -> None:
+        if self._kept.get(call) is not kept:
+            # It was tried again meanwhile; what is stored is a later result.
+            return
+        del self._kept[call]
+        if kept.on_disk:
+            self.on_disk -= kept.size
+        if kept.size:
             self.stored -= kept.size
             with contextlib.suppress(RuntimeError):
                 self._thread.submit(_remove, self._path(call))
@@ -163,12 +196,15 @@ class Vault:
 
     # In the thread.
 
-    def _write(self, path: str, frame: bytes, fds: Sequence[int], sizes: Sequence[int]) -> None:
+    def _write(self, call: int, kept: _Kept, fds: Sequence[int], sizes: Sequence[int]) -> None:
+        path, frame = self._path(call), kept.frame
         hidden = os.path.join(self._directory, f".{os.path.basename(path)}")
+        buffers = None
         try:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             with open(hidden, "wb") as file:
-                file.write(head(frame, sum(sizes)))
+                begin = head(frame, sum(sizes))
+                file.write(begin)
                 checksum = 0
                 for piece in _pieces(frame, fds, sizes):
                     if self._over:
@@ -180,12 +216,29 @@ class Vault:
                 os.fsync(file.fileno())
             os.rename(hidden, path)
             _sync_directory(self._directory)
+            buffers = _mapped(path, len(begin) + len(frame), sizes)
         except OSError as error:
             _log.warning("vault.not_stored path=%s: %s", path, error)
             _remove(hidden)
+            _remove(path)
         finally:
             for fd in fds:
                 os.close(fd)
+        # The loop may be closed by now.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._written, call, kept, buffers)
+
+
+def _mapped(path: str, at: int, sizes: Sequence[int]) -> list[memoryview]:
+    """Map the buffers of a stored result: pages of a file need no memory when it is scarce, those of a segment do."""
+    buffers: list[memoryview] = []
+    if sizes:
+        with open(path, "rb") as file:
+            whole = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+        for size in sizes:
+            buffers.append(whole[at : at + size])
+            at += size
+    return buffers
 
 
 def _pieces(frame: bytes, fds: Sequence[int], sizes: Sequence[int]) -> Iterator[bytes]:
