@@ -90,8 +90,9 @@ def test_finished_results_outlive_a_power_cut(site: Site, tmp_path: Path) -> Non
     assert [_runs(path) for path in runs] == [1, 1, 2]
 
 
-def test_finished_results_outlive_an_orderly_shutdown(site: Site, tmp_path: Path) -> None:
-    """The agent stores what the client may not have when it is told to end."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_finished_results_outlive_the_agent(site: Site, tmp_path: Path, number: signal.Signals) -> None:
+    """When it is told to end, and when it is killed alone; the watchdog, which is still there, leaves them too."""
     host, go, runs = site.hosts[0], tmp_path / "go", tmp_path / "runs"
     with _open(site, concurrency=2) as pool:
         future = wait_for(str(runs), str(go), LARGE) > pool
@@ -100,7 +101,7 @@ def test_finished_results_outlive_an_orderly_shutdown(site: Site, tmp_path: Path
         go.touch()
         (agent,) = _agents(host)
         _until(lambda: _stored(host), "the result is not stored")
-        os.kill(agent, signal.SIGTERM)
+        os.kill(agent, number)
         _until(lambda: not _agents(host), "the agent does not end")
         assert _stored(host)
         host.start()

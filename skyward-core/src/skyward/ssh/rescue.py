@@ -57,8 +57,8 @@ async def rescue(
 
 
 async def _stored(connection: SSHClientConnection, node: str) -> AsyncGenerator[Stored, None]:
-    # Names that begin with a dot are not complete.
-    command = f"cd {shlex.quote(f'{node}/results')} 2>/dev/null && find . -type f ! -name '.*' -exec cat {{}} +"
+    # Names that begin with a dot are not complete. Not every image has find.
+    command = f'cd {shlex.quote(f"{node}/results")} 2>/dev/null && for file in *; do cat "$file"; done 2>/dev/null'
     process: Any = await connection.create_process("exec sh -c " + shlex.quote(command), encoding=None)
     try:
         parser, size = StoredParser(MOST_BYTES), 0
