@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -175,3 +176,26 @@ def test_many_large_results_are_all_stored(site: Site, tmp_path: Path) -> None:
         host.start()
         assert [len(future.result(60)) for future in futures] == [2 * LARGE] * count
     assert [_runs(path) for path in runs] == [1] * count
+
+
+def test_what_a_reboot_left_for_nobody_is_removed(site: Site) -> None:
+    """By the next node on the host, once it is a week old; not what lives, nor what somebody may come for."""
+    nodes = site.hosts[0].cache / "nodes"
+    for name, days in (("ruin", 8), ("alive", 8), ("awaited", 6)):
+        (nodes / name / "results").mkdir(parents=True)
+        (nodes / name / "results" / "1").write_bytes(b"x")
+        # After a reboot the number is somebody else's.
+        (nodes / name / "watchdog.pid").write_text(f"{os.getpid()}\n")
+        (nodes / name / "lease").touch()
+        then = time.time() - days * 86400
+        os.utime(nodes / name / "lease", (then, then))
+    script = nodes / "alive" / "watchdog.sh"
+    script.write_text("sleep 60\n")
+    with subprocess.Popen(["sh", str(script)], start_new_session=True) as watchdog:
+        try:
+            (nodes / "alive" / "watchdog.pid").write_text(f"{watchdog.pid}\n")
+            with _open(site):
+                assert {"alive", "awaited"} < {path.name for path in nodes.iterdir()}
+                assert not (nodes / "ruin").exists()
+        finally:
+            os.killpg(watchdog.pid, signal.SIGKILL)

@@ -137,6 +137,22 @@ start_watchdog() {
   done
   completed
 }
+lives() {
+  # Whether the agent or the watchdog of a node's directory is there.
+  pid=$(cat "$1/agent.pid" 2>/dev/null || :)
+  if [ -n "$pid" ] && holds "/proc/$pid/environ" "SKYWARD_NODE=${1##*/}"; then return 0; fi
+  pid=$(cat "$1/watchdog.pid" 2>/dev/null || :)
+  [ -n "$pid" ] && holds "/proc/$pid/cmdline" "$1/watchdog.sh"
+}
+remove_ruins() {
+  # A reboot ends the watchdog that would have removed a node's directory, and its client may never come for it.
+  [ -d /proc/self ] || return 0
+  for lease in "${NODE%/*}"/*/lease; do
+    old=${lease%/lease}
+    if [ ! -f "$lease" ] || [ "$old" = "$NODE" ] || lives "$old"; then continue; fi
+    if [ -n "$(find "$lease" -mtime +6 2>/dev/null)" ]; then rm -rf "$old"; fi
+  done
+}
 has_package() {
   case $1 in
     *=*) set -- "${1%%=*}" '${Status} ${Version}' "install ok installed ${1#*=}" ;;
@@ -316,6 +332,7 @@ NODE=@NODE@
 MARK=${NODE##*/}
 mkdir -p "$NODE" "$SKYWARD_HOME/environments" "$SKYWARD_HOME/locks"
 lock 7 "$NODE/bootstrap"
+remove_ruins
 # uv reads none of pip's own settings.
 if [ -n "${PIP_FIND_LINKS:-}" ]; then export UV_FIND_LINKS="${UV_FIND_LINKS:-$PIP_FIND_LINKS}"; fi
 if [ -n "${PIP_INDEX_URL:-}" ]; then export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-$PIP_INDEX_URL}}"; fi
