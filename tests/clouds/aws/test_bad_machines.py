@@ -152,3 +152,21 @@ def test_a_spot_machine_is_told_of_its_end_and_listed_as_ending(aws: Cloud) -> N
             await opened.until(lambda found: found[0].state in ended)
 
     run(scenario())
+
+
+def test_a_machine_that_is_gone_in_its_bootstrap_is_not_waited_for(aws: Cloud) -> None:
+    """Another one takes its place, long before `bootstrap_timeout`, and the exit does not wait for it either."""
+    taken: list[str] = []
+
+    def take(event: Any) -> None:
+        if isinstance(event, sky.InstanceProvisioned) and not taken:
+            [row] = aws.alive()
+            taken.append(row["id"])
+            aws.terminate(row["id"])
+
+    began = time.monotonic()
+    with pool(aws, bootstrap_timeout=300, reconcile_tick_interval=1.0, on_event=take) as opened:
+        assert (pid() >> opened) > 0
+        assert taken != [row["id"] for row in aws.alive()]
+    assert time.monotonic() - began < 45
+    assert [] == aws.alive()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from skyward.engine.launching import Rented
     from skyward.model.instance import InstanceInfo
     from skyward.model.machine import Instance
+
+T = TypeVar("T")
 
 
 class NodeShell:
@@ -122,6 +124,27 @@ class NodeShell:
         else:
             self._lost(why)
 
+    async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
+        """
+        Wait for something that the machine is needed for; it is broken off when the machine is lost or given back.
+
+        Args:
+            work: What is done.
+
+        Raises:
+            SkywardError: If the machine is gone.
+        """
+        task = asyncio.ensure_future(work)
+        either: list[asyncio.Future[Any]] = [task, self._ready]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self._ready.result()
+            return await task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
     async def connect(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
         """
         Speak to the agent.
@@ -172,7 +195,9 @@ class NodeShell:
             patience: Seconds it has to leave by itself.
         """
         self.leaving = True
-        self._settle(self._runs, ProvisionError(f"{self.where} is being given back.", node=self.index))
+        back = ProvisionError(f"{self.where} is being given back.", node=self.index)
+        self._settle(self._runs, back)
+        self._settle(self._ready, back)
         if self.link is not None and patience:
             self.link.stop(patience)
             await asyncio.wait([self._stopped], timeout=patience + 1.0)

@@ -156,7 +156,7 @@ class Provisioning:
         shell.host = self._host(shell)
         self._reporting.runs(shell)
         with self._reporting.bootstrap(shell):
-            prepared = await shell.host.prepare()
+            prepared = await shell.while_there(shell.host.prepare())
         await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
 

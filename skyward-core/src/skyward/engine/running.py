@@ -349,6 +349,9 @@ class Running:
         try:
             await self.provisioning.start(shell, self._shipping.all())
         except Exception as error:
+            # One that was given back meanwhile says nothing of the machine that the node has now.
+            if self._nodes.get(node) is not shell:
+                return
             if node in self._state.nodes and self._state.nodes[node].failures:
                 self.provisioning.launching.refuse(shell.rented.candidate, "failed", str(error))
             self._start_failed(node, error)
@@ -363,8 +366,7 @@ class Running:
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception) -> None:
-        failure = start_failure(error)
-        self._start_error = failure
+        failure = self._start_error = start_failure(error)
         self.reporting.error(str(failure), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
         final = not worth_another_start(error, again=again)
