@@ -1,0 +1,79 @@
+"""Whatever happens to a client, no machine of its pool outlives its lease, and none is out of sight until then."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import skyward as sky
+from tests.clouds.aws.cloud import ROOT, Cloud, until
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
+
+SEED = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
+KILLS = 50
+AT_ONCE = 5
+TTL, BOOT_DEADLINE = 3, 8
+LONGEST_LIFE = 10.0
+
+
+def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(aws: Cloud, tmp_path: Path) -> None:
+    """Fifty SIGKILLs at launch, boot, bootstrap, task and exit of a pool; replay with CHAOS_SEED."""
+    print(f"CHAOS_SEED={SEED}")
+    random_ = random.Random(SEED)
+    script = tmp_path / "main.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import sys, time
+        import skyward as sky
+        import skyward_aws.launching
+        # So long a machine waits for its first node; two minutes outside of tests.
+        skyward_aws.launching.LEAST_DEADLINE = {BOOT_DEADLINE}
+        provider = sky.AWS(user="root", ssh_port={aws.port})
+        def stage(event):
+            print(type(event).__name__, flush=True)
+        while True:
+            with sky.Compute(provider=provider, machine="m7i.large", allocation=sys.argv[1], ttl={TTL},
+                             console="silent", logging=False, on_event=stage) as pool:
+                sky.function(time.sleep)(0.5) >> pool
+        """)
+    )
+    stages: dict[str, int] = {}
+    for _ in range(0, KILLS, AT_ONCE):
+        began = time.monotonic()
+        moments = sorted(random_.uniform(0.5, LONGEST_LIFE) for _ in range(AT_ONCE))
+        clients = [_client(script, random_.choice(["spot", "on-demand"])) for _ in moments]
+        for client, moment in zip(clients, moments, strict=True):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                client.wait(max(0.0, began + moment - time.monotonic()))
+            client.kill()
+            out, _ = client.communicate()
+            last = out.decode().split()[-1:] or ["start"]
+            stages[last[0]] = stages.get(last[0], 0) + 1
+        before = {row["id"] for row in aws.alive()}
+        seen = {one.id for one in sky.instances([aws.provider()])}
+        # What ended while we looked may be missing.
+        assert not (before & {row["id"] for row in aws.alive()}) - seen, SEED
+    print(f"killed after {stages}; {len(aws.instances())} machines were rented")
+    assert len(stages) > 4
+    # The lease or the wait for a first node, the watchdog's pause, and a shutdown.
+    until(lambda: not aws.alive(), max(TTL, BOOT_DEADLINE) + 20)
+    assert [] == list(sky.instances([aws.provider()]))
+
+
+def _client(script: Path, allocation: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, str(script), allocation],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
