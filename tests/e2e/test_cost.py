@@ -229,7 +229,8 @@ def test_an_end_that_is_confirmed_late_is_one(cloud: Callable[[float], Any]) -> 
     assert pool.receipt is not None
     (node,) = pool.receipt.nodes
     assert node.ended
-    assert 0.5 < node.ending < node.seconds < time.monotonic() - began
+    # The provider is asked again after 0.4 seconds at least.
+    assert 0.4 < node.ending < node.seconds < time.monotonic() - began
 
 
 def test_what_a_budget_cannot_pay_is_never_rented(cloud: Callable[[float], Any]) -> None:
