@@ -17,8 +17,11 @@ SOURCES := $(wildcard skyward-*/src)
 READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
 MINOR := import sys; print("%d.%d" % sys.version_info[:2])
 
+# What the workers of a suite and the nodes that they start import is compiled once, and not by each of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test packaging containers clouds chaos fuzz lint types checks docs bench clean
+.PHONY: help demo test packaging containers clouds frameworks slow chaos fuzz lint types checks docs bench clean
 
 help:
 	@echo "make demo       run the README's example, then a sweep and a training on handwritten digits"
@@ -26,7 +29,9 @@ help:
 	@echo "make packaging  build the wheels and try them in a fresh environment"
 	@echo "make containers run the tests on real containers; needs podman and debootstrap"
 	@echo "make clouds     rent machines of clouds that run here, with every fault"
-	@echo "make chaos      kill clients and cut links at random moments, on real SSH hosts"
+	@echo "make frameworks train with real frameworks on nodes here, in an environment of its own"
+	@echo "make slow       run the tests that take long"
+	@echo "make chaos      kill clients and cut links at random moments"
 	@echo "make fuzz       search for bytes that break a link, for SECONDS=600"
 	@echo "make lint       check style and format"
 	@echo "make types      check types"
@@ -66,10 +71,25 @@ containers: $(READY)
 	$(BIN)/python -m pytest -m containers -n 0
 
 clouds: $(READY)
-	$(BIN)/python -m pytest -m clouds
+	$(BIN)/python -m pytest -m clouds -n 4 --timeout 240
+
+# Elsewhere the usual index has the build for GPUs, which is gigabytes.
+CPU_WHEELS = $(if $(PIP_FIND_LINKS),,--extra-index-url https://download.pytorch.org/whl/cpu)
+
+.cache/frameworks/.ready: $(PROJECTS)
+	@rm -rf .cache/frameworks && $(PYTHON) -m venv .cache/frameworks
+	.cache/frameworks/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.cache/frameworks/bin/python -m pip install --quiet --group frameworks $(CPU_WHEELS) $(EDITABLE)
+	@touch $@
+
+frameworks: .cache/frameworks/.ready
+	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m frameworks -n 0
+
+slow: $(READY)
+	$(BIN)/python -m pytest -m "slow and not chaos" --timeout 300
 
 chaos: $(READY)
-	$(BIN)/python -m pytest -m chaos -n 0 -rP
+	$(BIN)/python -m pytest -m chaos -n 0 -rfEP --timeout 300
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet atheris

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-from measure import arrays, calls, idle, ssh, startup
+from measure import arrays, calls, idle, plugins, sklearn, ssh, startup, training
 from measure.harness import ABSENT, Job, Results, take_turns
 from measure.peers import SYSTEMS, installed, version
 from measure.table import Row, markdown, summary
@@ -40,6 +40,9 @@ SUBJECTS = {
     "startup": Subject(startup.jobs_pool, startup.rows_pool),
     "idle": Subject(idle.jobs, idle.rows),
     "ssh": Subject(ssh.jobs, ssh.rows),
+    "sklearn": Subject(sklearn.jobs, sklearn.rows),
+    "training": Subject(training.jobs, training.rows),
+    "plugins": Subject(plugins.jobs, plugins.rows),
 }
 
 
@@ -91,6 +94,7 @@ Ratios are what to compare; the values only say what was seen once on this machi
 a bare chain of three processes for calls, two writes into shared memory for arrays, and over SSH the same chain with
 a bare asyncssh channel in it.
 Ours is the worst of several ways to call, which the table names; the peers are measured with the plainest only.
+A plugin is measured in the worker, a call in each task; those that the table does not name are not around tasks.
 
 {report}
 """

@@ -68,6 +68,12 @@ def test_only_the_console_imports_rich(path: Path) -> None:
     assert [] == [line for line, name in imports(path) if name.split(".")[0] == "rich"]
 
 
+@pytest.mark.parametrize("path", [path for path in sources() if path.parent.name != "rest"], ids=relative)
+def test_only_one_room_imports_httpx(path: Path) -> None:
+    """No module but those of `rest/` imports httpx: every cloud's calls are made in one way."""
+    assert [] == [line for line, name in imports(path) if name.split(".")[0] == "httpx"]
+
+
 @pytest.mark.parametrize("path", MODULES, ids=relative)
 def test_core_names_no_other_distribution(path: Path) -> None:
     """Core never imports a provider's or a framework's distribution."""

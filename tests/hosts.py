@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
@@ -19,7 +19,7 @@ SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 _CONFIG = """
 ListenAddress {address}:{port}
 HostKey {base}/host_key
-AuthorizedKeysFile {base}/authorized_keys
+AuthorizedKeysFile {base}/authorized_keys {base}/home/.ssh/authorized_keys
 PidFile {base}/sshd.pid
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -124,7 +124,12 @@ class Host:
         """Stop the server with all its connections."""
         if self._process is None:
             return
-        self.cut()
+        # A server that stands still lets nobody in while those who are in are ended.
+        self._process.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 10.0
+        while self.connections() and time.monotonic() < deadline:
+            self.cut()
+            time.sleep(0.01)
         self._process.kill()
         self._process.wait()
         self._process = None
@@ -145,10 +150,16 @@ class Host:
         return found
 
     def sweep(self) -> None:
-        """End whatever a test left here."""
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        """End whatever a test left here, and what that began while it was looked for."""
+        deadline, unseen = time.monotonic() + 10.0, 0
+        # One that is just about to become another program has no environment for a moment.
+        while unseen < 2 and time.monotonic() < deadline:
+            found = self.processes()
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            unseen = 0 if found else unseen + 1
+            time.sleep(0.01)
 
     def connections(self) -> list[int]:
         """List the servers' processes, one or two for each connection."""
@@ -164,6 +175,58 @@ class Host:
                         found.append(child)
                         waiting.append(child)
         return found
+
+
+class ContainerHost(Host):
+    """
+    Run what a container is told to run; an SSH server that this starts is reached at the host's address and port.
+
+    Args:
+        base: Its own directory.
+        address: The loopback address that its port 22 is published at.
+        words: The command.
+        env: Its environment, besides home and path.
+        port: The port that its port 22 is published at; None for one that is free.
+    """
+
+    def __init__(
+        self, base: Path, address: str, words: Sequence[str], env: Mapping[str, str], *, port: int | None = None
+    ) -> None:
+        super().__init__(base, address, "", port=port)
+        self._words = words
+        path = f"{base}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self._env = {"PATH": path, **env, "HOME": f"{base}/home"}
+        self._server = f"exec {SSHD} -o ListenAddress={address}:{self.port}"
+        self._stand_in("sshd", f'{self._server} "$@"')
+        for name in ("apt-get", "apk", "dnf"):
+            self._stand_in(name, f'echo "{name} $*" >>{base}/asked; exit 100')
+
+    def impersonate(self) -> None:
+        """Have another server answer than the one that is started, with a key of its own."""
+        self._stand_in("sshd", f'{self._server} -o HostKey={self.base}/host_key "$@"')
+
+    def _stand_in(self, name: str, line: str) -> None:
+        path = self.base / "bin" / name
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+
+    def start(self) -> None:
+        """Start the first process; whoever wants its SSH server has to wait for it."""
+        with (self.base / "container.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._words,
+                env=self._env,
+                cwd=self.base / "home",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        """Wait until the first process has ended, which is the end of a container."""
+        if self._process is not None:
+            self._process.wait()
 
 
 @contextlib.contextmanager
@@ -202,6 +265,14 @@ def hosts(
             host.stop()
             host.sweep()
         shutil.rmtree(base, ignore_errors=True)
+
+
+def package_settings() -> dict[str, str]:
+    """
+    Return variables with which a host finds packages as this machine does, and keeps what it downloads where it does.
+    """
+    named = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_CERT"))}
+    return {"UV_SYSTEM_CERTS": "1", "UV_CACHE_DIR": f"{os.environ['XDG_CACHE_HOME']}/uv", **named}
 
 
 def _keygen(path: Path) -> None:

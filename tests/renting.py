@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.engine.blueprint import Blueprint
-from skyward.engine.launching import Rented
+from skyward.engine.rented import Rented
 from skyward.model.cluster import Cluster
 from skyward.model.image import Image
 from skyward.model.machine import Instance

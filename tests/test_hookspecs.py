@@ -27,6 +27,7 @@ from skyward.hookspecs import (
     LaunchCommand,
     LaunchContext,
     LaunchRequest,
+    MachineImage,
     Offer,
     ProviderFacts,
     Shell,
@@ -71,6 +72,7 @@ class Cloud:
     def __init__(self) -> None:
         self.machines: dict[str, Instance] = {}
         self.networks: list[str] = []
+        self.images: dict[str, MachineImage] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cloud)
@@ -119,6 +121,11 @@ class Cloud:
             self.machines[name] = evolve(self.machines[name], tags=tags)
 
     @hookimpl
+    async def skyward_check_end(self, ids: tuple[str, ...]) -> None:
+        if "theirs" in ids:
+            raise CredentialsError("Nobody may end theirs.")
+
+    @hookimpl
     async def skyward_owned(self) -> list[Instance]:
         return list(self.machines.values())
 
@@ -126,6 +133,28 @@ class Cloud:
     async def skyward_end(self, instances: list[Instance]) -> None:
         for instance in instances:
             self.machines.pop(instance.id, None)
+
+    @hookimpl
+    async def skyward_machine_images(self, cluster: Cluster | None) -> list[MachineImage]:
+        return [each for each in self.images.values() if cluster is None or each.region == cluster.offer.region]
+
+    @hookimpl
+    async def skyward_make_machine_image(self, cluster: Cluster, instance: Instance, content_hash: str) -> MachineImage:
+        return self.images.setdefault(
+            content_hash,
+            MachineImage(
+                id=f"of-{instance.id}",
+                provider="cloud",
+                content_hash=content_hash,
+                state="pending",
+                region=cluster.offer.region,
+            ),
+        )
+
+    @hookimpl
+    async def skyward_delete_machine_images(self, images: tuple[MachineImage, ...]) -> None:
+        for image in images:
+            self.images.pop(image.content_hash, None)
 
 
 class Everything:
@@ -294,6 +323,15 @@ def test_hook_renew() -> None:
     assert [9.0, None] == [one.tags and one.tags.expires_at for one in cloud.machines.values()]
 
 
+def test_hook_check_end() -> None:
+    """Nothing is said of what may be ended; what may not is refused, by the provider's name."""
+    cloud = Cloud()
+    assert ask(cloud, "skyward_check_end", cluster=CLUSTER, infra=Network("a1"), ids=("a1-0",)) is None
+    with pytest.raises(CredentialsError, match="Nobody may end theirs") as caught:
+        ask(cloud, "skyward_check_end", cluster=CLUSTER, infra=Network("a1"), ids=("theirs",))
+    assert "cloud" == caught.value.provider
+
+
 def test_hook_owned() -> None:
     """Machines are listed without their pool."""
     cloud = Cloud()
@@ -307,6 +345,37 @@ def test_hook_end() -> None:
     ask(cloud, "skyward_launch", request=LaunchRequest(cluster=CLUSTER, nodes=[0], token="t"), infra=Network("a1"))
     ask(cloud, "skyward_end", instances=ask(cloud, "skyward_owned"))
     assert {} == cloud.machines
+
+
+MACHINE = Instance(id="a1-0", node=0, provider="cloud")
+
+
+def test_hook_make_machine_image() -> None:
+    """An image is made of a machine, and the same again is the one that there is."""
+    cloud = Cloud()
+    given = {"cluster": CLUSTER, "infra": None, "content_hash": "4f1e"}
+    made = ask(cloud, "skyward_make_machine_image", instance=MACHINE, **given)
+    assert ("of-a1-0", "4f1e", "pending") == (made.id, made.content_hash, made.state)
+    assert made is ask(cloud, "skyward_make_machine_image", instance=evolve(MACHINE, id="a1-1"), **given)
+
+
+def test_hook_machine_images() -> None:
+    """Images are listed that machines of an offer can boot from, or all that there are."""
+    cloud = Cloud()
+    made = ask(cloud, "skyward_make_machine_image", cluster=CLUSTER, infra=None, instance=MACHINE, content_hash="4f1e")
+    elsewhere = evolve(CLUSTER, offer=evolve(OFFER, region="elsewhere"))
+    assert [made] == ask(cloud, "skyward_machine_images", cluster=CLUSTER)
+    assert [] == ask(cloud, "skyward_machine_images", cluster=elsewhere)
+    assert [made] == ask(cloud, "skyward_machine_images", cluster=None)
+
+
+def test_hook_delete_machine_images() -> None:
+    """Images are deleted, and those that are gone are no error."""
+    cloud = Cloud()
+    made = ask(cloud, "skyward_make_machine_image", cluster=CLUSTER, infra=None, instance=MACHINE, content_hash="4f1e")
+    ask(cloud, "skyward_delete_machine_images", images=(made,))
+    ask(cloud, "skyward_delete_machine_images", images=(made,))
+    assert [] == ask(cloud, "skyward_machine_images", cluster=None)
 
 
 def test_hook_validate() -> None:

@@ -231,6 +231,17 @@ def test_plugins_that_need_different_ranks_are_refused() -> None:
         topology(plugins, CLUSTER)
 
 
+def test_plugins_whose_ranks_meet_in_different_ways_are_refused() -> None:
+    """Only one can listen at the head's port; those that meet in the same way share it."""
+    gossip, other, rumour = (
+        Plugin.create(name).with_topology(lambda cluster, meeting=meeting: Topology(meeting=meeting))
+        for name, meeting in (("gossip", "tcp"), ("other", "tcp"), ("rumour", "mpi"))
+    )
+    assert Topology(meeting="tcp") == topology([gossip, other], CLUSTER)
+    with pytest.raises(ConfigError, match=r"ranks of 'gossip' and of 'rumour' meet at the same port of the head"):
+        topology([gossip, other, rumour], CLUSTER)
+
+
 @pytest.mark.parametrize("asked", [4, "accelerator"])
 def test_a_user_who_asks_for_ranks_is_not_overruled(asked: Any) -> None:
     """A plugin changes what a user left open, and nothing else."""

@@ -4,7 +4,9 @@ Several pools at once open and close together, or as their session is told.
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -34,6 +36,25 @@ def test_session_closes_what_is_left_open() -> None:
             session.close(first)
         assert 4 == double(2) >> second
     assert not second.is_active
+
+
+def test_every_pool_that_could_not_be_left_is_told() -> None:
+    """One error is raised and bears the others as notes."""
+
+    def sour(words: str) -> sky.Plugin:
+        @contextlib.contextmanager
+        def around(pool: sky.Pool, cluster: object) -> Iterator[None]:
+            yield
+            raise ValueError(words)
+
+        return sky.Plugin.create(words).with_around_client(around)
+
+    pools = [sky.Compute(console="silent", plugins=[sour(words)]) for words in ("first", "second")]
+    with pytest.raises(Exception, match=r"first|second") as caught, sky.MultiPool(*pools):
+        pass
+    told = "\n".join((str(caught.value), *caught.value.__notes__))
+    assert "first" in told
+    assert "second" in told
 
 
 def test_session_pools_are_no_target_of_the_context() -> None:

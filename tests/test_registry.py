@@ -191,7 +191,10 @@ def test_a_wrong_attribute_is_an_attribute_error(home: ModuleType) -> None:
 def test_the_public_modules_list_what_is_installed() -> None:
     """`dir` gives plugins that can be used now, and no others."""
     assert "Plugin" in dir(sky.plugins)
-    assert "torch" not in dir(sky.plugins) + dir(sky.integrations)
+    for name, extra in registry.EXTRAS.items():
+        room, _, plugin = name.removeprefix("sky.").partition(".")
+        if room == "plugins":
+            assert is_installed(extra) == (plugin in dir(sky.plugins)), plugin
 
 
 def test_the_plugin_class_is_in_both_places() -> None:

@@ -25,6 +25,8 @@ VARIANTS = {
     "watched": "event handler, log console and timeouts on",
 }
 REPEATS = 3
+SINGLES = 500
+"""Calls one after the other in each repetition, as many as the bare chain makes."""
 WARM = 100
 
 
@@ -73,7 +75,6 @@ def measure(system: str, variant: str, count: int) -> dict[str, float]:
     """
     functions, items = workload(variant, count)
     expected = [functions[i % len(functions)](item) for i, item in enumerate(items)]
-    singles = max(WARM + 20, count // 20)
     medians, rates = [], []
     with open_system(system, nodes=1, slots=2, watched=variant == "watched") as face:
         handles = [face.prepare(function) for function in functions]
@@ -81,7 +82,7 @@ def measure(system: str, variant: str, count: int) -> dict[str, float]:
         face.interleave(handles, items[:WARM])
         for _ in range(REPEATS):
             times = []
-            for i in range(singles):
+            for i in range(SINGLES):
                 handle, item = handles[i % len(handles)], items[i]
                 started = time.perf_counter()
                 face.call(handle, item)

@@ -20,6 +20,7 @@ from measure.peers import installed
 from measure.table import MISSING, Number
 
 HERE = Path(__file__).resolve().parent.parent
+FRAMEWORKS = HERE.parent / ".cache" / "frameworks" / "bin" / "python"
 MARK = "measured: "
 ABSENT = "not installed"
 
@@ -31,7 +32,7 @@ class Job:
 
     Args:
         command: Arguments of the process.
-        needs: Name of the peer without which there is nothing to run.
+        needs: Name of the peer without which there is nothing to run, or "frameworks".
         timeout: Seconds after which the process is ended.
         repeats: Times it is run in each round.
     """
@@ -71,6 +72,13 @@ def module(name: str, *args: str, needs: str | None = None, repeats: int = 1) ->
     Run a module of this package with arguments.
     """
     return Job((sys.executable, "-m", name, *args), needs=needs, repeats=repeats)
+
+
+def in_frameworks(name: str, *args: str) -> Job:
+    """
+    Run a module of this package in the environment that has the frameworks, which `make frameworks` makes.
+    """
+    return Job((str(FRAMEWORKS), "-m", name, *args), needs="frameworks")
 
 
 def answer(values: Mapping[str, float]) -> None:
@@ -115,7 +123,7 @@ def take_turns(jobs: Mapping[str, Job], rounds: int, say: Callable[[str], None])
     outcomes = {name: Outcome() for name in jobs}
     for turn in range(rounds):
         for name, job in jobs.items():
-            if job.needs and not installed(job.needs):
+            if job.needs and not _is_there(job.needs):
                 outcomes[name] = Outcome(failure=ABSENT)
                 continue
             for _ in range(job.repeats):
@@ -128,6 +136,10 @@ def take_turns(jobs: Mapping[str, Job], rounds: int, say: Callable[[str], None])
                 said = result if isinstance(result, str) else ", ".join(f"{k} {v:.4g}" for k, v in result.items())
                 say(f"round {turn + 1}/{rounds}  {name}: {said}")
     return outcomes
+
+
+def _is_there(needs: str) -> bool:
+    return FRAMEWORKS.exists() if needs == "frameworks" else installed(needs)
 
 
 def number(

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from measure.calls import add, kilobyte, look_up
+from measure.calls import REPEATS, SINGLES, WARM, add, kilobyte, look_up
 from measure.harness import HERE, Job, Results, answer, module, number
 from measure.table import MISSING, Criterion, Number, Row, milliseconds, rate, seconds
 
@@ -101,19 +101,20 @@ def scp() -> dict[str, float]:
         return {"mib_per_s": BYTES / MIB / min(times)}
 
 
-def p50(call: Callable[[int], object], count: int = 500) -> float:
+def p50(*calls: Callable[[int], object]) -> list[float]:
     """
-    Take the best of three medians, in milliseconds.
+    Take the best of three medians of each call, in milliseconds; in turn, so that none has a better time than others.
     """
-    medians = []
-    for _ in range(3):
-        times = []
-        for i in range(count):
-            started = time.perf_counter()
-            call(i)
-            times.append(time.perf_counter() - started)
-        medians.append(statistics.median(times[count // 5 :]))
-    return min(medians) * 1e3
+    medians: list[list[float]] = [[] for _ in calls]
+    for _ in range(REPEATS):
+        for call, found in zip(calls, medians, strict=True):
+            times = []
+            for i in range(SINGLES):
+                started = time.perf_counter()
+                call(i)
+                times.append(time.perf_counter() - started)
+            found.append(statistics.median(times[WARM:]))
+    return [min(found) * 1e3 for found in medians]
 
 
 def calls() -> dict[str, float]:
@@ -122,12 +123,10 @@ def calls() -> dict[str, float]:
     """
     import skyward as sky
 
-    plain, dicts = sky.function(add), sky.function(look_up)
+    plain, dicts, items = sky.function(add), sky.function(look_up), [kilobyte(i) for i in range(SINGLES)]
     with site() as (made, key), pool_of(provider(made, key), concurrency=2) as pool:
-        return {
-            "plain_ms": p50(lambda i: plain(i) >> pool),
-            "dict_ms": p50(lambda i: dicts(kilobyte(i)) >> pool),
-        }
+        numbers, large = p50(lambda i: plain(i) >> pool, lambda i: dicts(items[i]) >> pool)
+        return {"plain_ms": numbers, "dict_ms": large}
 
 
 def busy() -> dict[str, float]:
@@ -140,7 +139,7 @@ def busy() -> dict[str, float]:
 
     plain, size = sky.function(add), sky.function(len)
     with site() as (made, key), pool_of(provider(made, key), concurrency=2) as pool:
-        idle = p50(lambda i: plain(i) >> pool)
+        [idle] = p50(lambda i: plain(i) >> pool)
         array = np.random.default_rng(0).integers(0, 256, 1024 * MIB, dtype=np.uint8)
         future = size(array) > pool
         times: list[float] = []

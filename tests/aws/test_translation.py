@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +15,14 @@ from skyward.model.key_pair import KeyPair
 from skyward.model.machine import InstanceState, LaunchRequest, SSHAddress
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
+from skyward.plan.first_boot import HostKey
 from skyward_aws import AWS
 from skyward_aws.catalogue import prices, to_offer, useful
-from skyward_aws.instances import Door, described, label
+from skyward_aws.instances import Door, described
 from skyward_aws.launching import Order, client_token, parameters, zones_in_order
 from skyward_aws.machine_image import RootDisk, parameter, root_disk
 from skyward_aws.place import Place, missing_rules
-from skyward_aws.user_data import HostKey, host_key, user_data
+from skyward_aws.user_data import user_data
 
 PLACE = Place(region="us-east-1", vpc="vpc-1", subnets={"us-east-1a": "s-a"}, group="sg-1", own_group=True, port=22)
 
@@ -207,31 +206,12 @@ def test_a_group_is_opened_only_where_it_is_closed() -> None:
     assert [] == missing_rules("sg-1", [between], None)
 
 
-def test_a_machine_has_one_host_key_and_no_other() -> None:
-    """It is the same whenever it is asked for, and another for another machine or pool."""
-    key = KeyPair()
-    assert host_key(key, label("t", 0)) == host_key(key, label("t", 0))
-    assert host_key(key, label("t", 0)) != host_key(key, label("t", 1))
-    assert host_key(key, label("t", 0)) != host_key(KeyPair(), label("t", 0))
-    assert "PRIVATE" not in repr(host_key(key, "x"))
-
-
-def test_a_host_key_is_what_openssh_reads(tmp_path: Path) -> None:
-    """The tool of OpenSSH finds the public half in the private one."""
-    made = host_key(KeyPair(), "x")
-    path = tmp_path / "key"
-    path.write_text(made.private)
-    path.chmod(0o600)
-    done = subprocess.run(["ssh-keygen", "-y", "-f", str(path)], check=True, capture_output=True, text=True)
-    assert made.public == done.stdout.strip()
-
-
 @pytest.mark.parametrize(("deadline", "commands"), [(600.0, 1), (0.0, 0)])
 def test_user_data_fits_and_disarms_only_when_told(deadline: float, commands: int) -> None:
     """A machine ends itself unasked, unless the user wants none of that."""
     text = user_data("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "private"), "ubuntu", deadline)
     config = json.loads(text.removeprefix("#cloud-config\n"))
-    assert ["ssh-ed25519 AAAA"] == config["ssh_authorized_keys"]
+    assert ["ssh-ed25519 AAAA skyward"] == config["ssh_authorized_keys"]
     assert commands == len(config.get("runcmd", ()))
     assert config["disable_root"]
 

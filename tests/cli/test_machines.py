@@ -15,6 +15,8 @@ import pytest
 from skyward.testing import Rehearsal
 from tests.testing import conftest
 
+pytestmark = pytest.mark.slow
+
 SKY = Path(sys.executable).with_name("sky")
 books = conftest.books
 

@@ -159,6 +159,7 @@ def test_a_reader_that_has_enough() -> None:
     assert "" == done.stderr
 
 
+@pytest.mark.slow
 def test_a_third_party_adds_a_command(third: Sky) -> None:
     """It is listed, explained, run and offered as core's own are; what it returns is the exit code."""
     assert "  greet-you  Say hello.\n" in third(COMMAND, "help").stdout

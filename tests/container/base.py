@@ -29,3 +29,11 @@ def base_image() -> str:
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     """Run a command and give what it printed."""
     return subprocess.run(words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def index() -> dict[str, str]:
+    """Point a container at the package index that this machine uses, and at the certificates it trusts."""
+    named = {
+        name: os.environ[name] for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX") if name in os.environ
+    }
+    return {**named, "UV_SYSTEM_CERTS": "1", "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}

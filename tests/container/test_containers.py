@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,9 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from tests.container.work import double, reaches, say_slowly, slow, version_of_six, whoami
+from skyward.hookspecs import Topology
+from tests.container.base import index
+from tests.container.work import double, hold, process, reaches, say_slowly, slow, version_of_six, whoami
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 
@@ -29,14 +32,6 @@ def _podman(*words: str) -> str:
 def _open(base: str, **options: Any) -> sky.Compute:
     provider = sky.Container(image=base, binary="podman")
     return sky.Compute(**{"provider": provider, "console": "silent", "logging": False, "ttl": 60, **options})
-
-
-def _index() -> dict[str, str]:
-    """Point a container at the package index that this machine uses, and at the certificates it trusts."""
-    named = {
-        name: os.environ[name] for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX") if name in os.environ
-    }
-    return {**named, "UV_SYSTEM_CERTS": "1", "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
 
 
 def _until(condition: Callable[[], object], seconds: float = 30) -> None:
@@ -61,7 +56,7 @@ def test_pool_of_containers_does_what_it_does_at_home(image: str) -> None:
 
 def test_packages_are_installed(image: str) -> None:
     """By uv, into an environment of the image's own."""
-    with _open(image, image=sky.Image(pip=["six==1.17.0"], env=_index()), bootstrap_timeout=200) as pool:
+    with _open(image, image=sky.Image(pip=["six==1.17.0"], env=index()), bootstrap_timeout=200) as pool:
         assert version_of_six() >> pool == "1.17.0"
 
 
@@ -70,6 +65,30 @@ def test_limits_that_are_not_supported_are_a_warning(image: str) -> None:
     provider = sky.Container(image=image, binary="podman", cpus=1, memory="1GB")
     with sky.Compute(provider=provider, console="silent", logging=False) as pool:
         assert double(1) >> pool == 2
+
+
+def test_worker_that_memory_runs_out_for_is_one_error_and_is_replaced(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel really kills it: the error says so with figures, the other worker goes on, and so does the pool."""
+    monkeypatch.chdir(tmp_path)
+    provider = sky.Container(image=image, binary="podman", memory=0.4)
+    with sky.Compute(provider=provider, per_node=2, console="silent", logging=False, ttl=60) as pool:
+        before = process() @ pool
+        hungry = hold(1_000_000_000) > pool
+        calm = slow(40, 0.1) > pool
+        with pytest.raises(sky.WorkerDiedError, match="probably for want of memory") as caught:
+            hungry.result(60)
+        assert calm.result(60) == 40
+        after = process() @ pool
+    assert caught.value.signal == "SIGKILL"
+    assert "limit of the whole node is 0.40 GB" in str(caught.value)
+    assert "concurrency=" in str(caught.value)
+    assert "about to hold 1000000000" in "".join(caught.value.output)
+    (told,) = re.findall(r"held up to (0\.\d\d) GB", str(caught.value))
+    assert 0.1 < float(told) <= 0.4
+    assert len(set(before) & set(after)) == 1, "one worker is replaced, and the other one is not"
+    assert list(tmp_path.iterdir()) == [], "podman leaves something where the program was started"
 
 
 def test_killed_container_is_replaced(image: str) -> None:
@@ -152,6 +171,28 @@ def _cut_off(name: str) -> Iterator[None]:
         for rule in rules:
             # Where it has ended meanwhile there is nothing to take back.
             subprocess.run([*inside, "iptables", "--delete", *rule], check=False, capture_output=True)
+
+
+def test_nodes_that_a_firewall_keeps_apart_are_no_place_for_one_job(image: str) -> None:
+    """The error comes before any task, and says who does not reach whom; calls of their own can still be made there."""
+
+    def wall(event: sky.BootstrapStarting) -> None:
+        assert event.instance is not None
+        inside = ["nsenter", "--net", "--target", _podman("inspect", "--format", "{{.State.Pid}}", event.instance.id)]
+        rules = ["--protocol tcp --dport 22 --jump ACCEPT", "--protocol tcp --syn --jump DROP"]
+        for rule in rules:
+            command = [*(word.strip() for word in inside), "iptables", "--append", "INPUT", *rule.split()]
+            subprocess.run(command, check=True)
+
+    job = sky.Plugin.create("job").with_topology(lambda cluster: Topology(collective=True))
+    pool = _open(image, nodes=2, plugins=[job], max_provision_attempts=1).on(sky.BootstrapStarting, wall)
+    with pytest.raises(sky.ProvisionError) as caught, pool:
+        pass
+    said = str(caught.value)
+    assert re.search(r"node . \(container \S+\) cannot reach node . \(container \S+\) at [\d.]+:\d+: no answer", said)
+    assert "open the firewall between the nodes" in said
+    with _open(image, nodes=2).on(sky.BootstrapStarting, wall) as apart:
+        assert len(set(whoami() @ apart)) == 2
 
 
 def test_work_goes_on_after_a_network_cut(image: str) -> None:

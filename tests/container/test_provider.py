@@ -9,6 +9,7 @@ import pytest
 import skyward as sky
 from skyward.errors import ConfigError
 from skyward.hookspecs import InstanceState, SSHAddress, Tags
+from skyward_container.engine import Done, is_gone
 from skyward_container.machine import HOST_KEY, instance_of
 
 
@@ -32,6 +33,7 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> 
 def test_values_are_equal_by_what_they_say() -> None:
     """As every provider."""
     assert sky.Container(image="a", memory="2GB") == sky.Container(image="a", memory=2.0)
+    assert sky.Container(image="ubuntu:24.04") == sky.Container(image=sky.containers.ubuntu("24.04"))
 
 
 def test_missing_command_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +43,31 @@ def test_missing_command_line_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="Neither docker nor podman"), compute:
         pass
 
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Error: No such container: skyward-a1-0-abcdef",
+        "Error response from daemon: No such container: skyward-a1-0-abcdef",
+        "Error: No such network: skyward-a1",
+        "Error response from daemon: network skyward-a1 not found",
+        "Error: unable to find network with name or ID skyward-a1: network not found",
+        'Error: no container with ID or name "skyward-a1-0-abcdef" found: no such container',
+    ],
+)
+def test_what_is_gone_need_not_be_removed(words: str) -> None:
+    """In the words of Docker, old and new, and of Podman; what worked says nothing of it."""
+    assert is_gone(Done(1, "", words))
+    assert not is_gone(Done(0, "", words))
+
+
+def test_what_cannot_be_removed_is_not_gone() -> None:
+    """A network that still has containers, for one."""
+    assert not is_gone(Done(1, "", "Error response from daemon: network skyward-a1 has active endpoints"))
+
+
+NOW = 1_772_359_210.0
+"""Ten seconds after 2026-03-01T10:00:00Z."""
 
 DOCKERS = {
     "Name": "/skyward-a1-0-abcdef",
@@ -60,9 +87,9 @@ DOCKERS = {
 def test_docker_s_and_podman_s_descriptions_are_read() -> None:
     """Names differ by a slash, times by their zone."""
     podmans = {**DOCKERS, "Name": "skyward-a1-0-abcdef", "Created": "2026-03-01T11:00:00.123456789+01:00"}
-    made = instance_of(DOCKERS, "the key")
+    made = instance_of(DOCKERS, "the key", NOW)
     assert made is not None
-    assert made == instance_of(podmans, "the key")
+    assert made == instance_of(podmans, "the key", NOW)
     assert ("skyward-a1-0-abcdef", 3, "10.89.0.2") == (made.id, made.node, made.private_ip)
     assert Tags(pool_id="a1", node=3, token="t") == made.tags
     assert isinstance(made.address, SSHAddress)
@@ -74,13 +101,15 @@ def test_docker_s_and_podman_s_descriptions_are_read() -> None:
     [
         ({"Status": "created", "Running": False}, InstanceState.PENDING),
         ({"Status": "initialized", "Running": False}, InstanceState.PENDING),
-        ({"Status": "exited", "Running": False}, InstanceState.ENDED),
+        ({"Status": "exited", "FinishedAt": "2026-03-01T10:00:04.5Z"}, InstanceState.ENDED),
+        ({"Status": "exited", "FinishedAt": "2026-03-01T11:00:06.123456789+01:00"}, InstanceState.PENDING),
+        ({"Status": "dead", "Running": False}, InstanceState.ENDED),
         ({"Status": "paused", "Running": True}, InstanceState.RUNNING),
     ],
 )
 def test_states_are_read(state: dict[str, Any], expected: InstanceState) -> None:
-    """One that was not started yet is no one that ended."""
-    made = instance_of({**DOCKERS, "State": state, "NetworkSettings": {"Ports": None}}, None)
+    """One that was not started yet, or stopped a moment ago and may be started again, is no one that ended."""
+    made = instance_of({**DOCKERS, "State": state, "NetworkSettings": {"Ports": None}}, None, NOW)
     assert made is not None
     assert (expected, None) == (made.state, made.address)
 
@@ -88,4 +117,4 @@ def test_states_are_read(state: dict[str, Any], expected: InstanceState) -> None
 def test_what_is_not_ours_is_passed_over() -> None:
     """It has no label of ours, or none at all."""
     for written in ({"com.example": "x"}, None):
-        assert instance_of({**DOCKERS, "Config": {"Image": "a", "Labels": written}}, None) is None
+        assert instance_of({**DOCKERS, "Config": {"Image": "a", "Labels": written}}, None, NOW) is None

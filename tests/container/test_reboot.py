@@ -6,16 +6,35 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
+from attrs import frozen
 
 import skyward as sky
+from skyward.hookspecs import Cluster, Instance, InstanceState, hookimpl
+from skyward_container.provider import Container
 from tests.container.work import count_runs, double, run_until, whoami
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 
 LARGE = 3 << 20
+
+SEEN: list[InstanceState] = []
+"""What the watch found, look by look."""
+
+
+@frozen(kw_only=True)
+class Watched(Container):
+    """Containers that tell when they are listed."""
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster, infra: Any) -> Sequence[Instance]:
+        """List them."""
+        found = await Container.skyward_instances(self, cluster, infra)
+        SEEN.extend(each.state for each in found)
+        return found
 
 
 def _podman(*words: str) -> str:
@@ -36,14 +55,13 @@ def _stored(name: str) -> int:
 
 def test_pool_goes_on_after_a_reboot(image: str) -> None:
     """Finished results arrive and are not computed again; what was running is tried again."""
-    # The watch must not find it stopped: then it would be given back at once.
     pool = sky.Compute(
-        provider=sky.Container(image=image, binary="podman"),
+        provider=Watched(image=image, binary="podman"),
         console="silent",
         logging=False,
         ttl=120,
         concurrency=3,
-        reconcile_tick_interval=100,
+        reconcile_tick_interval=0.2,
     )
     began: dict[str, int] = {}
     pool.on(sky.TaskStarted, lambda event: began.update({event.task_id: began.get(event.task_id, 0) + 1}))
@@ -59,6 +77,7 @@ def test_pool_goes_on_after_a_reboot(image: str) -> None:
         _podman("exec", name, "sh", "-c", "pkill -KILL -f '[s]shd: root'; touch /tmp/go")
         _until(lambda: _stored(name) == 2, "the results are not stored")
         _podman("stop", "--time", "0", name)
+        _until(lambda: SEEN[-1] is InstanceState.PENDING, "the watch does not see that it stopped")
         _podman("start", name)
         assert small.result(60) == b"x" * 10
         assert large.result(60) == b"x" * LARGE

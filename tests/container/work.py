@@ -21,6 +21,17 @@ def whoami() -> str:
 
 
 @sky.function
+def process() -> int:
+    return os.getpid()
+
+
+@sky.function
+def hold(size: int) -> int:
+    print(f"about to hold {size} bytes", flush=True)
+    return len(bytes(b"x" * size))
+
+
+@sky.function
 def reaches(address: str) -> bool:
     """Tell whether another node's SSH server answers."""
     with socket.create_connection((address, 22), timeout=5):
@@ -69,3 +80,9 @@ def count_runs(runs: str) -> int:
         return 0
     with open(runs) as file:
         return file.read().count("run")
+
+
+@sky.function
+def variable(name: str) -> str | None:
+    """Give a variable of the node."""
+    return os.environ.get(name)

@@ -39,7 +39,7 @@ def test_environment_is_made_once_and_shared() -> None:
     began = time.monotonic()
     with sky.Compute(nodes=2, image=image, console="silent") as pool:
         assert sky.function(version)() @ pool == ["1.16.0"] * 2
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 15
 
 
 def test_package_that_does_not_exist_is_one_error() -> None:

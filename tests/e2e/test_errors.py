@@ -135,6 +135,7 @@ def test_argument_that_cannot_be_unpickled_there(pool: sky.Pool) -> None:
         sky.function(lambda x: x)(Elsewhere()) >> pool
 
 
+@pytest.mark.slow
 def test_large_result_arrives(pool: sky.Pool) -> None:
     """There is no limit but memory."""
     assert len(sky.function(lambda: bytes(300 << 20))() >> pool) == 300 << 20

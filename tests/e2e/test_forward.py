@@ -15,6 +15,7 @@ from tests.serving import connected, count, free_port, get, is_broken_off, is_op
 start = sky.function(serve)
 
 
+@pytest.mark.slow
 def test_a_page_is_read_from_a_node(pool: sky.Pool) -> None:
     """The listener here is another than the one there; it is gone when the block ends."""
     remote = start("http") >> pool

@@ -109,16 +109,18 @@ def test_queued_calls_survive_the_death_of_their_worker() -> None:
         assert isinstance(dead.exception(), sky.WorkerDiedError)
 
 
+@pytest.mark.slow
 def test_call_that_catches_everything_ends_with_its_process(pool: sky.Pool) -> None:
     """After a grace of five seconds."""
     began = time.monotonic()
     with pytest.raises(sky.TaskTimeoutError):
         # Long enough for a slow machine to have begun with it.
         stubborn().with_timeout(2) >> pool
-    assert 5 <= time.monotonic() - began < 15
+    assert 5 <= time.monotonic() - began < 30
     assert len(pid() @ pool) == 2
 
 
+@pytest.mark.slow
 def test_call_that_holds_the_interpreter_in_c_ends_with_its_process(pool: sky.Pool) -> None:
     """No thread of the worker can run meanwhile, and still the timeout holds."""
 
@@ -129,7 +131,7 @@ def test_call_that_holds_the_interpreter_in_c_ends_with_its_process(pool: sky.Po
     began = time.monotonic()
     with pytest.raises(sky.TaskTimeoutError):
         hold().with_timeout(0.2) >> pool
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30
 
 
 def test_siblings_in_one_process_fail_with_the_culprits_name() -> None:
@@ -243,6 +245,7 @@ def test_code_that_writes_to_our_socket_costs_its_own_task() -> None:
         assert sleep(0) >> pool == 0
 
 
+@pytest.mark.slow
 def test_call_for_a_node_that_is_given_up_fails() -> None:
     """It would wait for ever."""
     with sky.Compute(nodes=(2, 2), console="silent") as pool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -140,7 +141,7 @@ def where() -> int:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds with a cloud takes less here."""
     monkeypatch.setattr(watch, "SOON", 0.05)
-    monkeypatch.setattr("skyward.engine.launching.LOOKS", (0.05, 0.1))
+    monkeypatch.setattr("skyward.engine.renting.LOOKS", (0.05, 0.1))
     monkeypatch.setattr(watching, "STRAYING", 0.3)
 
 
@@ -216,6 +217,7 @@ def test_a_quota_is_not_run_into_twice(clouds: list[Cloud]) -> None:
     assert [(one.cluster.offer.zone, one.spot) for one in cloud.requests] == [("a", True), ("c", True)]
 
 
+@pytest.mark.slow
 def test_nodes_that_one_offer_lacks_come_from_the_next(clouds: list[Cloud]) -> None:
     """What there is is kept."""
     cloud = Cloud(lambda request: 1)
@@ -229,7 +231,9 @@ def test_what_was_tried_is_listed_when_nothing_is_left(clouds: list[Cloud]) -> N
     cloud = Cloud(refuse("a", "b", "c"), offers=(*OFFERS, evolve(SMALL, zone="d", available=False)))
     with pytest.raises(sky.errors.CapacityError, match=r"(?s)Tried:.*small in a, spot.*None in a.*available") as caught:
         compute(clouds, cloud, max_provision_attempts=1).open()
-    assert str(caught.value).count("None in") == 6
+    first, *rest = str(caught.value).splitlines()
+    assert "all 6 offers had no capacity, such as small in a, spot at $0.1/h: None in a." in first
+    assert "\n".join(rest).count("None in") == 6
 
 
 def test_the_first_refusal_of_credentials_ends_it(clouds: list[Cloud]) -> None:
@@ -248,6 +252,7 @@ def test_nothing_that_fits_is_an_error_with_reasons(clouds: list[Cloud]) -> None
     assert cloud.requests == []
 
 
+@pytest.mark.slow
 def test_a_lost_answer_costs_no_second_machine(clouds: list[Cloud]) -> None:
     """What was rented is found by its token."""
     cloud = Cloud(loses=1)
@@ -266,16 +271,24 @@ def test_a_machine_that_is_rented_twice_is_ended(clouds: list[Cloud]) -> None:
         assert len(cloud.machines) == 2
         until(lambda: len(cloud.machines) == 1)
         assert where() >> pool == 0
+    assert pool.receipt is not None
+    both = pool.receipt.nodes
+    assert set(cloud.ended) == {node.instance_id for node in both}
+    assert all(node.ended and node.cost > 0 for node in both)
+    assert sum(node.cost for node in both) == pytest.approx(pool.cost.accumulated)
 
 
 def test_a_machine_nobody_knows_of_is_ended_with_the_pool(clouds: list[Cloud]) -> None:
     """Although no list was looked at meanwhile."""
     cloud = Cloud(forgets=True)
-    with compute(clouds, cloud, reconcile_tick_interval=100.0):
+    with compute(clouds, cloud, reconcile_tick_interval=100.0) as pool:
         cloud._rent(cloud.requests[0], 0)
     assert len(cloud.ended) == 2
+    assert pool.receipt is not None
+    assert set(cloud.ended) == {node.instance_id for node in pool.receipt.nodes}
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_taken_back_is_replaced(clouds: list[Cloud]) -> None:
     """As soon as a list says so, whatever its link says."""
     cloud = Cloud()
@@ -301,6 +314,7 @@ def test_a_machine_that_never_runs_is_given_back(clouds: list[Cloud]) -> None:
     assert len(cloud.ended) == 2
 
 
+@pytest.mark.slow
 def test_a_share_of_the_nodes_is_spot(clouds: list[Cloud]) -> None:
     """At least as many as asked for; the others are on demand."""
     cloud = Cloud()
@@ -319,3 +333,31 @@ def test_every_machine_bears_its_tags(clouds: list[Cloud]) -> None:
         assert all(one.expires_at and one.expires_at > time.time() + 600 for one in tags)
         assert launches()[-1].ids == tuple(cloud.machines)
         assert launches()[-1].open
+
+
+def plugin_with_a_lock() -> sky.Plugin:
+    """Make a plugin whose hook for workers holds what cannot travel."""
+    lock = threading.Lock()
+
+    def held(info: sky.InstanceInfo) -> Any:
+        return lock
+
+    return sky.Plugin.create("locked").with_around_process(held)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        ({"image": sky.Image(python="3.9")}, sky.ConfigError, r"asks for Python 3\.9 but this client runs Python"),
+        ({"plugins": [plugin_with_a_lock()]}, sky.PluginError, "locked cannot be sent to nodes: .*lock"),
+    ],
+    ids=["python", "pickling"],
+)
+def test_what_cannot_work_is_refused_before_anything_is_rented(
+    clouds: list[Cloud], settings: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    """An image of another Python, a plugin that does not travel."""
+    cloud = Cloud()
+    with pytest.raises(error, match=said):
+        compute(clouds, cloud, **settings).open()
+    assert [] == cloud.requests

@@ -57,6 +57,7 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calls
 
 
+@pytest.mark.slow
 def test_every_node_is_measured_by_default() -> None:
     """Snapshots of all nodes come about once a second, with values that can be."""
     heard: list[Any] = []
@@ -95,6 +96,7 @@ def test_all_that_can_be_asked_for_at_home() -> None:
     assert not _errors(heard)
 
 
+@pytest.mark.slow
 def test_collect_metrics_false_measures_nothing(tmp_path: Path) -> None:
     """Not even commands are run."""
     heard: list[Any] = []
@@ -150,6 +152,7 @@ def test_gpus_are_asked_for_with_one_call_a_tick(nvidia_smi: Path) -> None:
     assert not _errors(heard)
 
 
+@pytest.mark.slow
 def test_an_nvidia_smi_that_fails_is_told_once(nvidia_smi: Path) -> None:
     """The rest is measured all the same."""
     command = nvidia_smi.with_name("nvidia-smi")

@@ -23,6 +23,8 @@ from skyward.model.image import Image
 from skyward.model.instance import InstanceInfo
 from skyward.node.descendants import MARK
 
+pytestmark = pytest.mark.slow
+
 
 @sky.function
 def ok() -> str:

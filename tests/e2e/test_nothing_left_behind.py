@@ -147,11 +147,12 @@ def test_second_ctrl_c_does_not_wait(start: Callable[[str], Client]) -> None:
     assert _soon(client.has_left_nothing)
 
 
-def test_pool_that_is_never_left(start: Callable[[str], Client]) -> None:
-    """The interpreter's end closes it."""
+@pytest.mark.parametrize("kept", ["other = ", ""])
+def test_pool_that_is_never_left(start: Callable[[str], Client], kept: str) -> None:
+    """The interpreter's end closes it, also if nobody holds it any more."""
     # The handler of SIGTERM stays as long as this pool does.
     client = start(
-        "other = sky.Compute(console='silent', logging=False); other.open(); "
+        f"{kept}sky.Compute(console='silent', logging=False).__enter__(); "
         "before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)"
     )
     client.until_ready()

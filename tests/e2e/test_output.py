@@ -76,6 +76,7 @@ def test_output_at_exit_arrives() -> None:
 
 
 @pytest.mark.parametrize("count", [30_000])
+@pytest.mark.slow
 def test_many_lines_arrive_all_and_in_order(count: int) -> None:
     """However fast they are written."""
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,19 +97,70 @@ def test_around_app_sets_the_environment_of_all_workers(tmp_path: Path) -> None:
     assert Path(log).read_text().split() == ["enter", "leave"]
 
 
-def test_around_client_spans_the_pools_life() -> None:
-    """It may use the pool."""
+@pytest.mark.parametrize("moment", ["enters", "is there"])
+def test_around_app_is_left_when_the_client_is_killed(tmp_path: Path, moment: str) -> None:
+    """What it changed on the machine is changed back, however far it had come; no worker starts any more."""
+    log = tmp_path / "log"
+    log.touch()
+    slow = 1.0 if moment == "enters" else 0.0
+    script = textwrap.dedent(f"""
+        import contextlib, time
+        import skyward as sky
+
+        def write(line):
+            with open({str(log)!r}, "a") as file:
+                file.write(line + "\\n")
+
+        @contextlib.contextmanager
+        def around(info):
+            write("enters")
+            time.sleep({slow})
+            yield
+            time.sleep(0.3)
+            write("left")
+
+        @contextlib.contextmanager
+        def process(info):
+            write("is there")
+            yield
+
+        plugin = sky.Plugin.create("app").with_around_app(around).with_around_process(process)
+        with sky.Compute(console="silent", logging=False, plugins=[plugin]):
+            time.sleep(300)
+    """)
+    client = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        _until(lambda: moment in log.read_text())
+    finally:
+        client.kill()
+        client.wait()
+    _until(lambda: "left" in log.read_text())
+    assert (["enters", "left"] if slow else ["enters", "is there", "left"]) == log.read_text().splitlines()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 40
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("left by it")], ids=["well", "badly"])
+def test_around_client_spans_the_pools_life(error: Exception | None) -> None:
+    """It may use the pool, from when its nodes are ready until they end, however the block is left."""
     seen: list[Any] = []
 
     @contextmanager
     def around(pool: sky.Pool, cluster: Cluster) -> Iterator[None]:
-        seen.append(cluster.nodes)
+        seen.append(sky.function(lambda: "entered")() @ pool)
         yield
-        seen.append("left")
+        seen.append(sky.function(lambda: "left")() >> pool)
 
-    with sky.Compute(nodes=2, console="silent", plugins=[sky.Plugin.create("c").with_around_client(around)]):
-        seen.append("inside")
-    assert seen == [2, "inside", "left"]
+    pool = sky.Compute(nodes=2, console="silent", plugins=[sky.Plugin.create("c").with_around_client(around)])
+    pool.open()
+    seen.append("inside")
+    pool.close(error)
+    assert seen == [["entered", "entered"], "inside", "left"]
 
 
 def test_class_plugin_has_hooks_as_methods() -> None:

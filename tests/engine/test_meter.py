@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from skyward.errors import BudgetExceededError
 from skyward.model import event as events
 from skyward.model.cost import FirstResult
 from skyward.model.instance import InstanceInfo
-from skyward.model.machine import ProviderFacts
+from skyward.model.machine import Instance, ProviderFacts
 
 FACTS = ProviderFacts(name="cloud", ends_own_bill=True, billing_granularity_s=1.0, minimum_billed_s=60.0)
 
@@ -44,11 +45,20 @@ class Bench:
             first[1]()
         self.now = moment
 
-    def hear(self, kind: Any, node: int = 0, name: str = "i-0", rate: float | None = 36.0, **facts: Any) -> None:
+    def hear(
+        self,
+        kind: Any,
+        node: int = 0,
+        name: str = "i-0",
+        rate: float | None = 36.0,
+        *,
+        cloud: str = "cloud",
+        **facts: Any,
+    ) -> None:
         """Have something happen to a machine."""
-        info = InstanceInfo(node=node, id=name, provider="cloud", hourly_rate=rate, on_demand_rate=72.0)
+        info = InstanceInfo(node=node, id=name, provider=cloud, hourly_rate=rate, on_demand_rate=72.0)
         if kind in (events.InstanceLaunched, events.InstanceProvisioned):
-            facts = {"provider": "cloud", "spot": rate != 72.0, "price_on_demand": 72.0 if rate else rate} | facts
+            facts = {"provider": cloud, "spot": rate != 72.0, "price_on_demand": 72.0 if rate else rate} | facts
         if kind not in (events.InstanceRequested, events.InstanceBootstrapped, events.NodeReady):
             facts["instance_id"] = name
         self.meter.heard(kind(node=node, instance=info, **facts))
@@ -196,6 +206,36 @@ def test_an_id_that_comes_again_is_another_machine() -> None:
     assert 2.0 == round(bench.meter.cost().accumulated, 6)
 
 
+def test_one_id_at_two_clouds_is_two_machines() -> None:
+    """Each is billed for its own life, and what happens to one does not happen to the other."""
+    bench = Bench()
+    bench.hear(events.InstanceLaunched)
+    bench.hear(events.InstanceLaunched, node=1, cloud="elsewhere")
+    for node, cloud in enumerate(("cloud", "elsewhere")):
+        bench.hear(events.NodeReady, node=node, cloud=cloud)
+        bench.meter.task_started(node, node)
+    bench.until(100)
+    bench.hear(events.InstanceStopping)
+    bench.hear(events.InstanceDestroyed)
+    bench.until(200)
+    assert (3.0, 36.0) == (round(bench.meter.cost().accumulated, 6), bench.meter.cost().hourly_rate)
+    bench.meter.close(bench.told.append)
+    assert bench.meter.receipt is not None
+    assert [(100, 100), (200, 200)] == [(one.seconds, one.computing) for one in bench.meter.receipt.nodes]
+
+
+def test_a_stray_of_one_cloud_is_none_of_another() -> None:
+    """It is counted beside a machine of the same id, and ends alone."""
+    bench = Bench()
+    bench.hear(events.InstanceLaunched, name="i-9", cloud="elsewhere")
+    bench.meter.strayed(stray(), 36.0)
+    bench.until(100)
+    bench.meter.strays_ended("elsewhere", ["i-9"])
+    assert 72.0 == bench.meter.cost().hourly_rate
+    bench.meter.strays_ended("cloud", ["i-9"])
+    assert 36.0 == bench.meter.cost().hourly_rate
+
+
 def test_a_pool_is_stopped_when_its_budget_is_used_up() -> None:
     """Once, before the money for its end is gone, and nothing is rented after that."""
     bench = Bench(budget=5.0)
@@ -249,3 +289,39 @@ def test_a_budget_forbids_nothing_that_is_free() -> None:
     bench.hear(events.InstanceLaunched, rate=None)
     bench.until(10_000)
     assert [] == bench.stopped
+
+
+def stray(**facts: Any) -> Instance:
+    """Describe a machine of which the cloud's list is the first to tell."""
+    return Instance(id="i-9", node=0, provider="cloud", **facts)
+
+
+def test_a_machine_that_no_node_has_is_on_the_bill() -> None:
+    """From its launch on, at what it was asked for, until it is ended; told twice it is counted once."""
+    bench = Bench()
+    bench.until(100.0)
+    for _ in range(2):
+        bench.meter.strayed(stray(launched_at=time.time() - 40.0), 36.0)
+    bench.until(120.0)
+    bench.meter.strays_ended("cloud", ["i-9", "i-unknown"])
+    bench.until(500.0)
+    assert 0.6 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
+
+
+def test_a_stray_has_not_been_there_longer_than_the_pool() -> None:
+    """Whatever the provider's clock says, and what it costs may be in the list alone."""
+    bench = Bench()
+    bench.until(100.0)
+    bench.meter.strayed(stray(launched_at=time.time() - 9000.0, hourly_rate=36.0), None)
+    assert 1.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
+
+
+def test_a_stray_that_is_a_node_s_after_all_is_counted_once() -> None:
+    """It goes on as the node's machine, and does not end with the strays."""
+    bench = Bench()
+    bench.meter.strayed(stray(), 36.0)
+    bench.hear(events.InstanceLaunched, name="i-9")
+    bench.until(100.0)
+    bench.meter.strays_ended("cloud", ["i-9"])
+    bench.until(200.0)
+    assert 2.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)

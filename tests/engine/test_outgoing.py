@@ -58,6 +58,33 @@ def test_new_array_in_the_place_of_an_old_one_is_not_kept() -> None:
     assert {_place(buffers, np.full(SIZE, number, np.uint8)) for number in range(10)} == {Place.SEGMENT}
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.asfortranarray(np.random.default_rng(0).random((1024, 512))),
+        np.zeros((1024, 1024))[256:],
+        np.zeros((1024, 1024)).T[:, 256:],
+    ],
+    ids=["column by column", "a part", "a part, transposed"],
+)
+@pytest.mark.parametrize("far", [False, True])
+def test_array_that_numpy_pickles_through_a_view_is_recognised(array: Any, far: bool) -> None:
+    """The view is another object each time; what it shows is the same."""
+    buffers = Buffers()
+    if far:
+        buffers.go_far()
+    digests = [dump(array, buffers.keep).parts[-1].digest for _ in range(3)]
+    assert far == bool(digests[0])
+    assert digests[1]
+    assert digests[1] == digests[2]
+
+
+def test_parts_of_one_array_are_each_new() -> None:
+    """A loop that sends one part after the other hashes and keeps none of them."""
+    buffers, array = Buffers(), np.zeros((10, SIZE), np.uint8)
+    assert {_place(buffers, array[number]) for number in range(10)} == {Place.SEGMENT}
+
+
 def test_array_with_the_same_content_has_the_same_digest() -> None:
     """Whatever object it is."""
     buffers = Buffers()

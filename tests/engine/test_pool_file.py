@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from skyward import registry
 from skyward.engine.pool_file import find_pool_file, read_named
 from skyward.errors import ConfigError
 
@@ -59,3 +60,24 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"skyward.toml cannot be read"):
         read_named("train", provider_of=provider_of, start=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('provider = { type = "ssh" }', 'Did you mean "SSH"?'),
+        ('provider = "local"', 'Did you mean "Local"?'),
+        ('plugins = ["tourch"]', 'Did you mean "torch"?'),
+        ('provider = "nothing like it at all"', None),
+    ],
+)
+def test_names_are_offered_as_the_file_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, hint: str | None
+) -> None:
+    """Not as Python does."""
+    (tmp_path / "skyward.toml").write_text(f"[pools.train]\n{line}\n")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigError) as caught:
+        read_named("train", provider_of=registry.provider, plugin_of=registry.plugin)
+    assert hint == caught.value.hint

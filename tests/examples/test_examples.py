@@ -14,22 +14,37 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 
 LAST_LINES = {
+    "accelerate_digits.py": r"Digits read correctly: 9\d\.\d%\.",
     "broadcast_shard.py": r"most frequent: \('the', 1500\)",
     "digits.py": r"Digits read correctly: at least 9\d\.\d%\.",
     "errors.py": r"succeeded at attempt 3",
     "events.py": r"lines printed: 4 \| losses sent: 20 \| falling: True",
     "hello.py": r"\[0, 1, 4, 9\]",
+    "jax_digits.py": r"Digits read correctly: 9\d\.\d%\.",
+    "keras_digits.py": r"Digits read correctly: 9\d\.\d%\.",
     "map_many.py": r"longest under 5000: 3711 takes 237 steps",
     "operators.py": r"here:        49",
     "pip_image.py": r"on the node: 256\.0 MiB",
     "plugin.py": r"written down by the plugin: \['fibonacci', 'fibonacci', 'fibonacci'\]",
+    "sklearn_grid.py": r"the same found: True \| unseen images read correctly: 9\d\.\d%",
     "streaming.py": r"mean of a stream of 20000: 4999\.75",
+    "tensorflow_digits.py": r"Digits read correctly: 9\d\.\d%\.",
+    "torch_digits.py": r"Digits read correctly: 9\d\.\d%\.",
+    "transformers_digits.py": r"Digits read correctly: 9\d\.\d%\.",
 }
+# What everybody tries first is tried by every run.
 MARKS = {
-    # It trains for real, twice, on cores that other tests use at the same time.
-    "digits.py": [pytest.mark.slow, pytest.mark.timeout(300)],
+    "accelerate_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    "hello.py": [],
+    "jax_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    "keras_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    "operators.py": [],
     "pip_image.py": [pytest.mark.packaging, pytest.mark.timeout(300)],
+    "tensorflow_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    "torch_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    "transformers_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
 }
+SLOW = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def test_every_example_is_run() -> None:
@@ -37,7 +52,7 @@ def test_every_example_is_run() -> None:
     assert set(LAST_LINES) == {path.name for path in FOLDER.glob("*.py")}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, [])) for name in sorted(LAST_LINES)])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, SLOW)) for name in sorted(LAST_LINES)])
 def test_example_ends_with_its_line(name: str, tmp_path: Path) -> None:
     """An example exits with 0, and its last line is the expected one."""
     done = subprocess.run(

@@ -25,6 +25,8 @@ from skyward.model.instance import InstanceInfo
 from skyward.model.machine import Instance
 from tests.renting import rented
 
+pytestmark = pytest.mark.slow
+
 SEEDS = [int(os.environ["FUZZ_SEED"])] if "FUZZ_SEED" in os.environ else [1, 2, 3, 4]
 
 

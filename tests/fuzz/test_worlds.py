@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SEED = int(os.environ.get("FUZZ_SEED", "") or random.randrange(2**31))
 EACH = 60
 
 
+@pytest.mark.slow
 def test_inputs_of_every_target_are_taken_or_refused() -> None:
     """Nothing but a refusal, no hang, no descriptor left; replay with FUZZ_SEED."""
     print(f"FUZZ_SEED={SEED}")

@@ -216,8 +216,8 @@ def test_task_comes_after_all_that_it_needs() -> None:
         one.wire.send(encode(Kind.FILES, files.encode(), fds=1), files.fds, files)
         one.wire.send(encode(Kind.BLOB, BLOB.pack(kept, 1 << 20), fds=1), blob.fds, blob)
         one.wire.send(encode(Kind.FUNCTION, FUNCTION.pack(function, 0) + b"\0\0f"))
-        one.wire.send(encode(Kind.TASK, TASK.pack(1, 0.0, 0, 0, function) + b"\0\0"))
-        one.wire.send(encode(Kind.TASK, TASK.pack(2, 0.0, 0, 0, bytes(16)) + b"\0\0"))
+        one.wire.send(encode(Kind.TASK, TASK.pack(1, 0.0, 0, 0, 0, function) + b"\0\0"))
+        one.wire.send(encode(Kind.TASK, TASK.pack(2, 0.0, 0, 0, 0, bytes(16)) + b"\0\0"))
         one.wire.send(encode(Kind.MEMBERS, b"{}"))
         one.wire.flush()
         while line.step(CHUNK):
@@ -237,8 +237,8 @@ def test_small_task_overtakes_a_large_one_of_the_same_function() -> None:
         line = Line(one, other, room=CHUNK)
         function, large = bytes(range(16)), pack([bytes(1 << 20)])
         one.wire.send(encode(Kind.FUNCTION, FUNCTION.pack(function, 0) + b"\0\0f"))
-        one.wire.send(encode(Kind.TASK, TASK.pack(1, 0.0, 0, 0, function) + large.encode(), fds=1), large.fds, large)
-        one.wire.send(encode(Kind.TASK, TASK.pack(2, 0.0, 0, 0, function) + b"\0\0"))
+        one.wire.send(encode(Kind.TASK, TASK.pack(1, 0.0, 0, 0, 0, function) + large.encode(), fds=1), large.fds, large)
+        one.wire.send(encode(Kind.TASK, TASK.pack(2, 0.0, 0, 0, 0, function) + b"\0\0"))
         one.wire.send(encode(Kind.DROP, function))
         one.wire.flush()
         while line.step(CHUNK):

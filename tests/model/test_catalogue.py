@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from skyward.errors import ConfigError
+from skyward.model.accelerator import Accelerator, recognise
 from skyward.model.catalogue import CATALOGUE, Catalogue
 from skyward.model.device import Device, Spelling, Variant, compact
 
@@ -74,6 +75,30 @@ def test_a_reported_figure_belongs_to_the_nearest_variant(given: float, memory: 
     """Drivers report a little less or more than a device is sold under."""
     found = CATALOGUE["A100"].variant(given)
     assert memory == (found.memory_gb if found else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "mebibytes", "memory"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 81920, 80),
+        ("NVIDIA A100-SXM4-40GB", 40960, 40),
+        ("NVIDIA H100 80GB HBM3", 81559, 80),
+        ("NVIDIA H200", 143771, 141),
+        ("NVIDIA L4", 23034, 24),
+        ("NVIDIA A10", 23028, 24),
+        ("NVIDIA A10G", 23028, 24),
+        ("NVIDIA A40", 46068, 48),
+        ("NVIDIA L40S", 46068, 48),
+        ("Tesla T4", 15360, 16),
+        ("Tesla V100-SXM2-16GB", 16160, 16),
+        ("NVIDIA GeForce RTX 4090", 24564, 24),
+    ],
+)
+def test_what_nvidia_smi_tells_of_memory_is_what_was_asked_for(name: str, mebibytes: int, memory: float) -> None:
+    """Also where exactly that much was asked for: cards that check their memory keep some of it for that."""
+    there = recognise(name, memory_gb=round(mebibytes / 1024, 1))
+    assert memory == there.memory_gb
+    assert Accelerator(there.name, memory_gb=memory).accepts(there)
 
 
 def test_plugins_add_devices() -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from skyward.errors import ConfigError
 from skyward.model import container as containers
-from skyward.model.container import DockerImage
+from skyward.model.container import DockerImage, docker_image
 
 
 @pytest.mark.parametrize(
@@ -76,3 +78,16 @@ def test_a_release_of_nvidia_has_its_own_cuda() -> None:
     """CUDA can't be chosen for an image that has one already."""
     with pytest.raises(ConfigError, match=r"cuda='12.8' can't be chosen with NVIDIA's release 25.05"):
         containers.pytorch("25.05", cuda="12.8")
+
+
+@pytest.mark.parametrize("given", [containers.ubuntu("24.04"), "ubuntu:24.04"])
+def test_a_provider_takes_an_image_or_its_name(given: Any) -> None:
+    """Both name the same image; only one says what is in it."""
+    assert "ubuntu:24.04" == docker_image(given, "docker_image").tag
+
+
+@pytest.mark.parametrize("given", [None, 5, "two words", containers.ubuntu])
+def test_a_provider_names_its_parameter_where_the_image_is_none(given: Any) -> None:
+    """The error says what to write instead."""
+    with pytest.raises(ConfigError, match=r"^container_image=.* is no name of a Docker image. Write sky.containers"):
+        docker_image(given, "container_image")

@@ -45,6 +45,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         collect_metrics=True,
         ports=(),
         budget=None,
+        warm_image=False,
     )
 
 

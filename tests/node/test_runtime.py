@@ -55,6 +55,22 @@ def test_info_joins_facts_and_membership():
         assert runtime.is_head(InstanceInfo())
 
 
+def test_calls_among_the_same_members_share_what_they_are_told():
+    """Its peers may be many; a broadcast is told its own number, and other members are told of at once."""
+
+    def told(total, broadcast):
+        peers = [{"node": node, "private_ip": "127.0.0.1"} for node in range(total)]
+        with task(membership={"total_nodes": total, "peers": peers, "broadcast": broadcast}):
+            return runtime.instance_info()
+
+    first, again, together, later, fewer = told(3, 0), told(3, 0), told(3, 7), told(3, 8), told(2, 8)
+    assert first is again
+    assert [0, 7, 8, 8] == [info.broadcast for info in (first, together, later, fewer)]
+    assert first.peers is together.peers is later.peers
+    assert [3, 3, 3, 2] == [len(info.peers) for info in (first, together, later, fewer)]
+    assert told(3, 7) == together
+
+
 def test_accelerator_is_named_by_its_type():
     """
     The type of the rank's accelerators is told, and None where there are none.

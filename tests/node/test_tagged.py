@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skyward.node import runtime
-from skyward.node.tagged import CHUNK_BYTES, LINE_BYTES, OPEN_LINES, TaggedReader, TaggedStream
+from skyward.node.tagged import (
+    CHUNK_BYTES,
+    LINE_BYTES,
+    OPEN_BYTES,
+    OPEN_LINES,
+    TaggedReader,
+    TaggedStream,
+    send_all,
+)
 
 
 class Pipe:
@@ -193,6 +201,45 @@ def test_end_of_a_call_ends_its_lines(make):
     assert reader.feed(pipe.read()) == [(1, "kept"), (2, "flushed"), (3, "all"), (3, "in a thread"), (1, "new")]
 
 
+def test_flush_of_nobody_leaves_the_lines_of_others(make):
+    """
+    A thread that works for no call, as a worker's after an answer, sends nothing of lines that are being printed.
+    """
+    pipe = make(current_call=runtime.current_call_id)
+    calls = range(1, 201)
+    half, flushed = threading.Barrier(len(calls) + 1), threading.Event()
+
+    def run(call):
+        with task(call):
+            pipe.stream.write(f"line of {call}")
+            half.wait(60)
+            flushed.wait(60)
+            print(file=pipe.stream, flush=True)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    half.wait(60)
+    pipe.stream.flush()
+    begun = pipe.read()
+    flushed.set()
+    for thread in threads:
+        thread.join()
+    assert begun == b""
+    assert sorted(pipe.lines()) == [(call, f"line of {call}") for call in calls]
+
+
+def test_end_of_a_process_sends_what_anybody_holds_back(make):
+    """
+    Nobody goes on with those lines.
+    """
+    pipe = make(current_call=lambda: 0)
+    in_thread(lambda: pipe.stream.write("of a thread"))
+    pipe.stream.write("of the main thread")
+    send_all(pipe.stream)
+    assert sorted(text for _, text in pipe.lines()) == ["of a thread", "of the main thread"]
+
+
 def test_stream_is_a_text_stream(pipe):
     """
     It has what programs expect of `sys.stdout`, and closing it does not close the pipe.
@@ -308,6 +355,17 @@ def test_reader_takes_any_bytes(pieces):
         assert "\n".join(text for _, text in got) == data.removesuffix(b"\n").decode("utf-8", "backslashreplace")
 
 
+def test_lines_of_many_calls_grow_side_by_side():
+    """
+    A worker with hundreds of slots may have as many unfinished lines.
+    """
+    reader, calls = TaggedReader(), range(1, 501)
+    for call in calls:
+        assert reader.feed(b"\x1e%x\x1d50 %%\n" % call) == []
+    for call in calls:
+        assert reader.feed(b"\x1e%x\x1f, 100 %%\n" % call) == [(call, "50 %, 100 %")]
+
+
 def test_reader_holds_little():
     """
     Lines without end, and calls without end, do not fill its memory.
@@ -322,6 +380,9 @@ def test_reader_holds_little():
     assert {len(text) for call, text in lines if call is None} == {LINE_BYTES}
     assert len([text for call, text in lines if call is None]) == 9
     assert sum(len(text) for _, text in reader.finish()) <= LINE_BYTES + 5 * OPEN_LINES
+    for call in range(1, OPEN_LINES):
+        lines += reader.feed(b"\x1e%x\x1d%b\n" % (call, b"x" * (LINE_BYTES // 2)))
+    assert sum(len(text) for _, text in reader.finish()) <= OPEN_BYTES
 
 
 def test_cut_line_keeps_its_characters_whole():

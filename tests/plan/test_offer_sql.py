@@ -154,3 +154,37 @@ def test_the_cheapest_are_found_by_an_index(db: sqlite3.Connection, wanted: Want
     plan: list[Any] = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {text}", parameters)]
     assert index in plan[0].split()
     assert [] == [step for step in plan if step == "USE TEMP B-TREE FOR ORDER BY"]
+
+
+@pytest.mark.slow
+def test_five_of_a_hundred_thousand_take_no_look_at_all_of_them(db: sqlite3.Connection) -> None:
+    """The database takes hundreds of steps for each offer that it gives, and not one for each that it has."""
+    rows = [
+        row_of(
+            Offer(
+                provider="cloud",
+                instance_type=f"type-{number}",
+                accelerator_name=NAMES[number % len(NAMES)],
+                accelerator_count=1 + number % 8,
+                spot_price=1 + number / 7,
+                on_demand_price=2 + number / 7,
+            ).normalised(),
+            1,
+        )
+        for number in range(1000)
+    ]
+    db.executemany(INSERT, (row for _ in range(100) for row in rows))
+    text, parameters = sql(Wanted(accelerator=accelerator("H100"), way="spot", to_be_had=True, limit=5), [1])
+    counted = [0]
+
+    def count() -> int:
+        counted[0] += 1
+        return 0
+
+    db.set_progress_handler(count, 10)
+    try:
+        assert 5 == len(db.execute(text, parameters).fetchall())
+    finally:
+        db.set_progress_handler(None, 0)
+    assert 10 * counted[0] < 20_000
+    print(f"{10 * counted[0]} steps")

@@ -575,6 +575,7 @@ def watchdog(host: Host) -> int:
     return int((host.directory / "watchdog.pid").read_text())
 
 
+@pytest.mark.slow
 def test_a_silent_client_ends_the_node(host: Host) -> None:
     """The node lives while the lease changes; then agent, strays and directory go, and the machine's end is called."""
     script = host.script(ttl=1, end=("sh", "-c", 'echo "$1" >>"$HOME/ended"', "sh", "it's over"))
@@ -614,6 +615,7 @@ def test_a_node_ends_with_its_life(host: Host) -> None:
     until(lambda: not host.pids())
 
 
+@pytest.mark.slow
 def test_a_watchdog_is_kept_and_replaced(host: Host) -> None:
     """A second run leaves it alone, one with another limit puts another in its place; it goes with the directory."""
     assert host.run(host.script(ttl=600))[0] == 0
@@ -627,6 +629,26 @@ def test_a_watchdog_is_kept_and_replaced(host: Host) -> None:
     until(lambda: not _read(Path(f"/proc/{first}/cmdline")))
     shutil.rmtree(host.directory)
     until(lambda: not _read(Path(f"/proc/{second}/cmdline")))
+
+
+@pytest.mark.slow
+def test_a_machine_ends_itself_although_its_nodes_directory_is_gone(host: Host) -> None:
+    """Whoever removed it, as an agent does that leaves, may be dead before it gives the machine back."""
+    assert host.run(host.script(ttl=10, end=("touch", f"{host.home}/ended")))[0] == 0
+    dog = watchdog(host)
+    shutil.rmtree(host.directory)
+    assert not (host.home / "ended").exists()
+    until((host.home / "ended").exists)
+    until(lambda: not _read(Path(f"/proc/{dog}/cmdline")))
+
+
+@pytest.mark.slow
+def test_a_machine_that_cannot_end_itself_tries_again(host: Host) -> None:
+    """Its way to end itself may be out of order for longer than a moment."""
+    script = 'echo try >>"$HOME/tries"; [ "$(grep -c try "$HOME/tries")" -ge 3 ]'
+    assert host.run(host.script(ttl=1, end=("sh", "-c", script)))[0] in (0, 137)
+    until(lambda: not host.directory.exists(), 60)
+    assert (host.home / "tries").read_text() == "try\n" * 3
 
 
 def test_a_watchdog_ends_what_the_script_still_runs(host: Host) -> None:

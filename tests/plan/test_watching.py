@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from skyward.model.machine import Instance, InstanceState, SSHAddress
 from skyward.model.tags import Tags
@@ -95,3 +96,14 @@ def test_what_a_launch_under_way_rents_is_no_stray(tags: Tags | None, awaited: b
 def test_what_is_ending_is_no_stray() -> None:
     """It was told to end already."""
     assert look(SEEN, RUNNING, Instance(id="i-2", node=0, provider="x", state=InstanceState.ENDING)).strays == ()
+
+
+def test_what_a_machine_does_on_its_way_is_told_once() -> None:
+    """Each thing when it begins; a list that says nothing of it changes nothing."""
+    pulling = evolve(PENDING, doing="image pull")
+    found = look(Known(id="i-1", since=0.0), pulling)
+    assert (("i-1", "image pull"),) == found.busy
+    assert () == look(found.known[0], pulling).busy
+    assert () == look(look(found.known[0], PENDING).known[0], pulling).busy
+    assert (("i-1", "start"),) == look(found.known[0], evolve(PENDING, doing="start")).busy
+    assert () == look(found.known[0], evolve(RUNNING, doing="start")).busy

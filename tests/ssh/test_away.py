@@ -8,9 +8,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import skyward as sky
 from tests.hosts import Host
 from tests.ssh.conftest import Site
+
+pytestmark = pytest.mark.slow
 
 LINES = 30_000
 WIDTH = 1000

@@ -60,6 +60,7 @@ def test_key_that_is_not_there(site: Site) -> None:
     assert "/no/such/key" in str(error)
 
 
+@pytest.mark.slow
 def test_changed_host_key(site: Site) -> None:
     """It is said loudly, with the fingerprint and what to do."""
     with sky.Compute(provider=site.provider(), console="silent", logging=False):
@@ -127,6 +128,7 @@ def test_host_without_room(site: Site) -> None:
     assert "0 MB left" in str(error)
 
 
+@pytest.mark.slow
 def test_bootstrap_that_takes_too_long(site: Site) -> None:
     """The phase is named; nothing goes on there."""
     slow = sky.Plugin.create("slow").with_bootstrap(lambda cluster: ["sleep 1000"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import threading
 import time
@@ -57,7 +58,7 @@ def _refused(site: Site, **options: Any) -> SkywardError:
     return caught.value
 
 
-def _until(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+def _until(condition: Callable[[], object], what: str, seconds: float = 40) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what
@@ -98,6 +99,7 @@ def test_system_packages_without_root(site: Site) -> None:
     assert "no-such-package-of-skyward" in str(error)
 
 
+@pytest.mark.slow
 def test_connection_lost_in_the_middle_of_the_bootstrap(site: Site) -> None:
     """It goes on, and each line of its output arrives once."""
     counting = "for i in $(seq 40); do echo counted $i; sleep 0.05; done"
@@ -114,11 +116,12 @@ def test_connection_lost_in_the_middle_of_the_bootstrap(site: Site) -> None:
     assert [line for line in lines if line.startswith("counted")] == [f"counted {i}" for i in range(1, 41)]
 
 
+@pytest.mark.slow
 def test_host_gone_in_the_middle_of_the_bootstrap(site: Site) -> None:
     """One error in time; the host, which nobody can reach, cleans up after itself."""
     host = site.hosts[0]
     plugin = sky.Plugin.create("slow").with_bootstrap(lambda cluster: ["echo going; sleep 1000"])
-    pool = _compute(site, plugins=[plugin], bootstrap_timeout=6, ttl=3)
+    pool = _compute(site, plugins=[plugin], bootstrap_timeout=6, ttl=5)
     pool.on(sky.BootstrapConsole, lambda event: host.stop() if event.line == "going" else None)
     with pytest.raises(SkywardError) as caught, pool:
         pass
@@ -167,20 +170,41 @@ def test_disk_that_is_full_in_the_middle(site: Site) -> None:
 
 
 def test_disk_that_is_full_when_modules_arrive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node says why it gives up."""
+    """The node says why it gives up; if it did so before the modules came, the one that was to replace it does."""
     (tmp_path / "large_of_test.py").write_text(f"TEXT = {'x' * 100_000!r}\ndef size():\n    return len(TEXT)\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    def fill() -> None:
-        cache = Path(os.environ["HOME"], ".cache", "skyward")
-        with contextlib.suppress(OSError), (cache / "filling").open("wb", 0) as file:
-            while True:
-                file.write(bytes(1 << 16))
-
-    with _disk(site.hosts[0], site.hosts[0].cache, "size=120m"), _compute(site, retry_on_interruption=0) as pool:
-        sky.function(fill)() >> pool
+    def work(pool: sky.Compute) -> None:
+        sky.function(_fill)(0) >> pool
         import large_of_test  # type: ignore[import-not-found]
 
-        with pytest.raises(SkywardError) as caught:
-            sky.function(large_of_test.size)() >> pool
-    assert "No space left on device" in str(caught.value)
+        sky.function(large_of_test.size)() >> pool
+
+    with (
+        _disk(site.hosts[0], site.hosts[0].cache, "size=120m"),
+        _compute(site, retry_on_interruption=0) as pool,
+        pytest.raises(SkywardError) as caught,
+    ):
+        work(pool)
+    assert re.search(r"No space left on device|\b\d MB left at", str(caught.value)), caught.value
+
+
+@pytest.mark.slow
+def test_disk_that_stays_full_while_a_call_runs(site: Site) -> None:
+    """The watchdog hears the client all the same, so that the call ends well long after `ttl`."""
+    with _disk(site.hosts[0], site.hosts[0].cache, "size=120m"), _compute(site, ttl=5, retry_on_interruption=0) as pool:
+        assert sky.function(_fill)(15) >> pool > 1 << 20
+
+
+def _fill(seconds: float) -> int:
+    """Take all room there is, and for some seconds whatever becomes free."""
+    written, until = 0, time.monotonic() + seconds
+    with Path(os.environ["HOME"], ".cache", "skyward", "filling").open("ab", 0) as file:
+        for size in (1 << 16, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    written += file.write(bytes(size))
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                written += file.write(bytes(1 << 12))
+    return written

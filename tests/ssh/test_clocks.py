@@ -72,19 +72,20 @@ def shifted(off: int) -> Iterator[Site]:
         yield Site(made, key)
 
 
+@pytest.mark.slow
 def test_times_of_events_are_the_clients(shifted: Site, off: int) -> None:
     """Also of those that a task emits; work goes on beyond the lease, and a timeout comes when it should."""
     events: list[sky.SkywardEvent] = []
     began = time.time()
-    pool = sky.Compute(provider=shifted.provider(), console="silent", logging=False, ttl=2, timeout=300)
+    pool = sky.Compute(provider=shifted.provider(), console="silent", logging=False, ttl=5, timeout=300)
     pool.on(sky.SkywardEvent, events.append)
     with pool:
         see() >> pool
-        assert work(3) >> pool == 3
+        assert work(6) >> pool == 6
         asked = time.monotonic()
         with pytest.raises(TimeoutError):
             work(30).with_timeout(0.5) >> pool
-        assert 0.5 <= time.monotonic() - asked < 10
+        assert 0.5 <= time.monotonic() - asked < 25
     (seen,) = (event for event in events if isinstance(event, Seen))
     assert abs(seen.clock - began - off) < 60
     assert any(isinstance(event, sky.Log) for event in events)
@@ -92,6 +93,7 @@ def test_times_of_events_are_the_clients(shifted: Site, off: int) -> None:
     assert [event.duration < 60 for event in events if isinstance(event, sky.TaskCompleted)] == [True] * 3
 
 
+@pytest.mark.slow
 def test_lease_ends_when_it_should(shifted: Site, tmp_path: Path) -> None:
     """Neither an hour early nor an hour late."""
     script = tmp_path / "main.py"
@@ -102,7 +104,7 @@ def test_lease_ends_when_it_should(shifted: Site, tmp_path: Path) -> None:
         provider = sky.SSH(
             [{shifted.provider().hosts[0]!r}], key={str(shifted.key)!r}, known_hosts={str(shifted.known_hosts)!r}
         )
-        with sky.Compute(provider=provider, console="silent", logging=False, ttl=3) as pool:
+        with sky.Compute(provider=provider, console="silent", logging=False, ttl=8) as pool:
             sky.function(lambda: None)() >> pool
             print("up", flush=True)
             time.sleep(1000)
@@ -112,7 +114,7 @@ def test_lease_ends_when_it_should(shifted: Site, tmp_path: Path) -> None:
         assert client.stdout is not None
         assert client.stdout.readline() == b"up\n"
         client.kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 40
     while shifted.hosts[0].processes():
         assert time.monotonic() < deadline, "the node outlives its lease"
         time.sleep(0.05)

@@ -1,12 +1,20 @@
-"""Many machines are dialled: side by side, but not all at once."""
+"""Machines are dialled: side by side, but not all at once; and those that are settling more than once."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+from pathlib import Path
 
-from skyward.errors import UnreachableError
+import pytest
+from attrs import evolve
+
+from skyward.errors import CredentialsError, HostKeyError, SkywardError, UnreachableError
 from skyward.model.machine import SSHAddress
 from skyward.ssh.dial import AT_ONCE, dial
+from tests.clouds.cloud import until
+from tests.hosts import Host
+from tests.ssh.conftest import Site
 
 
 def test_no_more_than_a_number_are_dialled_at_once() -> None:
@@ -35,3 +43,66 @@ def test_no_more_than_a_number_are_dialled_at_once() -> None:
 
     asyncio.run(scenario())
     assert most == AT_ONCE
+
+
+def settling(site: Site, seconds: float) -> SSHAddress:
+    """Return the address of a host that has not got its key yet, nor lets us in."""
+    host = site.hosts[0]
+    kept = host.base / "kept"
+    kept.mkdir()
+    for name in ("host_key", "host_key.pub", "authorized_keys"):
+        shutil.copy2(host.base / name, kept / name)
+    key = " ".join((host.base / "host_key.pub").read_text().split()[:2])
+    host.new_host_key()
+    (host.base / "authorized_keys").write_text("")
+    again(host)
+    return SSHAddress(
+        host=host.address, port=host.port, user="root", keys=[str(site.key)], host_key=key, settling_s=seconds
+    )
+
+
+def settle(host: Host) -> None:
+    """Give the host what its first boot gives it."""
+    # A server reads its keys anew for each connection, and one that let somebody in is not to be ended any more.
+    host.stop()
+    for path in (host.base / "kept").iterdir():
+        shutil.copy2(path, host.base / path.name)
+    host.start()
+
+
+def again(host: Host) -> None:
+    """Start the server anew."""
+    host.stop()
+    host.start()
+
+
+def refused(host: Host) -> bool:
+    """Say whether somebody came and went without being let in."""
+    return "Connection closed by" in Path(host.base / "sshd.log").read_text()
+
+
+def test_a_host_that_is_settling_is_dialled_until_it_is_itself(site: Site) -> None:
+    """Another key at first, and nobody let in: nothing is sent, and it is tried again."""
+    address, host = settling(site, 30.0), site.hosts[0]
+
+    async def scenario() -> None:
+        dialling = asyncio.create_task(dial(address, patience=30.0))
+        await asyncio.to_thread(until, lambda: refused(host))
+        assert not dialling.done()
+        await asyncio.to_thread(settle, host)
+        async with await dialling as connection:
+            assert "there" == str((await connection.run("echo there")).stdout).strip()
+
+    asyncio.run(scenario())
+    assert 1 == host.entered()
+
+
+@pytest.mark.parametrize(("known", "error"), [(True, HostKeyError), (False, CredentialsError)])
+def test_a_host_that_does_not_settle_is_refused(site: Site, known: bool, error: type[SkywardError]) -> None:
+    """After that time, for its key, or because it lets nobody in."""
+    address = settling(site, 0.3)
+    if not known:
+        own = " ".join((site.hosts[0].base / "host_key.pub").read_text().split()[:2])
+        address = evolve(address, host_key=own)
+    with pytest.raises(error):
+        asyncio.run(dial(address, patience=30.0))

@@ -12,6 +12,8 @@ import skyward as sky
 from tests.serving import connected, count, free_port, get, is_broken_off, is_open, is_refused, serve
 from tests.ssh.conftest import Site
 
+pytestmark = pytest.mark.slow
+
 start = sky.function(serve)
 
 

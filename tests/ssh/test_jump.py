@@ -19,6 +19,8 @@ from tests.hosts import Host, hosts
 from tests.serving import get, serve
 from tests.ssh.conftest import Site
 
+pytestmark = pytest.mark.slow
+
 
 @sky.function
 def double(x: Any) -> Any:

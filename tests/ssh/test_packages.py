@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 import skyward as sky
-from tests.hosts import hosts
+from tests.hosts import hosts, package_settings
 from tests.ssh.conftest import Site
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(300)]
@@ -17,8 +16,7 @@ pytestmark = [pytest.mark.packaging, pytest.mark.timeout(300)]
 @pytest.fixture
 def indexed() -> Iterator[Site]:
     """Run two hosts that find the package index which this machine uses."""
-    named = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_CERT"))}
-    with hosts(2, env={"UV_SYSTEM_CERTS": "1", **named}) as (made, key):
+    with hosts(2, env=package_settings()) as (made, key):
         yield Site(made, key)
 
 

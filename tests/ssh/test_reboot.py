@@ -17,6 +17,8 @@ import skyward as sky
 from tests.hosts import Host
 from tests.ssh.conftest import Site
 
+pytestmark = pytest.mark.slow
+
 LARGE = 3 << 20
 
 

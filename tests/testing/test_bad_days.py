@@ -33,6 +33,8 @@ from skyward.testing import (
 )
 from skyward.testing.books import Books
 
+pytestmark = pytest.mark.slow
+
 
 def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
     """Wait until a condition holds."""
@@ -144,7 +146,9 @@ def test_nothing_anywhere_is_one_error_that_lists_what_was_tried(books: str) -> 
     """With the reason of each."""
     with pytest.raises(sky.CapacityError) as caught, compute(books, NoCapacity(), provision_retry_delay=0.05):
         pass
-    lines = [line for line in str(caught.value).splitlines() if "There is no" in line]
+    first, *rest = str(caught.value).splitlines()
+    assert "all 32 offers had no capacity, such as small in north-a, spot at $0.03/h: There is no small" in first
+    lines = [line for line in rest if "There is no" in line]
     assert 32 == len(lines)
     assert [] == Books(books).machines()
 
@@ -220,7 +224,7 @@ def had(cloud: Rehearsal) -> str:
 WORKED = str([2 * number for number in range(20)])
 
 
-@pytest.mark.parametrize("seed", [1, 3, 21])
+@pytest.mark.parametrize("seed", [1, 3, 21, 2466274646])
 def test_a_bad_day_ends_well_or_in_one_error(books: str, seed: int) -> None:
     """And no machine is left, which the books say; these days have no machine that has to be waited for."""
     assert WORKED == had(Rehearsal.bad_day(seed, directory=books))

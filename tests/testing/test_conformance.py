@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 import skyward as sky
-from skyward.hookspecs import Instance, LaunchRequest, Offer, ProviderFacts, hookimpl
+from skyward.hookspecs import Instance, LaunchRequest, MachineImage, Offer, ProviderFacts, hookimpl
 from skyward.model.spec import Spec
 from skyward.testing import ListingLag, Rehearsal, SlowApi, SlowBoot, TooManyRequests
 from skyward.testing.books import Books
@@ -44,6 +44,15 @@ class TestRehearsal(ProviderConformance):
     def provider(self, books: str) -> Rehearsal:
         """Give it, with books of its own."""
         return Rehearsal(directory=books)
+
+
+class TestGuarded(ProviderConformance):
+    """The rehearsal cloud whose machines cannot end their own bill."""
+
+    @pytest.fixture
+    def provider(self, books: str) -> Rehearsal:
+        """Give it, with books of its own."""
+        return Rehearsal(directory=books, ends_own_bill=False)
 
 
 @pytest.mark.timeout(120)
@@ -86,6 +95,50 @@ class TestSSH(ProviderConformance):
         return Path(provider.key or "").read_text().splitlines()[1:-1]
 
 
+@frozen
+class Keeping(Rehearsal):
+    """The rehearsal cloud, which keeps machine images, and which a flaw makes do one thing wrong."""
+
+    flaw: str = ""
+    shelf: list[MachineImage] = field(factory=list, eq=False)
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds."""
+        return evolve(super().skyward_facts(), machine_images=self.flaw != "unsaid")
+
+    @hookimpl
+    async def skyward_machine_images(self) -> Sequence[MachineImage]:
+        """List what is on the shelf."""
+        return list(self.shelf)
+
+    @hookimpl
+    async def skyward_make_machine_image(self, instance: Instance, content_hash: str) -> MachineImage:
+        """Put an image on the shelf, unless it is there."""
+        state = {"slow": "pending", "fails": "failed"}.get(self.flaw, "ready")
+        written = "none" if self.flaw == "hash" else content_hash
+        made = [image for image in self.shelf if image.content_hash == written and self.flaw != "twice"]
+        name = f"of-{instance.id}-{len(self.shelf)}"
+        fresh = MachineImage(id=name, provider="rehearsal", content_hash=written, state=state)  # type: ignore[arg-type]
+        self.shelf.extend(() if made else [fresh])
+        return (made or [fresh])[0]
+
+    @hookimpl
+    async def skyward_delete_machine_images(self, images: Sequence[MachineImage]) -> None:
+        """Take images from the shelf."""
+        if self.flaw != "stays":
+            self.shelf[:] = [image for image in self.shelf if image not in images]
+
+
+class TestKeeping(ProviderConformance):
+    """A cloud with machine images."""
+
+    @pytest.fixture
+    def provider(self, books: str) -> Keeping:
+        """Give it."""
+        return Keeping(directory=books)
+
+
 # What is wrong with a provider is found, each by the check that is named.
 
 
@@ -95,6 +148,7 @@ class Flawed(Rehearsal):
 
     flaw: str = ""
     secret: str = "sk-0123456789"
+    _rented: set[str] = field(factory=set, init=False, eq=False)
 
     def __repr__(self) -> str:
         return f"Flawed({self.secret!r})" if self.flaw == "repr" else "Flawed()"
@@ -103,6 +157,8 @@ class Flawed(Rehearsal):
     def skyward_facts(self) -> ProviderFacts:
         """Tell what holds."""
         facts = super().skyward_facts()
+        if self.flaw == "forgets":
+            return evolve(facts, ends_own_bill=False)
         return evolve(facts, name="Rehearsal") if self.flaw == "name" else facts
 
     @hookimpl
@@ -133,7 +189,9 @@ class Flawed(Rehearsal):
             request = evolve(request, token=another, tags=evolve(request.tags, token=another))
         if self.flaw == "untyped" and request.cluster.offer.instance_type.endswith("-none"):
             raise KeyError(request.cluster.offer.instance_type)
-        return [evolve(made, node=7) if self.flaw == "node" else made for made in await super().skyward_launch(request)]
+        made = await super().skyward_launch(request)
+        self._rented.update(one.id for one in made)
+        return [evolve(one, node=7) if self.flaw == "node" else one for one in made]
 
     @hookimpl
     async def skyward_instances(self, cluster: Any) -> Sequence[Instance]:
@@ -141,6 +199,8 @@ class Flawed(Rehearsal):
         if self.flaw == "everyone":
             return self.machines()
         listed = await super().skyward_instances(cluster)
+        if self.flaw == "forgets":
+            return [made for made in listed if made.id in self._rented]
         return [evolve(made, address=None) if self.flaw == "address" else made for made in listed]
 
     @hookimpl
@@ -166,13 +226,14 @@ class Flawed(Rehearsal):
 
 ALL = ProviderConformance()
 LIFE, OFFERS = ALL.test_a_machine_lives_and_is_gone, ALL.test_its_offers_are_sane
+GUARDED = ALL.test_it_works_in_a_guardian
 
 
 def judged(flaw: str, check: Callable[..., None], books: str) -> list[str]:
     """Run one check on a flawed provider, and return what it showed of its secret."""
     cloud = Flawed(directory=books, flaw=flaw)
     with Trial(cloud, ["sk-0123456789"], Spec(), patience=1.0) as trial:
-        arguments = (trial, cloud) if check == ALL.test_it_tells_what_holds else (trial,)
+        arguments = (trial, cloud) if check in (ALL.test_it_tells_what_holds, GUARDED) else (trial,)
         try:
             check(*arguments)
         finally:
@@ -194,6 +255,7 @@ def judged(flaw: str, check: Callable[..., None], books: str) -> list[str]:
         ("node", LIFE, "names its node"),
         ("address", LIFE, "its address is None"),
         ("stays", LIFE, "still not true: the machines of pool"),
+        ("forgets", GUARDED, "made anew from its arguments must list"),
         ("token", ALL.test_a_token_rents_once, "rented twice"),
         ("everyone", ALL.test_a_machine_is_found_by_its_pool, "Another pool lists it"),
         ("tags", ALL.test_a_machine_is_found_in_the_account, "listed without its tags"),
@@ -205,6 +267,26 @@ def test_flaws_are_found(flaw: str, check: Callable[..., None], message: str, bo
     """By the check that is for it, in words that say what to do."""
     with pytest.raises(AssertionError, match=message):
         judged(flaw, check, books)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [
+        ("unsaid", "does not say machine_images=True, and there is skyward_machine_images"),
+        ("hash", "says which content_hash it has"),
+        ("slow", "still not true: skyward_machine_images lists of-.* as ready"),
+        ("fails", "could not be made"),
+        ("twice", "made twice"),
+        ("stays", "still not true: of-.* is gone after skyward_delete_machine_images"),
+    ],
+)
+def test_flaws_of_machine_images_are_found(flaw: str, message: str, books: str) -> None:
+    """By the check that is for them."""
+    cloud = Keeping(directory=books, flaw=flaw)
+    with Trial(cloud, [], Spec(), patience=1.0) as trial:
+        with pytest.raises(AssertionError, match=message):
+            ALL.test_a_machine_image_lives_and_is_gone(trial)
+        cloud.clear()
 
 
 def test_ending_what_is_not_known_has_to_be_harmless(books: str) -> None:
@@ -241,6 +323,7 @@ def test_what_fails_is_ended_all_the_same(books: str) -> None:
         assert len(Books(books).machines()) == 1
 
 
+@pytest.mark.slow
 def test_the_command(books: str, tmp_path: Path) -> None:
     """It finds a provider in the working directory, takes pytest's options, and its status says how it went."""
     (tmp_path / "mine.py").write_text(f"""
@@ -263,7 +346,7 @@ def cloud():
         )
 
     good, wrong = run("mine:cloud"), run("mine:clod")
-    assert (0, "2 passed, 8 deselected") == (good.returncode, good.stdout.splitlines()[-1].partition(" in ")[0])
+    assert (0, "2 passed, 11 deselected") == (good.returncode, good.stdout.splitlines()[-1].partition(" in ")[0])
     assert (4, True) == (wrong.returncode, "has no attribute 'clod'" in wrong.stderr)
 
 

@@ -290,3 +290,16 @@ def test_the_log_says_what_will_go_wrong(books: str, caplog: pytest.LogCaptureFi
     """As a value that can be pasted into a program."""
     Client(books, NoCapacity(zone="north-a")).ask("skyward_preflight", spec=Spec())
     assert "Rehearsal(faults=(NoCapacity(zone='north-a'),), seed=0)" in caplog.text
+
+
+def test_machines_that_cannot_end_their_own_bill(books: str) -> None:
+    """They stay when their expiry is long over, and cost money, until somebody ends them."""
+    client = Client(books)
+    client.cloud = Rehearsal(directory=books, ends_own_bill=False)
+    assert not ProviderHandle(client.cloud).facts.ends_own_bill
+    [machine] = client.launch(0, tags=Tags(pool_id="a1", token="t1", expires_at=time.time() - GRACE - 100))
+    [row] = Books(books).machines()
+    assert (None, [machine.id]) == (row.gone_at(), list(client.list()))
+    assert row.cost(time.time() + 7200) > row.cost(time.time() + 3600)
+    client.end()
+    assert {} == client.list()

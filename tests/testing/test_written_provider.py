@@ -11,7 +11,7 @@ import pytest
 from skyward.testing.conformance import ProviderConformance
 
 PAGE = (Path(__file__).parents[2] / "docs" / "write-a-provider.md").read_text(encoding="utf-8")
-[CODE] = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+CODE, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 class TestShed(ProviderConformance):

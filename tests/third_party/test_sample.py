@@ -7,18 +7,16 @@ from __future__ import annotations
 import ast
 import json
 import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-SAMPLE = HERE / "skyward-sample"
+from tests.third_party.installing import installed, run
+
+SAMPLE = Path(__file__).parent / "skyward-sample"
 DOCUMENTED = {"skyward", "skyward.hookspecs", "skyward.plugin"}
 
 PROGRAM = """
@@ -83,40 +81,10 @@ def test_the_sample_imports_only_what_is_documented(path: Path) -> None:
     assert {name for name in imported(path) if name.split(".")[0] == "skyward"} <= DOCUMENTED
 
 
-def run(command: Sequence[str | Path], folder: Path, **variables: str) -> str:
-    """Run a command away from the checkout, and return what it prints."""
-    environment = {name: text for name, text in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=folder,
-        env=environment | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """
-    Build core and sample, install both by file into a fresh environment, and return its interpreter.
-
-    The package index is asked for their dependencies and uv only: it knows other programs by names like ours.
-    """
-    folder = tmp_path_factory.mktemp("sample")
-    wheels = folder / "wheels"
-    for source in (ROOT / "skyward-core", SAMPLE):
-        run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", wheels, source], folder)
-    run([sys.executable, "-m", "uv", "venv", "--quiet", "--python", sys.executable, folder / "venv"], folder)
-    python = folder / "venv" / "bin" / "python"
-    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
-    run([*install, "--no-deps", "--no-index", *sorted(wheels.glob("*.whl"))], folder)
-    run([*install, "asyncssh", "attrs", "cloudpickle", "pluggy", "pytest>=8.4", "rich", "uv"], folder)
-    run([sys.executable, "-m", "uv", "pip", "check", "--quiet", "--python", python], folder)
-    return python
+    """Return the interpreter of a fresh environment that has core and the sample."""
+    return installed(tmp_path_factory.mktemp("sample"), SAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -193,5 +161,5 @@ print("SampleCloud" in dir(sky), "sample" in dir(sky.plugins), "sample" in dir(s
             made = f"import skyward_sample.provider as one\n\ndef cloud():\n    return one.SampleCloud({machines!r})\n"
             (tmp_path / "mine.py").write_text(made, encoding="utf-8")
             printed = run([installation, "-m", "skyward.testing.conformance", "mine:cloud", "-q"], tmp_path)
-            assert "10 passed" in printed.splitlines()[-1]
+            assert "13 passed" in printed.splitlines()[-1]
             assert [] == os.listdir(machines)

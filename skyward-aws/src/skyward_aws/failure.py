@@ -41,6 +41,9 @@ _QUOTA = {
     "InstanceLimitExceeded": "Ask for a larger quota in Service Quotas, or take another family or region.",
     "VolumeLimitExceeded": "Ask for a larger EBS quota, or delete volumes that are not needed.",
     "MaxIOPSLimitExceeded": "Ask for a larger EBS quota, or delete volumes that are not needed.",
+    "SnapshotLimitExceeded": "Delete machine images that are not needed: sky images delete --older-than 30d",
+    "PendingSnapshotLimitExceeded": "Wait until other snapshots of the account are made.",
+    "ConcurrentSnapshotLimitExceeded": "Wait until other snapshots of the account are made.",
 }
 _CREDENTIALS = {
     "AuthFailure": "Check the keys; a region that the account has not opted into answers so as well.",

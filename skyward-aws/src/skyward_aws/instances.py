@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from skyward.errors import ProvisionError, SkywardError
+from skyward.errors import CredentialsError, ProvisionError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+from skyward.plan.first_boot import host_key
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
-from skyward_aws.user_data import host_key
 
 if TYPE_CHECKING:
     from skyward.model.key_pair import KeyPair
 
-__all__ = ["Door", "described", "label", "listed", "node_of", "owned", "renew", "state", "tags_of", "terminate"]
+__all__ = [
+    "Door",
+    "check_end",
+    "described",
+    "label",
+    "listed",
+    "node_of",
+    "owned",
+    "renew",
+    "state",
+    "tags_of",
+    "terminate",
+]
+
+_log = logging.getLogger(__name__)
 
 LAG = 60.0
 """Seconds in which a machine may be missing from listings after it was rented."""
@@ -38,6 +53,7 @@ _STATES = {
 _FINAL = ("UnauthorizedOperation", "OperationNotPermitted", "AuthFailure")
 _UNBILLED = ("shutting-down", "terminated")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 3.0
+_KNOWN_AFTER = (0.5, 1.0, 2.0, 4.0, 0.0)
 
 
 @frozen(kw_only=True)
@@ -238,6 +254,35 @@ async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
             provider="aws",
             hint=f"Type: aws ec2 terminate-instances --region {region} --instance-ids {' '.join(left)}",
         ) from last
+
+
+async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
+    """
+    Check that machines may be ended, by a dry run; where AWS does not tell, nothing is said.
+
+    Args:
+        account: Who asks.
+        region: Where they are.
+        ids: Which; the permission may depend on their tags.
+
+    Raises:
+        CredentialsError: If they may not be ended.
+    """
+    for wait in _KNOWN_AFTER:
+        try:
+            await account.call("ec2", region, "TerminateInstances", ", ".join(ids), InstanceIds=list(ids), DryRun=True)
+        except SkywardError as error:
+            if isinstance(error, CredentialsError):
+                raise CredentialsError(
+                    f"This account may rent machines and not end them, so none is used. {error.message}",
+                    provider="aws",
+                    hint=error.hint,
+                ) from error
+            if not code_of(error).startswith("InvalidInstanceID"):
+                # A dry run that is allowed is an error as well.
+                _log.debug("aws.dry_run code=%s", code_of(error))
+                return
+        await asyncio.sleep(wait)
 
 
 async def _end(account: Account, region: str, ids: Sequence[str]) -> SkywardError | None:

@@ -11,15 +11,17 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from skyward.errors import CapacityError, QuotaError, SkywardError
+from skyward.errors import CapacityError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
+from skyward.plan.first_boot import host_key
+from skyward.providers.renting import rented
 from skyward_aws.account import Account, Launched
 from skyward_aws.failure import code_of
 from skyward_aws.instances import LAG, Door, described, label, listed, node_of, state
 from skyward_aws.machine_image import RootDisk
 from skyward_aws.market import spot_by_zone, zones_that_sell
 from skyward_aws.place import Place, open_group
-from skyward_aws.user_data import host_key, user_data
+from skyward_aws.user_data import user_data
 
 __all__ = ["Order", "client_token", "launch", "parameters", "tags", "zones_in_order"]
 
@@ -32,7 +34,6 @@ LEAST_DEADLINE = 120.0
 """Seconds that a machine waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
 
 _LONGEST_TAG = 256
-_UNDER_WAY = 5.0
 _TAGGED = ("instance", "volume", "network-interface")
 
 
@@ -80,6 +81,10 @@ class _Course:
     over: bool = False
     slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(AT_ONCE))
 
+    def give_up(self) -> None:
+        """Rent nothing more."""
+        self.over = True
+
 
 async def launch(account: Account, order: Order, zone: str | None) -> Sequence[Instance]:
     """
@@ -103,19 +108,8 @@ async def launch(account: Account, order: Order, zone: str | None) -> Sequence[I
     rows = await _present(account, order)
     course = _Course()
     missing = [node for node in order.request.nodes if node not in rows]
-    tasks = {node: asyncio.create_task(_one(account, order, node, course)) for node in missing}
-    if tasks:
-        try:
-            await asyncio.wait(tasks.values())
-        except asyncio.CancelledError:
-            course.over = True
-            await asyncio.wait(tasks.values(), timeout=_UNDER_WAY)
-            raise
-    failures = [error for task in tasks.values() if (error := task.exception()) is not None]
-    worse = [each for each in failures if not isinstance(each, (CapacityError, QuotaError))]
-    rows |= {node: task.result() for node, task in tasks.items() if task.exception() is None}
-    if worse or (failures and not rows):
-        raise (worse or failures)[0]
+    calls = {node: _one(account, order, node, course) for node in missing}
+    rows = await rented(calls, before=rows, give_up=course.give_up)
     return [_instance(account, order, rows[node]) for node in order.request.nodes if node in rows]
 
 
@@ -270,10 +264,13 @@ async def _one(account: Account, order: Order, node: int, course: _Course) -> Ma
                 course.over = True
                 raise
     offer = order.request.cluster.offer
-    tried = "".join(f"\n  {zone}: {code_of(error)}" for zone, error in course.closed.items())
+    codes: dict[str, list[str]] = {}
+    for zone, closed in course.closed.items():
+        codes.setdefault(code_of(closed), []).append(zone)
+    tried = "; ".join(f"{code} in {', '.join(zones)}" for code, zones in codes.items())
     market = "spot" if order.request.spot else "on demand"
     raise CapacityError(
-        f"AWS has no {offer.instance_type} ({market}) left in {order.place.region}. Tried:{tried}",
+        f"AWS has no {offer.instance_type} ({market}) left in {order.place.region}: {tried}.",
         provider="aws",
         hint="Try another region or instance type, or the other market.",
     )

@@ -1,4 +1,4 @@
-"""The images that machines boot: which one goes with a type, and images of our own."""
+"""The image that machines of a type boot from when there is none of our own, and the disk that goes with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skyward_aws.account import Account
 if TYPE_CHECKING:
     from skyward.model.offer import Offer
 
-__all__ = ["RootDisk", "create_image", "delete_image", "find_image", "images", "parameter", "root_disk"]
+__all__ = ["RootDisk", "find_image", "parameter", "root_disk"]
 
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{architecture}/hvm/ebs-gp3/ami-id"
 NVIDIA = "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
@@ -105,62 +105,3 @@ def root_disk(row: Mapping[str, Any]) -> RootDisk:
     disks = [each.get("Ebs", {}) for each in row.get("BlockDeviceMappings", ()) if each.get("DeviceName") == device]
     least = max((int(disk.get("VolumeSize", 0)) for disk in disks), default=0)
     return RootDisk(image=row["ImageId"], device=device, least_gb=max(least, _LEAST_GB))
-
-
-async def create_image(account: Account, region: str, instance: str, content_hash: str) -> str:
-    """
-    Make an image of a machine, which goes on running meanwhile; return the image's id.
-
-    What has to be in it should be on disk already: nothing waits for what is still in memory.
-
-    Args:
-        account: Who asks.
-        region: Where.
-        instance: The machine's id.
-        content_hash: What the machine was made to hold; names the image.
-    """
-    tags = [{"Key": "skyward.image", "Value": content_hash}]
-    made = await account.call(
-        "ec2",
-        region,
-        "CreateImage",
-        instance,
-        InstanceId=instance,
-        Name=f"skyward-{content_hash}",
-        NoReboot=True,
-        TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("image", "snapshot")],
-    )
-    return str(made["ImageId"])
-
-
-async def images(account: Account, region: str, content_hash: str | None = None) -> list[Mapping[str, Any]]:
-    """
-    List our own images that can be booted.
-
-    Args:
-        account: Who asks.
-        region: Where.
-        content_hash: Only those that hold this; None for all.
-    """
-    values = [content_hash] if content_hash is not None else ["*"]
-    filters = [{"Name": "tag:skyward.image", "Values": values}, {"Name": "state", "Values": ["available"]}]
-    return await account.pages("ec2", region, "DescribeImages", "Images", Owners=["self"], Filters=filters)
-
-
-async def delete_image(account: Account, region: str, image: str) -> None:
-    """
-    Delete an image of ours with its snapshots, which cost money and would stay.
-
-    Args:
-        account: Who asks.
-        region: Where.
-        image: Its id; one that is gone already is no error.
-    """
-    rows = await account.pages(
-        "ec2", region, "DescribeImages", "Images", Filters=[{"Name": "image-id", "Values": [image]}]
-    )
-    for row in rows:
-        await account.call("ec2", region, "DeregisterImage", image, ImageId=image)
-        for disk in row.get("BlockDeviceMappings", ()):
-            if snapshot := disk.get("Ebs", {}).get("SnapshotId"):
-                await account.call("ec2", region, "DeleteSnapshot", snapshot, SnapshotId=snapshot)

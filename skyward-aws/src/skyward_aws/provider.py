@@ -7,20 +7,23 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
 
 from skyward.errors import ConfigError, SkywardError
-from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward.hookspecs import Instance, MachineImage, Offer, ProviderFacts, hookimpl
+from skyward.model.port import port
+from skyward.model.region import RegionsLike, regions
 from skyward_aws.account import Account, Login, whose
-from skyward_aws.instances import LAG, Door, described, listed, owned, renew, terminate
+from skyward_aws.instances import LAG, Door, check_end, described, listed, owned, renew, terminate
 from skyward_aws.launching import Order, launch
-from skyward_aws.machine_image import find_image
+from skyward_aws.machine_image import find_image, parameter
 from skyward_aws.market import offers
 from skyward_aws.notice import command
+from skyward_aws.own_images import Base, create_image, delete_images, every_image, images
 from skyward_aws.place import Place, close_group, close_groups, find_place
 from skyward_aws.preflight import check_credentials, check_quota
 
@@ -33,28 +36,15 @@ _log = logging.getLogger(__name__)
 REGION = "us-east-1"
 """Where machines are rented if nobody names a region."""
 
-_LAST_PORT = 65535
 
-
-def _regions(value: str | Iterable[str] | None) -> tuple[str, ...]:
+def _regions(value: RegionsLike) -> tuple[str, ...]:
     """Return the names of regions, checked."""
-    given: object = value
-    names: tuple[object, ...] = ()
-    if isinstance(given, str):
-        names = (given,)
-    elif given is not None:
-        names = tuple(given) if isinstance(given, Iterable) else (given,)
-    if not all(isinstance(name, str) and name.strip() for name in names):
-        raise ConfigError(f"region must be the name of a region such as 'us-east-1', or several, not {value!r}.")
-    return tuple(map(str, names))
+    return regions(value, "the name of a region such as 'us-east-1'")
 
 
 def _port(value: int) -> int:
     """Return the number of a TCP port, checked."""
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _LAST_PORT:
-        raise ConfigError(f"ssh_port must be a number from 1 to {_LAST_PORT}, not {value!r}.")
-    return value
+    return port(value, "ssh_port")
 
 
 def tunnel_command(region: str, profile: str | None, port: int) -> tuple[str, ...]:
@@ -150,6 +140,10 @@ class AWS:
         """Return the region to ask what concerns all of them."""
         return self.region[0] if self.region else (await self._account.region()) or REGION
 
+    def _base(self, offer: Offer) -> Base:
+        """Return what machines of an offer boot from without an image of ours."""
+        return Base(image=self.ami or parameter(offer), user=self.user)
+
     async def _wanted(self, spec: Spec) -> tuple[str, ...]:
         """Return the regions to look at."""
         if spec.region is not None:
@@ -170,6 +164,7 @@ class AWS:
             offers_key=whose(self._login, os.environ),
             notice_command=command(),
             end_command=end if self.user == "root" else ("sudo", "-n", *end),
+            machine_images=True,
         )
 
     @hookimpl
@@ -239,7 +234,8 @@ class AWS:
         """
         offer, door = request.cluster.offer, self._door(request.cluster)
         await check_quota(self._account, infra.region, offer, len(request.nodes), spot=request.spot)
-        disk = await find_image(self._account, infra.region, offer, self.ami)
+        image = request.machine_image.id if request.machine_image is not None else self.ami
+        disk = await find_image(self._account, infra.region, offer, image)
         order = Order(request=request, place=infra, disk=disk, door=door, profile=self.instance_profile)
         return await launch(self._account, order, self.zone or offer.zone)
 
@@ -275,6 +271,16 @@ class AWS:
         await terminate(self._account, infra.region, ids)
 
     @hookimpl
+    async def skyward_check_end(self, infra: Place, ids: Sequence[str]) -> None:
+        """
+        Ask by a dry run whether machines may be ended.
+
+        Raises:
+            CredentialsError: If they may not.
+        """
+        await check_end(self._account, infra.region, ids)
+
+    @hookimpl
     async def skyward_release(self, infra: Place) -> None:
         """Remove the group, unless another pool's machines are in it."""
         if infra.own_group:
@@ -288,7 +294,7 @@ class AWS:
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:
         """
-        End machines wherever they are, and remove the groups that nobody needs then.
+        End machines wherever they are, and remove the groups that nobody needs then; all regions are waited for.
 
         Raises:
             ProvisionError: If one may still be billed.
@@ -298,4 +304,38 @@ class AWS:
             await terminate(self._account, region, [each.id for each in instances if each.region == region])
             await close_groups(self._account, region)
 
-        await asyncio.gather(*map(end, sorted({each.region for each in instances if each.region is not None})))
+        regions = sorted({each.region for each in instances if each.region is not None})
+        for answer in await asyncio.gather(*map(end, regions), return_exceptions=True):
+            if answer is not None:
+                raise answer
+
+    @hookimpl
+    async def skyward_machine_images(self, cluster: Cluster | None) -> Sequence[MachineImage]:
+        """List images of ours: those on the same base in the offer's region, or all in the regions that are used."""
+        if cluster is None:
+            return await every_image(self._account, await self._home())
+        region = cluster.offer.region or await self._home()
+        return await images(self._account, region, self._base(cluster.offer))
+
+    @hookimpl
+    async def skyward_make_machine_image(
+        self, cluster: Cluster, infra: Place, instance: Instance, content_hash: str
+    ) -> MachineImage:
+        """
+        Make an image of a machine without a reboot.
+
+        Raises:
+            SkywardError: If EC2 makes none.
+        """
+        base = self._base(cluster.offer)
+        return await create_image(self._account, infra.region, instance.id, content_hash, base)
+
+    @hookimpl
+    async def skyward_delete_machine_images(self, images: Sequence[MachineImage]) -> None:
+        """
+        Delete images with their snapshots.
+
+        Raises:
+            SkywardError: If one may go on costing money.
+        """
+        await delete_images(self._account, images)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ PULL_TIMEOUT = 600.0
 """Seconds for one that may have to download an image."""
 
 BINARIES = ("docker", "podman")
+
+# What watches a container for Podman leaves a file `oom` where it was started, once memory runs out in there.
+_NOWHERE = "/proc" if os.path.isdir("/proc") else None
 
 
 class Done(NamedTuple):
@@ -58,6 +62,7 @@ async def attempt(binary: str, *words: str, timeout: float = TIMEOUT) -> Done:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            cwd=_NOWHERE,
         )
     except OSError as error:
         raise ProvisionError(f"{binary} could not be started: {error}.", provider="container") from error
@@ -85,6 +90,19 @@ async def command(binary: str, *words: str, timeout: float = TIMEOUT) -> str:
     if done.code:
         raise failed(binary, words[0], done)
     return done.out
+
+
+def is_gone(done: Done) -> bool:
+    """
+    Tell whether a command failed because what it was about is not there; each of the two has its own words for that.
+
+    Args:
+        done: What it left behind.
+
+    >>> is_gone(Done(1, "", "Error: No such network: skyward-a1"))
+    True
+    """
+    return done.code != 0 and any(words in done.err.lower() for words in ("no such ", "not found"))
 
 
 def failed(binary: str, verb: str, done: Done) -> ProvisionError:

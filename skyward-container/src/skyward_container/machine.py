@@ -13,7 +13,11 @@ __all__ = ["HOST_KEY", "instance_of", "labels"]
 HOST_KEY = "skyward.host-key"
 """The label with the public half of the container's own key."""
 
+RESTARTS_WITHIN = 5.0
+"""Seconds that a container which stopped may take to be started again: until then it is on its way, not lost."""
+
 _STARTING = {"created", "configured", "initialized", "starting"}
+_STOPPED = {"exited", "stopped"}
 
 
 def labels(tags: Tags) -> dict[str, str]:
@@ -30,13 +34,14 @@ def labels(tags: Tags) -> dict[str, str]:
     return {name: text for name, text in written.items() if name != "skyward.expires"}
 
 
-def instance_of(row: Mapping[str, Any], private_key: str | None) -> Instance | None:
+def instance_of(row: Mapping[str, Any], private_key: str | None, now: float) -> Instance | None:
     """
     Describe a container.
 
     Args:
         row: What `inspect` says of it, Docker's or Podman's.
         private_key: What lets us in; without it there is no address.
+        now: The time, in seconds since 1970.
 
     Returns:
         The machine; None if it is none of ours.
@@ -57,7 +62,7 @@ def instance_of(row: Mapping[str, Any], private_key: str | None) -> Instance | N
         id=row["Name"].lstrip("/"),
         node=tags.node or 0,
         provider="container",
-        state=_state(row["State"]),
+        state=_state(row["State"], now),
         address=address,
         instance_type=row["Config"].get("Image"),
         ip="127.0.0.1",
@@ -67,10 +72,14 @@ def instance_of(row: Mapping[str, Any], private_key: str | None) -> Instance | N
     )
 
 
-def _state(state: Mapping[str, Any]) -> InstanceState:
+def _state(state: Mapping[str, Any], now: float) -> InstanceState:
     if state.get("Running"):
         return InstanceState.RUNNING
-    return InstanceState.PENDING if str(state.get("Status")).lower() in _STARTING else InstanceState.ENDED
+    status = str(state.get("Status")).lower()
+    if status in _STARTING:
+        return InstanceState.PENDING
+    stopped = datetime.fromisoformat(state["FinishedAt"]).timestamp() if status in _STOPPED else 0.0
+    return InstanceState.PENDING if now - stopped < RESTARTS_WITHIN else InstanceState.ENDED
 
 
 def _port(ports: Mapping[str, Any]) -> int | None:

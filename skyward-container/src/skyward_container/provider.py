@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -13,8 +14,9 @@ from attrs import field, frozen
 
 from skyward.errors import ConfigError, ProvisionError
 from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, hookimpl
+from skyward.model.container import DockerImage
 from skyward.model.memory import gigabytes
-from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary
+from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
 from skyward_container.machine import HOST_KEY, instance_of, labels
 
 if TYPE_CHECKING:
@@ -42,9 +44,9 @@ exec "$sshd" -D -e -h /run/skyward/host_key -o AuthorizedKeysFile=/run/skyward/a
 _END = ("kill", "-TERM", "1")
 
 
-def _image(value: str) -> str:
+def _image(value: str | DockerImage) -> str:
     """Return an image's name, checked."""
-    given: object = value
+    given: object = str(value) if isinstance(value, DockerImage) else value
     if not isinstance(given, str) or not given.strip() or given.startswith("-"):
         raise ConfigError(f"image must be the name of an image, such as 'debian:12', not {value!r}.")
     return given
@@ -92,7 +94,8 @@ class Container:
     Use containers of this machine, each a node.
 
     Args:
-        image: What they are made from: it needs an OpenSSH server and a Python of the client's minor version.
+        image: What they are made from, by name or as one of `sky.containers`: it needs an OpenSSH server and a Python
+            of the client's minor version.
         binary: `"docker"` or `"podman"`; None is the one that is installed.
         network: Network to join; None makes one for each pool.
         cpus: Processors that each may use; None for all.
@@ -223,7 +226,7 @@ class Container:
             return []
         # One that is gone meanwhile is missing in what is printed.
         done = await attempt(binary, "inspect", "--type", "container", *names)
-        described = (instance_of(row, private_key) for row in json.loads(done.out or "[]"))
+        described = (instance_of(row, private_key, time.time()) for row in json.loads(done.out or "[]"))
         return [instance for instance in described if instance is not None]
 
     @hookimpl
@@ -265,12 +268,12 @@ class Container:
         if infra.own:
             binary = find_binary(self.binary)
             done = await attempt(binary, "network", "rm", infra.name)
-            if done.code and "not found" not in done.err.lower():
+            if done.code and not is_gone(done):
                 raise failed(binary, "network rm", done)
 
 
 async def _remove(binary: str, names: Sequence[str]) -> None:
     done = await asyncio.gather(*(attempt(binary, "rm", "--force", "--volumes", name) for name in names))
     for name, result in zip(names, done, strict=True):
-        if result.code and "no such container" not in result.err.lower():
+        if result.code and not is_gone(result):
             raise failed(binary, f"rm {name}", result)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         CapacityError as CapacityError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
+        HangError as HangError,
+        LeftBehindError as LeftBehindError,
         NoAvailableProviderError as NoAvailableProviderError,
         NoCredentialsError as NoCredentialsError,
         NodeError as NodeError,
@@ -54,11 +56,13 @@ if TYPE_CHECKING:
         TransportError as TransportError,
         UsageError as UsageError,
         WorkerDiedError as WorkerDiedError,
+        WorkerSpentError as WorkerSpentError,
     )
     from skyward.function import (
         Function as Function,
         function as function,
     )
+    from skyward.market.kept import machine_images as machine_images
     from skyward.market.owned import instances as instances
     from skyward.market.repository import offers as offers
     from skyward.model import accelerators as accelerators, container, duration, metric
@@ -125,6 +129,7 @@ if TYPE_CHECKING:
     from skyward.model.pip_index import PipIndex as PipIndex
     from skyward.model.spec import Architecture as Architecture, Spec as Spec
     from skyward.model.worker import Worker as Worker
+    from skyward.node.meeting import exchange as exchange
     from skyward.node.output import (
         CallbackWriter as CallbackWriter,
         redirect_output as redirect_output,
@@ -133,9 +138,11 @@ if TYPE_CHECKING:
         stdout as stdout,
     )
     from skyward.node.runtime import (
+        abandon as abandon,
         current_accelerator as current_accelerator,
         instance_info as instance_info,
         is_head as is_head,
+        retire as retire,
     )
     from skyward.node.sampler import DistributedSampler as DistributedSampler
     from skyward.node.shard import shard as shard
@@ -149,8 +156,8 @@ if TYPE_CHECKING:
     from skyward.pool import (
         Compute as Compute,
         Pool as Pool,
-        pool as pool,
     )
+    from skyward.pool_decorator import pool as pool
     from skyward.pools import (
         MultiPool as MultiPool,
         Session as Session,

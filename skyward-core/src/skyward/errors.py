@@ -17,6 +17,7 @@ Every error that Skyward itself raises.
     │   └─ AllProvidersFailedError
     ├─ NodeError            the node is replaced
     │   ├─ ProvisionError
+    │   │   └─ LeftBehindError  end it by hand
     │   ├─ TransportError
     │   │   ├─ ProtocolError
     │   │   ├─ UnreachableError
@@ -25,6 +26,8 @@ Every error that Skyward itself raises.
     ├─ TaskError            a task failed without raising
     │   ├─ WorkerDiedError
     │   ├─ TaskTimeoutError (also a TimeoutError)
+    │   ├─ HangError        a broadcast whose ranks wait for each other
+    │   ├─ WorkerSpentError a worker process that had to be replaced before the task began
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
     ├─ SerializationError   an argument or function that cannot be sent (also a TypeError)
@@ -37,6 +40,7 @@ Facts are keyword arguments and attributes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -166,6 +170,22 @@ class ProvisionError(NodeError):
     """Report that a node could not be made ready."""
 
 
+class LeftBehindError(ProvisionError):
+    """
+    Report machines that a pool could not end when it was left, and that may go on being billed.
+
+    Args:
+        message: As for `SkywardError`.
+        instances: Their ids, as the provider calls them.
+        result: What the function returned that the pool was opened for by `sky.pool`.
+    """
+
+    def __init__(self, message: str, *, instances: tuple[str, ...] = (), result: Any = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.instances = instances
+        self.result = result
+
+
 class TransportError(NodeError):
     """Report that bytes could not be carried to or from a node."""
 
@@ -232,6 +252,24 @@ class TaskTimeoutError(TaskError, TimeoutError):
     def __init__(self, message: str, *, timeout: float | None = None, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.timeout = timeout
+
+
+class HangError(TaskError):
+    """
+    Report a broadcast in which no rank got any further.
+
+    Args:
+        message: As for `SkywardError`.
+        stacks: Where the threads of each rank were, by rank.
+    """
+
+    def __init__(self, message: str, *, stacks: Mapping[int, str] | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.stacks = stacks
+
+
+class WorkerSpentError(TaskError):
+    """Report a worker process whose state rules out what a task needs; raised before the task has begun."""
 
 
 class ResultError(TaskError):

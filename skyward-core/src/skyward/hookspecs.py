@@ -33,6 +33,7 @@ from skyward.model.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext
 from skyward.model.command import Command
 from skyward.model.device import Device, Variant
 from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts, SSHAddress
+from skyward.model.machine_image import MachineImage
 from skyward.model.offer import Offer
 from skyward.model.op import AptInstall, OpLike, PipInstall, Shell
 from skyward.model.tags import Tags
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 # Beside the hooks, plugins import from here what hooks take and return.
 __all__ = ["Cluster", "Command", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext"]
-__all__ += ["AptInstall", "KeyPair", "LocalAddress", "Offer", "PipInstall", "ProviderFacts", "SSHAddress", "Shell"]
-__all__ += ["LaunchRequest", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
+__all__ += ["AptInstall", "KeyPair", "LocalAddress", "MachineImage", "Offer", "PipInstall", "ProviderFacts", "Shell"]
+__all__ += ["LaunchRequest", "SSHAddress", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
 # The hooks of a distribution; their text is in a file of their own.
 __all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", "skyward_plugins", "skyward_providers"]
 
@@ -149,7 +150,8 @@ async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instanc
         QuotaError: If the account may have no more; offers of the same accelerator, place and market are passed over.
         CredentialsError: If the account cannot be used; nothing else is tried.
         Exception: Anything else means that nobody knows whether machines were rented. Core lists the pool's machines,
-            and takes over or ends those that bear the token.
+            and takes over or ends those that bear the token. Where `request.machine_image` is set, the same is asked
+            for once more without it, with a token of its own.
 
     Example: `return [await rent(node, tags=request.tags_of(node).to_strings()) for node in request.nodes]`
     Since: 0.1
@@ -162,7 +164,7 @@ async def skyward_instances(cluster: Cluster, infra: Any) -> Sequence[Instance]:
     List the pool's machines with their present state; required.
 
     When: every second or two until all run, then now and then, and after a launch whose answer was lost.
-    Runs on: the client, in the event loop.
+    Runs on: the client, or its guardian, in the event loop.
 
     Args:
         cluster: The pool.
@@ -183,7 +185,7 @@ async def skyward_terminate(cluster: Cluster, infra: Any, ids: Sequence[str]) ->
     End machines, and return when the cloud has confirmed that they cost nothing more; required.
 
     When: when nodes are replaced, the pool shrinks, or it closes.
-    Runs on: the client, in the event loop.
+    Runs on: the client, or its guardian, in the event loop.
 
     Args:
         cluster: The pool.
@@ -199,16 +201,39 @@ async def skyward_terminate(cluster: Cluster, infra: Any, ids: Sequence[str]) ->
 
 
 @hookspec(firstresult=True)
+async def skyward_check_end(cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
+    """
+    Check that the account may end machines, without ending them, for clouds that tell.
+
+    When: once per pool and region, right after the first machine there was rented; beside its boot.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool.
+        infra: What `skyward_open` returned.
+        ids: The instances' ids. Lists may not have them yet.
+
+    Raises:
+        CredentialsError: If the account may not end them. No node is made then; the machines end themselves, where they
+            can. What else is raised is no obstacle.
+
+    Example: `await call("TerminateInstances", ids=ids, dry_run=True)`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
 async def skyward_release(cluster: Cluster, infra: Any) -> None:
     """
     Take away what `skyward_open` set up.
 
     When: once per pool, after its last machine ended; also when the pool never got that far.
-    Runs on: the client, in the event loop.
+    Runs on: the client, or its guardian, in the event loop.
 
     Args:
         cluster: The pool.
-        infra: What `skyward_open` returned. What is gone already is no error.
+        infra: What `skyward_open` returned; in a guardian, None if the client died before it had that. What is gone
+            already is no error.
 
     Example: `await delete_vpc(infra.vpc_id)`
     Since: 0.1
@@ -240,7 +265,7 @@ async def skyward_owned() -> Sequence[Instance]:
     List every machine of ours that the account has, whichever pool and client it was rented by.
 
     When: for `sky.instances()`, `sky ls` and `sky down`, and when a pool looks for what was forgotten.
-    Runs on: the client, in the event loop.
+    Runs on: the client, or a guardian that cannot list its pool's machines, in the event loop.
 
     Returns:
         All that exist in all regions, with their `tags`; told from others' machines by the tag `skyward:pool`.
@@ -265,6 +290,77 @@ async def skyward_end(instances: Sequence[Instance]) -> None:
         SkywardError: If one may go on costing money; its id is in the message.
 
     Example: `await asyncio.gather(*(delete(instance.id) for instance in instances))`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_machine_images(cluster: Cluster | None) -> Sequence[MachineImage]:
+    """
+    List the machine images that were made of machines of ours, whatever their state.
+
+    When: with `warm_image=True`, before each launch and before an image is made; for `sky images`. Only where
+        `ProviderFacts.machine_images` says that there are any.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: Only those that machines of `cluster.offer` can boot from in place of what they boot by themselves:
+            same region, architecture, drivers, login. None for all that the account has.
+
+    Returns:
+        The images, found by tag and not from memory; those that are being made among them.
+
+    Example: `return [image_of(row) for row in await list_images(tag_key="skyward:image")]`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_make_machine_image(
+    cluster: Cluster, infra: Any, instance: Instance, content_hash: str
+) -> MachineImage:
+    """
+    Begin to make an image of a machine, which goes on running meanwhile and must not notice.
+
+    A machine that boots from it later is a new one: it lets in the key of its own pool and no other, has a host key of
+    its own, and keeps nothing of the node that the first one was (`nodes` in Skyward's cache).
+
+    When: with `warm_image=True`, in the background, once a pool's first node is ready and there is no such image.
+    Runs on: the client, in the event loop.
+
+    Args:
+        cluster: The pool, with the offer that the machine was rented by.
+        infra: What `skyward_open` returned.
+        instance: The machine; what it holds is on its disk.
+        content_hash: What it holds; to be written on the image in the call that makes it.
+
+    Returns:
+        The image, in whatever state. Where one with this hash that fits is there or under way, that one: several
+        clients may ask for it at the same time.
+
+    Raises:
+        SkywardError: If there will be none; the pool goes on without, and its user is warned.
+
+    Example: `return image_of(await snapshot(instance.id, name=content_hash, tags={"skyward:image": content_hash}))`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_delete_machine_images(images: Sequence[MachineImage]) -> None:
+    """
+    Delete machine images with all that they cost, and return when that is done.
+
+    When: for `sky images delete`, and before an image is made in the place of one that failed.
+    Runs on: the client, in the event loop.
+
+    Args:
+        images: Images that `skyward_machine_images` listed. One that is gone already is no error.
+
+    Raises:
+        SkywardError: If one may go on costing money; its id is in the message.
+
+    Example: `await asyncio.gather(*(delete_image(image.id) for image in images))`
     Since: 0.1
     """
 
@@ -304,8 +400,9 @@ def skyward_topology(cluster: Cluster) -> Topology | None:
         cluster: What is about to be rented; how many ranks its nodes get is not known yet.
 
     Returns:
-        What the plugin needs, or None. Two plugins that need different numbers are refused; a pool is collective if any
-        plugin says so.
+        What the plugin needs, or None. Two plugins that need different numbers, or whose ranks meet in different ways,
+        are refused; a pool is collective if any plugin says so. All its nodes are of one cloud then, and each is
+        asked whether it reaches the others, before it gets a task.
 
     Example: `.with_topology(lambda cluster: Topology(ranks_per_node=7))`
     Since: 0.1
@@ -376,7 +473,8 @@ def skyward_around_app(info: InstanceInfo) -> AbstractContextManager[object] | N
     """
     Wrap the life of a node.
 
-    When: entered before the node's first worker starts, left when the node ends.
+    When: entered before the node's first worker starts, left when the node ends, within 30 seconds if its client has
+        died. It is not left where the whole node is killed, as by its watchdog.
     Runs on: the node, in a process of its own; environment variables set on entering reach the workers.
 
     Args:

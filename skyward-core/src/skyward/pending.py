@@ -396,3 +396,20 @@ def partial(error: BaseException) -> list[Any]:
     []
     """
     return list(getattr(error, "__skyward_partial__", ()))
+
+
+def single(pending: object) -> PendingFunction[Any]:
+    """
+    Return a pending call, checked.
+
+    Args:
+        pending: What a pool is to run.
+
+    Raises:
+        UsageError: If it is no pending call, or several.
+    """
+    if isinstance(pending, PendingFunction):
+        return pending
+    if isinstance(pending, PendingFunctionGroup | PendingStream):
+        raise UsageError("This is a group of calls; send it with `>> pool` or `pool.run_parallel(group)`.")
+    raise UsageError(f"A pool runs pending calls, and this is a {type(pending).__name__}: call the function first.")

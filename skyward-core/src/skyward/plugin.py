@@ -211,6 +211,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
 
     ranks: int | None = None
     collective = False
+    meetings: dict[str, str] = {}
     # One rank is what a user gets who says nothing, so that a plugin may change it.
     asked: object = cluster.worker.per_node
     chooser = None if asked == 1 else f"per_node={asked!r}"
@@ -221,6 +222,14 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
                 continue
             _expect(wanted, Topology)
         collective = collective or wanted.collective
+        if wanted.meeting is not None:
+            meetings.setdefault(wanted.meeting, name)
+        if len(meetings) > 1:
+            those = " and of ".join(map(repr, meetings.values()))
+            raise ConfigError(
+                f"The ranks of {those} meet at the same port of the head, each in a way of its own.",
+                hint="Leave one of the plugins out.",
+            )
         if wanted.ranks_per_node is None:
             continue
         if chooser is not None and wanted.ranks_per_node != asked:
@@ -230,7 +239,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
             )
         asked = ranks = wanted.ranks_per_node
         chooser = f"plugin {name!r} with its {ranks}"
-    return Topology(ranks_per_node=ranks, collective=collective)
+    return Topology(ranks_per_node=ranks, collective=collective, meeting=next(iter(meetings), None))
 
 
 def transform_image(plugins: Iterable[Any], image: Image, cluster: Cluster) -> Image:

@@ -5,13 +5,12 @@ Pools: the nodes, and the right-hand side of the operators.
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from skyward.errors import PoolClosedError, UsageError
 from skyward.function import as_function
@@ -21,17 +20,17 @@ from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
 from skyward.model.port import port
 from skyward.model.spec import Spec
-from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool
+from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.request import request
 
 if TYPE_CHECKING:
     from skyward.engine.forwarding import Forward
     from skyward.engine.meter import Meter
     from skyward.engine.opening import OpenPool
+    from skyward.engine.running import Running
     from skyward.engine.waiting import Future
     from skyward.model.event import SkywardEvent
 
-P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 Item = TypeVar("Item")
@@ -77,6 +76,7 @@ class Pool:
     ) -> None:
         self._request = request(specs, keywords, name=name, options=options, named=_read_named)
         self._open: OpenPool | None = None
+        self._begun: list[Running] = []
         self._meter: Meter | None = None
         self._used = False
         self._entering = threading.Lock()
@@ -100,7 +100,7 @@ class Pool:
         from skyward.engine import operations
 
         running = self._running
-        result: T = operations.run(running, _one(pending), node=running.check_node(target))
+        result: T = operations.run(running, single(pending), node=running.check_node(target))
         return result
 
     def run_async(self, pending: PendingFunction[T], *, target: Target = None) -> Future[T]:
@@ -114,7 +114,7 @@ class Pool:
         from skyward.engine import operations
 
         running = self._running
-        return operations.run_async(running, _one(pending), node=running.check_node(target))
+        return operations.run_async(running, single(pending), node=running.check_node(target))
 
     def broadcast(self, pending: PendingFunction[T], *, return_exceptions: bool = False) -> list[T]:
         """
@@ -129,7 +129,7 @@ class Pool:
         """
         from skyward.engine import operations
 
-        return operations.broadcast(self._running, _one(pending), keep_errors=return_exceptions)
+        return operations.broadcast(self._running, single(pending), keep_errors=return_exceptions)
 
     @overload
     def run_parallel(self, group: PendingStream[T]) -> Iterator[T]: ...
@@ -326,7 +326,20 @@ class Pool:
                 )
             self._used = True
         self._meter = Meter(budget=self._request.options.budget, pool=self.name)
-        self._open = open_pool(self, self._request, secrets.token_hex(4), self._handlers, self._meter)
+        try:
+            pool_id = secrets.token_hex(4)
+            open_pool(self, self._request, pool_id, self._handlers, self._meter, self._begun, self._usable)
+        except BaseException as error:
+            # Unless that was done: an interrupt may come when the pool has just been opened.
+            self.close(error)
+            raise
+
+    def break_off(self) -> None:
+        """
+        Stop opening, in whichever thread that is under way: it raises there once all that was got is given back.
+        """
+        for running in list(self._begun):
+            running.engine.post(running.break_off)
 
     def close(self, error: BaseException | None = None) -> None:
         """
@@ -337,6 +350,7 @@ class Pool:
 
         Raises:
             BudgetExceededError: If the pool was stopped because of its budget, and no call has raised this yet.
+            LeftBehindError: If machines could not be ended; an `error` bears that as a note instead.
         """
         from skyward.engine.opening import close_pool
 
@@ -348,7 +362,12 @@ class Pool:
 
     def __enter__(self) -> Self:
         self.open()
-        self._tokens.append(current_pool.set(self))
+        try:
+            self._tokens.append(current_pool.set(self))
+        except BaseException as error:
+            # Interrupted before the block began, whose end would have done it.
+            self.close(error)
+            raise
         return self
 
     def __exit__(
@@ -358,7 +377,15 @@ class Pool:
         self.close(error)
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self.open)
+        opening = asyncio.create_task(asyncio.to_thread(self.open))
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError as error:
+            self.break_off()
+            await asyncio.wait([opening])
+            opening.exception()
+            await asyncio.to_thread(self.close, error)
+            raise
         self._tokens.append(current_pool.set(self))
         return self
 
@@ -371,6 +398,9 @@ class Pool:
     def __repr__(self) -> str:
         return f"<pool {self.name!r}, {'open' if self.is_active else 'not open'}>"
 
+    def _usable(self, opened: OpenPool | None) -> None:
+        self._open = opened
+
     @property
     def _running(self) -> Any:
         if self._open is None:
@@ -381,58 +411,6 @@ class Pool:
 
 
 Compute = Pool
-
-
-def pool(
-    *specs: Spec, name: str | None = None, options: Options | None = None, **keywords: Unpack[PoolKeywords]
-) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """
-    Open a pool for the time of each call of a function; inside, `sky` is the pool.
-
-    Args:
-        specs: As for `Compute`.
-        name: As for `Compute`.
-        options: As for `Compute`.
-        keywords: As for `Compute`.
-
-    >>> import skyward as sky
-    >>> @sky.function
-    ... def double(x: int) -> int:
-    ...     return 2 * x
-    >>> @sky.pool(console="silent")
-    ... def main() -> int:
-    ...     return double(4) >> sky
-    >>> main()
-    8
-    """
-    Pool(*specs, name=name, options=options, **keywords)
-
-    def decorate(fn: Callable[P, T]) -> Callable[P, T]:
-        if asyncio.iscoroutinefunction(fn):
-
-            @functools.wraps(fn)
-            async def run_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-                async with Pool(*specs, name=name, options=options, **keywords):
-                    return await fn(*args, **kwargs)
-
-            return run_async  # type: ignore[return-value]  # the same signature, asynchronous as `fn` is
-
-        @functools.wraps(fn)
-        def run(*args: P.args, **kwargs: P.kwargs) -> T:
-            with Pool(*specs, name=name, options=options, **keywords):
-                return fn(*args, **kwargs)
-
-        return run
-
-    return decorate
-
-
-def _one(pending: object) -> PendingFunction[Any]:
-    if isinstance(pending, PendingFunction):
-        return pending
-    if isinstance(pending, PendingFunctionGroup | PendingStream):
-        raise UsageError("This is a group of calls; send it with `>> pool` or `pool.run_parallel(group)`.")
-    raise UsageError(f"A pool runs pending calls, and this is a {type(pending).__name__}: call the function first.")
 
 
 def _read_named(name: str) -> Any:

@@ -15,6 +15,7 @@ from skyward.errors import ConfigError, UsageError
 from skyward.model.keywords import PoolKeywords
 from skyward.model.options import Options
 from skyward.model.spec import Spec
+from skyward.plan.left_behind import together
 from skyward.pool import Pool
 
 
@@ -43,12 +44,16 @@ class MultiPool:
     def __enter__(self) -> tuple[Pool, ...]:
         with ExitStack() as stack:
             _unwound_by_signals(stack)
-            errors = _side_by_side([one.open for one in self._pools])
+            errors = _side_by_side([one.open for one in self._pools], self._break_off)
             if errors:
                 _side_by_side([functools.partial(one.close, errors[0]) for one in self._pools])
-                raise errors[0]
+                raise together(errors)
             self._stack = stack.pop_all()
         return self._pools
+
+    def _break_off(self) -> None:
+        for one in self._pools:
+            one.break_off()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -56,7 +61,7 @@ class MultiPool:
         with self._stack:
             errors = _side_by_side([functools.partial(one.close, error) for one in self._pools])
         if errors and error is None:
-            raise errors[0]
+            raise together(errors)
 
 
 class Session:
@@ -107,7 +112,7 @@ class Session:
         with self._stack:
             errors = _side_by_side([functools.partial(one.close, error) for one in pools])
         if errors and error is None:
-            raise errors[0]
+            raise together(errors)
 
 
 def _unwound_by_signals(stack: ExitStack) -> None:
@@ -117,8 +122,16 @@ def _unwound_by_signals(stack: ExitStack) -> None:
     stack.enter_context(terminated_as_exit())
 
 
-def _side_by_side(steps: list[Callable[[], object]]) -> list[BaseException]:
-    """Take steps in a thread each, and give what they raised."""
+def _side_by_side(
+    steps: list[Callable[[], object]], break_off: Callable[[], None] = lambda: None
+) -> list[BaseException]:
+    """
+    Take steps in a thread each, and give what they raised, after the interrupt of this thread if there was one.
+
+    Args:
+        steps: What is to be done; all have ended on return.
+        break_off: Has them end soon after an interrupt.
+    """
     errors: list[BaseException] = []
 
     def take(step: Callable[[], object]) -> None:
@@ -130,6 +143,15 @@ def _side_by_side(steps: list[Callable[[], object]]) -> list[BaseException]:
     threads = [threading.Thread(target=take, args=(step,), name="skyward-multipool") for step in steps]
     for thread in threads:
         thread.start()
+    try:
+        _join(threads)
+    except BaseException as interrupt:
+        break_off()
+        _join(threads)
+        return [interrupt, *errors]
+    return errors
+
+
+def _join(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.join()
-    return errors

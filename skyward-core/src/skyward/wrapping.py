@@ -4,12 +4,14 @@ Functions around functions, of the same kind: plain, generator, async, async gen
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, TypeAlias
 
-__all__ = ["alike", "during"]
+from skyward.errors import LeftBehindError
+
+__all__ = ["alike", "during", "keeping"]
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -86,3 +88,28 @@ def alike(
             return target()(*args, **kwargs)
 
     return call
+
+
+@contextmanager
+def keeping(kept: list[Any]) -> Iterator[None]:
+    """
+    Have an error at the exit of a function's pool bear what the function returned.
+
+    Args:
+        kept: Where that is put.
+
+    >>> from skyward.errors import LeftBehindError
+    >>> kept = []
+    >>> try:
+    ...     with keeping(kept):
+    ...         kept.append(5)
+    ...         raise LeftBehindError("Machines are left.")
+    ... except LeftBehindError as error:
+    ...     error.result
+    5
+    """
+    try:
+        yield
+    except LeftBehindError as left:
+        left.result = kept[0] if kept else left.result
+        raise

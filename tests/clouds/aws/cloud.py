@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import skyward as sky
+from tests.clouds import cloud as clouds
+from tests.clouds.cloud import ROOT, running, until
+
+__all__ = ["KEY", "ROOT", "SECRET", "Cloud", "cloud", "until"]
 
 KEY, SECRET = "AKIATESTCLOUD0000001", "not-a-secret"
-ROOT = Path(__file__).resolve().parents[3]
 
 
-class Cloud:
-    """
-    Speak to a running test cloud.
-
-    Args:
-        url: Its address.
-        folder: Where its machines live.
-    """
-
-    def __init__(self, url: str, folder: str = "") -> None:
-        self.url = url
-        self.folder = folder
-        self.port: int = self._ask("port")
+class Cloud(clouds.Cloud):
+    """Speak to a running test cloud."""
 
     def environment(self) -> dict[str, str]:
         """Return what a client needs in its environment to speak to this cloud and to no other."""
@@ -53,95 +37,41 @@ class Cloud:
 
     def fault(self, action: str, effect: str = "error", **facts: Any) -> None:
         """Have something go wrong."""
-        self._ask("fault", {"action": action, "effect": effect, **facts})
-
-    def calm(self) -> None:
-        """Forget faults and calls."""
-        self._ask("calm")
+        self.ask("fault", {"action": action, "effect": effect, **facts})
 
     def allow(self, actions: list[str]) -> None:
         """Let only these calls through from now on."""
-        self._ask("allow", actions)
+        self.ask("allow", actions)
 
     def quota(self, code: str, vcpus: float) -> None:
         """Let the account have so many vCPUs."""
-        self._ask("quota", {code: vcpus})
+        self.ask("quota", {code: vcpus})
 
-    def lag(self, seconds: float) -> None:
-        """Have launches be missing from listings for a while."""
-        self._ask("lag", seconds)
+    def images(self) -> list[str]:
+        """List the machine images that were made here."""
+        names: list[str] = self.ask("images")
+        return names
+
+    def turn_image(self, name: str, state: str) -> None:
+        """Have a machine image be `pending`, `available` or `failed`."""
+        self.ask("image", {"id": name, "state": state})
 
     def skew(self, seconds: float) -> None:
         """Have the cloud's clock be wrong."""
-        self._ask("skew", seconds)
-
-    def met(self) -> int:
-        """Count the faults that met a request since the last calm."""
-        count: int = self._ask("met")
-        return count
+        self.ask("skew", seconds)
 
     def interrupt(self, name: str, seconds: float = 0.0) -> None:
         """Take a spot machine back, after a notice of some seconds."""
-        self._ask("interrupt", {"id": name, "seconds": seconds})
-
-    def terminate(self, name: str) -> None:
-        """End an instance behind everybody's back."""
-        self._ask(f"terminate?id={name}")
-
-    def instances(self) -> list[dict[str, Any]]:
-        """Return every instance there ever was."""
-        rows: list[dict[str, Any]] = self._ask("instances")
-        return rows
-
-    def alive(self) -> list[dict[str, Any]]:
-        """Return the instances that have not ended."""
-        return [row for row in self.instances() if row["state"] not in ("terminated", "shutting-down")]
-
-    def calls(self) -> list[dict[str, Any]]:
-        """Return the calls made since the last calm."""
-        calls: list[dict[str, Any]] = self._ask("calls")
-        return calls
+        self.ask("interrupt", {"id": name, "seconds": seconds})
 
     def groups(self, region: str = "us-east-1") -> list[str]:
         """Return the names of all security groups of a region."""
-        names: list[str] = self._ask(f"groups?region={region}")
+        names: list[str] = self.ask(f"groups?region={region}")
         return names
-
-    def _ask(self, what: str, given: Any = None) -> Any:
-        data = b"" if given is None else json.dumps(given).encode()
-        with urllib.request.urlopen(f"{self.url}/test-cloud/{what}", data=data, timeout=30) as answer:
-            return json.loads(answer.read())
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """Wait until something holds, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"still not so after {seconds:g} s"
-        time.sleep(0.05)
-    return found
 
 
 @contextlib.contextmanager
 def cloud() -> Iterator[Cloud]:
     """Run a test cloud in a process of its own."""
-    Path("/run/sshd").mkdir(exist_ok=True)
-    # A short path, because names of Unix sockets have hardly more than a hundred characters.
-    folder = tempfile.mkdtemp(prefix="aws", dir="/tmp")
-    network = f"127.{64 + os.getpid() % 128}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.clouds.aws.server", folder, network],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        yield Cloud(process.stdout.readline().decode().strip(), folder)
-    finally:
-        process.stdin.close()
-        process.wait(timeout=20)
-        process.stdout.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running(Cloud, "tests.clouds.aws.server", 0) as found:
+        yield found

@@ -35,6 +35,11 @@ class Request:
         tagged = any(name.startswith("TagSpecification.") for name in self.params)
         return {self.name, *(["ec2:CreateTags"] if tagged else [])}
 
+    @property
+    def dry(self) -> bool:
+        """Tell whether it only asks for the permission."""
+        return self.params.get("DryRun") == "true"
+
     def listed(self, name: str) -> list[str]:
         """Return the values of a numbered parameter."""
         return [value for key, value in self.params.items() if key.startswith(f"{name}.") and key.count(".") == 1]
@@ -57,7 +62,7 @@ class Fault:
         action: The action that it meets.
         effect: `"error"`, `"cut"` (the answer is lost after all was done), `"late"` (it comes after `seconds`), or what
             becomes of a launched machine: `"slow"`, `"never"`, `"refuse"`, `"key"`, `"dies"`.
-        where: What else a request must have: type, zone, market, region.
+        where: What else a request must have: type, zone, market, region, dry.
         times: How often; None for always.
     """
 
@@ -95,6 +100,9 @@ class Faults:
         with self._lock:
             for fault in list(self._waiting):
                 if fault.action != action or any(facts.get(name) != value for name, value in fault.where.items()):
+                    continue
+                # What is not done meets nothing but the question whether it is allowed.
+                if facts.get("dry") and "dry" not in fault.where and fault.code != "UnauthorizedOperation":
                     continue
                 # One refusal is one answer.
                 if fault.effect == "error" and any(each.effect == "error" for each in met):

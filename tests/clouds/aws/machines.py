@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import os
-import socket
-import stat
+import shutil
 import subprocess
-import sys
 import threading
 import time
 from datetime import timedelta
@@ -19,19 +15,16 @@ import yaml
 from attrs import define, field
 from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, StateReason
 
+from tests.clouds.hosting import executable, first_boot, free_port, stand_ins
 from tests.hosts import Host
 
+# What is known of a first boot lies where this machine, which may be one of a cloud itself, has it not.
+_PER_INSTANCE = """#!/bin/sh
+[ "$1" = instance ] && [ "$3 $4" = "sh -c" ] || exit 1
+exec sh -c "$(printf %s "$5" | sed 's,/var/lib/cloud,{base}/cloud,g')"
+"""
+
 STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopped": 80}
-
-_SHUTDOWN = """#!/bin/sh
-echo "{name} $*" >>{base}/asked
-exec {python} -c 'import urllib.request as r; r.urlopen("{url}/test-cloud/shutdown?id={id}", data=b"")'
-"""
-
-_SUDO = """#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-exec "$@"
-"""
 
 
 @define(eq=False)
@@ -58,7 +51,7 @@ class Machines:
 
     Args:
         folder: Where the hosts live.
-        network: The first two numbers of their addresses, such as `"127.80"`.
+        network: The first three numbers of their addresses, such as `"127.80.0"`.
         url: The cloud's own address.
     """
 
@@ -66,11 +59,12 @@ class Machines:
         self.folder = folder
         self.network = network
         self.url = url
-        self.port = _free_port(f"{network}.0.1")
+        self.port = free_port(f"{network}.1")
         self.rows: dict[str, Machine] = {}
         self.lag = 0.0
         self.skew = 0.0
         self.launch = threading.local()
+        self.images: set[str] = set()
         self._count = 0
 
     def install(self) -> None:
@@ -97,6 +91,23 @@ class Machines:
         InstanceBackend.run_instances = run_instances
         Instance.terminate = terminate
         InstanceBackend.all_reservations = all_reservations
+
+    def keep(self, name: str, image: str) -> None:
+        """Copy what is on a machine's disk, for others that boot from it."""
+        machine = self.rows[name]
+        with machine.lock:
+            assert machine.host is not None
+            kept = self.folder / "images" / image
+            kept.mkdir(parents=True)
+            for part in ("home", "cloud", "host_key", "host_key.pub"):
+                # What comes and goes on a running machine may be gone.
+                subprocess.run(["cp", "-a", machine.host.base / part, kept], check=False, capture_output=True)
+        self.images.add(image)
+
+    def drop(self, image: str) -> None:
+        """Forget an image."""
+        self.images.discard(image)
+        shutil.rmtree(self.folder / "images" / image, ignore_errors=True)
 
     def interrupt(self, name: str, seconds: float) -> None:
         """Take a spot machine back, after a notice."""
@@ -128,7 +139,8 @@ class Machines:
 
     def _begin(self, instance: Any, region: str) -> None:
         self._count += 1
-        address = f"{self.network}.{self._count // 250}.{self._count % 250 + 2}"
+        # Those whose machines are gone are used again.
+        address = f"{self.network}.{self._count % 250 + 2}"
         nic = instance.nics[0]
         nic.private_ip_address = address
         nic.private_ip_addresses = [{"Primary": True, "PrivateIpAddress": address}]
@@ -153,28 +165,47 @@ class Machines:
                 machine.instance.state_reason = StateReason("Internal error on launch", "Server.InternalError")
             elif not conditions.get("refuse"):
                 machine.host = self._host(machine, address)
+                self._let_in(machine.host, _user_data(machine.instance))
                 machine.host.start()
-                _first_boot(machine.host, _user_data(machine.instance).get("runcmd", ()))
-            machine.state("running")
+                first_boot(machine.host, _user_data(machine.instance).get("runcmd", ()))
+            # One that was ended while it booted stays ended.
+            if not machine.over.is_set():
+                machine.state("running")
         if conditions.get("dies"):
             machine.instance.terminate()
 
     def _host(self, machine: Machine, address: str) -> Host:
         data = _user_data(machine.instance)
-        keys = "".join(f"{key}\n" for key in data.get("ssh_authorized_keys", ()))
         env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"{self.url}/imds/{machine.instance.id}"}
-        host = Host(self.folder / machine.instance.id, address, keys, env=env, port=self.port)
+        host = Host(self.folder / machine.instance.id, address, "", env=env, port=self.port)
+        if machine.instance.image_id in self.images:
+            kept = self.folder / "images" / machine.instance.image_id
+            subprocess.run(["cp", "-a", f"{kept}/.", host.base], check=True)
         given = data.get("ssh_keys", {}).get("ed25519_private")
         if given and not machine.conditions.get("key"):
             (host.base / "host_key").write_text(given)
             (host.base / "host_key.pub").write_text(data["ssh_keys"]["ed25519_public"])
-        for name in ("shutdown", "poweroff", "halt"):
-            script = _SHUTDOWN.format(
-                name=name, base=host.base, python=sys.executable, url=self.url, id=machine.instance.id
-            )
-            _executable(host.base / "bin" / name, script)
-        _executable(host.base / "bin" / "sudo", _SUDO)
+        stand_ins(host, self.url, machine.instance.id)
+        executable(host.base / "bin" / "cloud-init-per", _PER_INSTANCE.format(base=host.base))
+        own = host.base / "cloud" / "instances" / machine.instance.id
+        own.mkdir(parents=True)
+        (own / "user-data.txt").write_text(yaml.safe_dump(data))
+        current = host.base / "cloud" / "instance"
+        current.unlink(missing_ok=True)
+        current.symlink_to(own)
         return host
+
+    @staticmethod
+    def _let_in(host: Host, data: dict[str, Any]) -> None:
+        """Do what the first boot does before the SSH server is there: keys come to those that a disk has already."""
+        first_boot(host, data.get("bootcmd", ()))
+        keys = host.base / "home" / ".ssh" / "authorized_keys"
+        keys.parent.mkdir(exist_ok=True)
+        with keys.open("a") as file:
+            file.writelines(f"{key}\n" for key in data.get("ssh_authorized_keys", ()))
+        door = host.base / "authorized_keys"
+        door.unlink()
+        door.symlink_to(keys)
 
     def _reclaim(self, machine: Machine, seconds: float) -> None:
         if not machine.over.wait(seconds):
@@ -204,32 +235,3 @@ def _user_data(instance: Any) -> dict[str, Any]:
     assert text.startswith("#cloud-config\n"), text[:40]
     found: dict[str, Any] = yaml.safe_load(text)
     return found
-
-
-def _first_boot(host: Host, commands: Any) -> None:
-    """Run commands as the machine's first boot would, with stand-ins for what would reach this machine."""
-    env = {"HOME": f"{host.base}/home", "PATH": f"{host.base}/bin:{os.environ['PATH']}"}
-    for command in commands:
-        words = ["sh", "-c", command] if isinstance(command, str) else command
-        with contextlib.suppress(OSError), (host.base / "first_boot.log").open("ab") as log:
-            subprocess.Popen(
-                words,
-                env=env,
-                cwd=env["HOME"],
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            ).wait(timeout=5)
-
-
-def _executable(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-
-
-def _free_port(address: str) -> int:
-    with socket.socket() as sock:
-        sock.bind((address, 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -8,6 +8,7 @@ It prints its address, and ends when its standard input is closed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -72,7 +73,11 @@ class Gate:
         request = read(environ, body)
         if request is None:
             return self.moto(environ, respond)
-        made = {"name": request.name, "needs": sorted(request.needs), "region": request.region}
+        made = {
+            "name": f"dry:{request.name}" if request.dry else request.name,
+            "needs": sorted(request.needs),
+            "region": request.region,
+        }
         self.calls.append({**made, "params": request.params, "at": time.monotonic()})
         for code, status, message in self._not_allowed(request):
             return _send(respond, status, *refusal(request, code, message))
@@ -105,6 +110,10 @@ class Gate:
             self.allowed, self.machines.lag, self.machines.skew = None, 0.0, 0.0
             self.calls.clear()
             self.met = 0
+            for backend in _backends():
+                for image in backend.describe_images(owners=["self"]):
+                    backend.deregister_image(image.id)
+                    self.machines.drop(image.id)
         elif what == "allow":
             self.allowed = set(given)
         elif what == "quota":
@@ -118,10 +127,16 @@ class Gate:
         elif what == "met":
             return self.met
         elif what == "instances":
-            return [self._row(machine) for machine in self.machines.rows.values()]
+            return self._instances()
         elif what == "groups":
             backend = ec2_backends[DEFAULT_ACCOUNT_ID][query["region"]]
             return [group.name for group in backend.describe_security_groups()]
+        elif what == "images":
+            return [image.id for backend in _backends() for image in backend.describe_images(owners=["self"])]
+        elif what == "image":
+            for backend in _backends():
+                if given["id"] in backend.amis:
+                    backend.amis[given["id"]].state = given["state"]
         elif what == "terminate":
             self.machines.rows[query["id"]].instance.terminate()
         elif what == "shutdown":
@@ -147,6 +162,12 @@ class Gate:
             return _send(respond, 200, "application/json", json.dumps(notice).encode())
         return _send(respond, 404, "text/plain", b"")
 
+    def _instances(self) -> list[dict[str, Any]]:
+        while True:
+            # moto has no locks: what another request changes meanwhile is read again.
+            with contextlib.suppress(RuntimeError, KeyError):
+                return [self._row(machine) for machine in list(self.machines.rows.values())]
+
     def _row(self, machine: Any) -> dict[str, Any]:
         instance = machine.instance
         return {
@@ -156,6 +177,7 @@ class Gate:
             "type": instance.instance_type,
             "image": instance.image_id,
             "state": instance.state,
+            "alive": instance.state not in ("terminated", "shutting-down"),
             "spot": instance.lifecycle == "spot",
             "address": instance.nics[0].public_ip if instance.nics else None,
             "private": instance.nics[0].private_ip_address if instance.nics else None,
@@ -181,7 +203,7 @@ class Gate:
 
     def _facts(self, request: Request) -> dict[str, str]:
         if request.action != "RunInstances":
-            return {"region": request.region}
+            return {"region": request.region, **({"dry": "true"} if request.dry else {})}
         subnet = request.params.get("NetworkInterface.1.SubnetId") or request.params.get("SubnetId")
         backend = ec2_backends[DEFAULT_ACCOUNT_ID][request.region]
         return {
@@ -211,19 +233,35 @@ class Gate:
             rows = prices.spot_rows(request.region, request.listed("InstanceType"), zones)
             return _send(respond, 200, EC2, _listing("DescribeSpotPriceHistory", "spotPriceHistorySet", rows))
         if request.name == "ec2:CreateImage":
-            _without_snapshot_tags(request, environ)
+            return self._keep(request, environ, respond)
+        if request.name == "ec2:DeregisterImage":
+            self.machines.drop(request.params["ImageId"])
         if request.name == "ec2:DeleteSecurityGroup" and self._in_use(request):
             return _send(respond, 400, *refusal(request, "DependencyViolation", "resource has a dependent object"))
         if request.name == "ec2:RunInstances":
             return self._launch(request, facts, environ, respond)
         return self.moto(environ, respond)
 
+    def _keep(self, request: Request, environ: dict[str, Any], respond: Respond) -> Iterable[bytes]:
+        backend, name = ec2_backends[DEFAULT_ACCOUNT_ID][request.region], request.params["Name"]
+        with self.lock:
+            if any(image.name == name for image in backend.describe_images(owners=["self"])):
+                message = f"AMI name {name} is already in use by AMI of your own"
+                return _send(respond, 400, *refusal(request, "InvalidAMIName.Duplicate", message))
+            _without_snapshot_tags(request, environ)
+            before = set(backend.amis)
+            answer = list(self.moto(environ, respond))
+            for image in set(backend.amis) - before:
+                self.machines.keep(request.params["InstanceId"], image)
+                backend.amis[image].root_device_name = "/dev/sda1"
+        return answer
+
     def _in_use(self, request: Request) -> bool:
         group = request.params["GroupId"]
         return any(
             group in [one.id for one in machine.instance.security_groups]
             or any(group in [one.id for one in nic.group_set] for nic in machine.instance.nics.values())
-            for machine in self.machines.rows.values()
+            for machine in list(self.machines.rows.values())
             if machine.instance.state != "terminated"
         )
 
@@ -258,6 +296,11 @@ class Gate:
                 self.tokens[token] = (digest, text)
         respond(*answer)
         return [text]
+
+
+def _backends() -> list[Any]:
+    """Return what moto has of EC2, a part for each region."""
+    return [ec2_backends[DEFAULT_ACCOUNT_ID][region["regionName"]] for region in REGIONS]
 
 
 IMAGES = {

@@ -104,7 +104,7 @@ def test_a_machine_that_nobody_comes_to_ends_itself(aws: Cloud, monkeypatch: pyt
 _CLIENT = """
 import os, signal, sys
 import skyward as sky
-with sky.Compute(provider=sky.AWS(user="root", ssh_port=int(sys.argv[1])), machine="m7i.large", ttl=2,
+with sky.Compute(provider=sky.AWS(user="root", ssh_port=int(sys.argv[1])), machine="m7i.large", ttl=6,
                  allocation="on-demand", console=False):
     print("open", flush=True)
     sys.stdin.read()
@@ -132,7 +132,7 @@ def test_the_machines_of_a_dead_client_end_themselves(aws: Cloud, tmp_path: Path
         process.wait()
         process.stdin.close()
         process.stdout.close()
-    until(lambda: not aws.alive(), 30)
+    until(lambda: not aws.alive(), 60)
 
 
 def test_a_spot_machine_is_told_of_its_end_and_listed_as_ending(aws: Cloud) -> None:
@@ -165,8 +165,8 @@ def test_a_machine_that_is_gone_in_its_bootstrap_is_not_waited_for(aws: Cloud) -
             aws.terminate(row["id"])
 
     began = time.monotonic()
-    with pool(aws, bootstrap_timeout=300, reconcile_tick_interval=1.0, on_event=take) as opened:
+    with pool(aws, bootstrap_timeout=300, reconcile_tick_interval=300.0, on_event=take) as opened:
         assert (pid() >> opened) > 0
         assert taken != [row["id"] for row in aws.alive()]
-    assert time.monotonic() - began < 45
+    assert time.monotonic() - began < 90
     assert [] == aws.alive()

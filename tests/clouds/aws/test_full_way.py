@@ -10,6 +10,8 @@ import pytest
 import skyward as sky
 from tests.clouds.aws.cloud import Cloud
 
+pytestmark = pytest.mark.clouds
+
 
 @sky.function
 def home() -> str:

@@ -13,6 +13,8 @@ from tests.clouds.aws.client import refusal, run
 from tests.clouds.aws.cloud import Cloud
 from tests.clouds.aws.prices import on_demand, spot
 
+pytestmark = pytest.mark.clouds
+
 
 def names(aws: Cloud) -> list[str]:
     """Return the names of the calls made."""

@@ -7,8 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import skyward as sky
 from tests.clouds.aws.cloud import Cloud, until
+
+pytestmark = pytest.mark.clouds
 
 
 @sky.function

@@ -13,6 +13,8 @@ from skyward.model.spec import Spec
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import KEY, SECRET, Cloud
 
+pytestmark = pytest.mark.clouds
+
 
 def _in(**time: float) -> str:
     return (datetime.now(UTC) + timedelta(**time)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -176,7 +176,7 @@ class AgentWorld(World):
         """Do what `Agent.reap` does."""
         process = self._agent._processes.pop(pid)
         self._agent._batch.open()
-        process.gone(status)
+        process.gone(status, 0)
         self._agent._batch.flush()
         self._forget(pid)
 

@@ -27,18 +27,20 @@ _ODD: tuple[Any, ...] = (
 )
 _FROM_NODE = (
     Kind.RESULT, Kind.RECALLED, Kind.ITEM, Kind.CREDIT, Kind.LOG, Kind.EMIT, Kind.READY, Kind.REFRESHED,
-    Kind.FAILED, Kind.WORKER, Kind.STOPPED, Kind.WELCOME, Kind.METRIC,
+    Kind.FAILED, Kind.WORKER, Kind.STOPPED, Kind.WELCOME, Kind.METRIC, Kind.ANSWER,
 )  # fmt: skip
 _FROM_CLIENT = (
     Kind.TASK, Kind.TASK, Kind.FUNCTION, Kind.BLOB, Kind.DROP, Kind.FILES, Kind.CREDIT, Kind.ITEM, Kind.END,
-    Kind.RECALL, Kind.CANCEL, Kind.MEMBERS, Kind.LOG_READ, Kind.HELLO, Kind.START, Kind.REFRESH, Kind.STOP,
+    Kind.RECALL, Kind.CANCEL, Kind.MEMBERS, Kind.LOG_READ, Kind.HELLO, Kind.START, Kind.ASK, Kind.REFRESH, Kind.STOP,
 )  # fmt: skip
-_FROM_WORKER = (Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED)
+_FROM_WORKER = (Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED, Kind.RETIRE)
 _FACTS = {"error": "WorkerDiedError", "message": "m", "output": ["a"], "exit_code": 1, "signal": None, "culprit": 1}
 _OBJECTS: dict[Kind, dict[str, Any]] = {
     Kind.HELLO: {"version": VERSION},
     Kind.WELCOME: {"version": VERSION, "pid": 1, "hostname": "h", "port": 1},
     Kind.STOP: {"grace": 1.0},
+    Kind.ASK: {"number": 1, "listen": 0.01},
+    Kind.ANSWER: {"number": 1, "port": 1},
     Kind.MEMBERS: {"version": 1, "members": []},
     Kind.WORKER: {"message": "m", "output": ["a"], "exit_code": 1, "signal": None},
     Kind.READY: {"environment": {"A": "b"}, "lanes": 1},
@@ -157,7 +159,7 @@ class Composer:
         match kind:
             case Kind.TASK:
                 timeout = chosen.choice((0.0, 0.0, 0.01, 5.0, math.nan, math.inf, -1.0))
-                return messages.TASK.pack(call, timeout, 1, chosen.randrange(4), digest * 16) + payload, fds
+                return messages.TASK.pack(call, timeout, 1, 0, chosen.randrange(4), digest * 16) + payload, fds
             case Kind.FUNCTION:
                 return messages.FUNCTION.pack(digest * 16, chosen.randrange(4)) + payload, fds
             case Kind.RESULT if chosen.random() < 0.4:

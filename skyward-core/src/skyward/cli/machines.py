@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skyward.cli.terminal import complain
+from skyward.errors import UsageError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from skyward.engine.provider_handle import ProviderHandle
     from skyward.errors import SkywardError
-    from skyward.market.owned import Owned
+    from skyward.market.asking import Answers
     from skyward.model.machine import Instance
 
 
@@ -23,7 +25,7 @@ def add_choice(parser: ArgumentParser) -> None:
     parser.add_argument("--expired", action="store_true", help="only machines whose client is gone")
 
 
-def ask_clouds(options: Namespace) -> tuple[Owned, list[tuple[ProviderHandle, Instance]]]:
+def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[ProviderHandle, Instance]]]:
     """
     Ask the clouds which machines there are.
 
@@ -36,7 +38,7 @@ def ask_clouds(options: Namespace) -> tuple[Owned, list[tuple[ProviderHandle, In
     from skyward.plan.owned import chosen
 
     owned = engine_loop().run(look())
-    meant = set(map(id, chosen(owned.instances, pools=options.pools, only_expired=options.expired, now=time.time())))
+    meant = set(map(id, chosen(owned.values, pools=options.pools, only_expired=options.expired, now=time.time())))
     return owned, [(handle, instance) for handle, instance in owned.found if id(instance) in meant]
 
 
@@ -47,8 +49,24 @@ def complain_of(failures: Mapping[str, SkywardError]) -> int:
     return 1 if failures else 0
 
 
-def nothing_of(owned: Owned) -> str:
-    """Say that there is no machine, and who was asked."""
-    if not owned.asked:
-        return "No provider that rents machines is installed or named in a skyward.toml here. Type: sky providers"
-    return f"{', '.join(owned.asked)}: no machine that is meant."
+def nothing_of(answers: Answers[Any], what: str) -> str:
+    """Say that there is nothing of some kind, and who was asked."""
+    if not answers.asked:
+        return f"No provider that has a {what} is installed or named in a skyward.toml here. Type: sky providers"
+    return f"{', '.join(answers.asked)}: no {what} that is meant."
+
+
+def agreed(what: str, question: str) -> bool:
+    """
+    Ask whether something is to be done that cannot be undone.
+
+    Args:
+        what: What it is, in words that follow "whether to".
+        question: What is asked.
+
+    Raises:
+        UsageError: If nobody is there who could answer.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"Nobody can be asked here whether to {what}.", hint="Write --yes.")
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")

@@ -24,11 +24,13 @@ class Blueprint:
         cluster: The pool, as hooks see it.
         image: What its nodes hold, with what plugins changed.
         ops: What plugins add to making them.
+        collective: Whether the ranks of a broadcast form one job.
     """
 
     cluster: Cluster
     image: Image
     ops: tuple[Any, ...]
+    collective: bool = False
 
     def info(self, node: int, instance: Instance) -> InstanceInfo:
         """Describe a place in the pool."""
@@ -74,12 +76,24 @@ def draw(cluster: Cluster, offer: Offer) -> Blueprint:
         PluginError: If a hook raises.
     """
     plugins = cluster.spec.plugins
+    _check_slices(cluster)
     cluster = evolve(cluster, offer=offer, ranks_per_node=1)
     topology = hooks.topology(plugins, cluster)
     cluster = evolve(cluster, ranks_per_node=topology.ranks_per_node or _ranks(cluster))
     hooks.validated(plugins, cluster)
     image = hooks.transform_image(plugins, cluster.spec.image, cluster)
-    return Blueprint(cluster=cluster, image=image, ops=hooks.bootstrap_ops(plugins, cluster))
+    ops = hooks.bootstrap_ops(plugins, cluster)
+    return Blueprint(cluster=cluster, image=image, ops=ops, collective=topology.collective)
+
+
+def _check_slices(cluster: Cluster) -> None:
+    """Refuse slices that nobody would cut."""
+    profile = None if cluster.spec.accelerator is None else cluster.spec.accelerator.mig
+    if profile is not None and "mig" not in map(hooks.name_of, cluster.spec.plugins):
+        raise ConfigError(
+            f"accelerator= asks for slices of {profile}, and no plugin cuts the nodes' GPUs into them.",
+            hint="Write plugins=[sky.plugins.mig()], which pip install skyward-mig brings, or leave mig= out.",
+        )
 
 
 def _ranks(cluster: Cluster) -> int:

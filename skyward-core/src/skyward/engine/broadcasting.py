@@ -62,10 +62,11 @@ def spread(
     if len(sinks) > 1:
         places = places[: len(sinks)]
     links = {member.index: member.link for member in members}
-    calls = []
+    calls: list[Call] = []
     for index, (node, _) in enumerate(places):
         sink = sinks[index] if len(sinks) > 1 else sinks[0]
         call = Call(first.function, first.payload, sink, timeout=first.timeout, streams=first.streams, index=index)
+        call.broadcast = calls[0].id if calls else call.id
         call.members, taking_part = membership.of(node)
         links[node].send_members(call.members, taking_part)
         calls.append(call)

@@ -18,9 +18,11 @@ from skyward.errors import (
     SkywardError,
     TaskTimeoutError,
     WorkerDiedError,
+    WorkerSpentError,
 )
 from skyward.link.messages import Status
 from skyward.link.payload import Payload, load
+from skyward.plan import exhaustion
 
 _ids = itertools.count(1)
 
@@ -91,11 +93,12 @@ class Call:
         streams: Whether its items are wanted one by one.
         feeder: What feeds its input streams.
         index: Its place among the calls of its sink.
+        broadcast: Number of its broadcast, which all ranks share; 0 for another call.
     """
 
     __slots__ = (
-        "attempt", "began", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions", "lane",
-        "members", "node", "on", "payload", "retries", "sink", "streams", "timeout",
+        "attempt", "began", "broadcast", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions",
+        "lane", "members", "node", "on", "payload", "retries", "sink", "streams", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +114,7 @@ class Call:
         streams: bool = False,
         feeder: Feeder | None = None,
         index: int = 0,
+        broadcast: int = 0,
     ) -> None:
         self.id = next(_ids)
         self.function = function
@@ -123,6 +127,7 @@ class Call:
         self.streams = streams
         self.feeder = feeder
         self.index = index
+        self.broadcast = broadcast
         self.attempt = 1
         self.on: int | None = None
         self.lane = 0
@@ -260,6 +265,8 @@ class Answer:
             )
         if kind == "WorkerDiedError":
             return self._worker_died(facts, what, about)
+        if kind == "WorkerSpentError":
+            return WorkerSpentError(f"{what} could not begin: {message}", **about)
         if kind == "NodeLostError":
             return NodeLostError(f"{what} was lost: {message}", node=self.node, pool=self.pool)
         if kind == "SerializationError":
@@ -279,13 +286,10 @@ class Answer:
         theirs = [line for line in output if not any(ours in line for ours in _OURS)]
         tail = "".join(f"\n  | {line}" for line in theirs[-10:])
         how = f"was killed by {facts['signal']}" if facts.get("signal") else f"exited with code {facts['exit_code']}"
-        if facts.get("out_of_memory"):
-            how += ", because the machine ran out of memory"
-        elif facts.get("signal") == "SIGKILL":
-            how += " (often the kernel's out-of-memory killer)"
-        blame = facts.get("blame", "")
+        how += exhaustion.told(facts.get("memory") or {})
+        blame, advice = facts.get("blame", ""), exhaustion.advice(facts.get("memory") or {})
         return WorkerDiedError(
-            f"The worker process that ran {what} {how}{blame}.{' Its last output:' + tail if tail else ''}",
+            f"The worker process that ran {what} {how}{blame}.{advice}{' Its last output:' + tail if tail else ''}",
             exit_code=facts.get("exit_code"),
             signal=facts.get("signal"),
             output=output,

@@ -273,9 +273,11 @@ class Dispatch:
         if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
             self._end(call, answer)
         else:
+            failure = Failure.FAILED
             if status == Status.FAILED:
                 answer.text = self._completed(call, answer.text)
-            self._attempt_failed(call, answer, Failure.FAILED)
+                failure = _reason(answer)
+            self._attempt_failed(call, answer, failure)
         if self._scheduler.queued:
             self._assign()
 
@@ -289,8 +291,13 @@ class Dispatch:
             call.on = None
             if call.cancelled:
                 self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
-            else:
+            elif not call.broadcast:
                 self._queue(call, first=True)
+            elif member.index != member.node:
+                self._end(call, self._failure("NodeLostError", "a node of the broadcast is going away", call=call))
+            else:
+                rank = next(rank for lane, rank, _ in member.lanes if lane == call.lane)
+                self._scheduler.submit_group([(number, member.node, rank)])
         self._assign()
 
     def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -360,9 +367,15 @@ class Dispatch:
             self._engine.loop.call_later(RECALL_AFTER, self._recall)
 
     def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
-        # A stream begun anew would give its first items twice.
-        over = call.cancelled or call.gave
-        decision = decide(failure, cancelled=over, retries=call.retries, interruptions=call.interruptions)
+        # A stream begun anew would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
+        over = call.cancelled or call.gave or bool(call.broadcast) or call.feeder is not None
+        decision = decide(
+            failure,
+            cancelled=over,
+            retries=call.retries,
+            interruptions=call.interruptions,
+            attempt=call.attempt,
+        )
         if not decision.again:
             self._end(call, answer)
             return
@@ -419,6 +432,11 @@ class Dispatch:
             function=call.function.name if call else "",
             pool=self._pool,
         )
+
+
+def _reason(answer: Answer) -> Failure:
+    """Tell a call that has not begun from one that failed."""
+    return Failure.WORKER_SPENT if json.loads(answer.text)["error"] == "WorkerSpentError" else Failure.FAILED
 
 
 def _ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:

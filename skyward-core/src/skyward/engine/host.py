@@ -68,6 +68,14 @@ class Host(Protocol):
             SkywardError: If the machine cannot be reached, or lets nobody through.
         """
 
+    async def flush(self) -> None:
+        """
+        Have all that was written for the node's environment be on the machine's disk.
+
+        Raises:
+            SkywardError: If the machine does not answer.
+        """
+
     def last_words(self) -> str:
         """Give the end of what the agent wrote, for messages."""
 
@@ -75,6 +83,14 @@ class Host(Protocol):
         """
         End the agent and all that it started, and leave nothing but the cache.
 
+        A watchdog that can end the machine stays until the machine is gone.
+
         Args:
             patience: Seconds that the agent has to leave by itself.
         """
+
+    async def end_machine(self) -> bool:
+        """Have the machine end itself, and tell whether it was told to: not one that cannot, or is out of reach."""
+
+    async def close(self) -> None:
+        """Let go of the machine."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-
-from attrs import frozen
 
 from skyward.engine.blueprint import Blueprint, draw
 from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.records import Records
 from skyward.engine.regions import PROVIDER_TIMEOUT, Regions
+from skyward.engine.rented import Rented
+from skyward.engine.renting import rent
+from skyward.engine.strays import Strays
 from skyward.errors import (
     BudgetExceededError,
     CapacityError,
@@ -34,20 +35,20 @@ from skyward.model.machine import Instance, InstanceState, LaunchRequest
 from skyward.model.offer import Offer
 from skyward.model.tags import Tags
 from skyward.plan.choice import Candidate, Choice, Refusal, choose, in_order, must_be_spot, remaining
+from skyward.plan.left_behind import reason
 from skyward.plan.owned import forgotten
+from skyward.plan.tried import tried
 
 if TYPE_CHECKING:
-    from skyward.engine.journal import Journal
+    from skyward.engine.machine_images import MachineImages
     from skyward.engine.reporting import Reporting
+    from skyward.model.machine_image import MachineImage
     from skyward.model.options import Options
 
 _log = logging.getLogger(__name__)
 
 BATCH = 32
 """Machines that are asked for at once."""
-
-LOOKS = (0.5, 2.0, 5.0)
-"""Seconds between the looks for what a launch rented whose answer was lost; lists lag behind."""
 
 LIFE = 3600.0
 """Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
@@ -59,26 +60,6 @@ CLIENT = secrets.token_hex(6)
 """Identity of this process, written on machines."""
 
 
-@frozen(kw_only=True, eq=False)
-class Rented:
-    """
-    Hold a machine, and what it was rented with.
-
-    Args:
-        instance: The machine.
-        candidate: The offer, and its market.
-        blueprint: What is made of it.
-        infra: What the pool's machines in its region share.
-        token: Names the request that rented it.
-    """
-
-    instance: Instance
-    candidate: Candidate
-    blueprint: Blueprint
-    infra: Any
-    token: str
-
-
 class Launching:
     """
     Rent and give back the machines of one pool.
@@ -88,24 +69,39 @@ class Launching:
         cluster: The pool, whatever its offer.
         options: How long things may take.
         reporting: Where events go.
+        machine_images: What they boot from.
+        ranks: How many ranks each has to have; None for as many as those of the first offer.
     """
 
-    def __init__(self, provider: ProviderHandle, cluster: Cluster, options: Options, reporting: Reporting) -> None:
+    def __init__(
+        self,
+        provider: ProviderHandle,
+        cluster: Cluster,
+        options: Options,
+        reporting: Reporting,
+        machine_images: MachineImages,
+        *,
+        ranks: int | None = None,
+    ) -> None:
         self._provider = provider
+        self._machine_images = machine_images
         self._cluster = cluster
         self._spec = cluster.spec
         self._options = options
         self._reporting = reporting
+        self._ranks = ranks
         self._choice = Choice()
         self._refusals: list[Refusal] = []
         self._blueprints: dict[int, Blueprint] = {}
-        self._journal: Journal | None = None
+        self._records = Records(provider, cluster, reporting)
         self._last: SkywardError | None = None
         self._looking: asyncio.Task[None] | None = None
         self.regions = Regions(provider, options, reporting)
+        self.strays = Strays(provider.name, self.regions, reporting.meter)
         self.under_way: set[str] = set()
         self.held: set[str] = set()
         self._ended: set[str] = set()
+        self.unended: dict[str, str] = {}
         self.first: Blueprint
 
     @property
@@ -131,6 +127,7 @@ class Launching:
             NoAvailableProviderError: If nothing meets the spec.
             ConfigError: If the spec asks for what cannot be.
         """
+        self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         await self._look()
         candidates = self._candidates()
@@ -143,10 +140,7 @@ class Launching:
             )
         self.first = self._blueprint(candidates[0].offer)
         if self.billed:
-            # Late, because it wants a database, which nobody needs who stays at home.
-            from skyward.engine.journal import Journal
-
-            self._journal = Journal.open()
+            self._records.write()
             self._looking = asyncio.ensure_future(self._warn_of_forgotten())
 
     async def launch(
@@ -188,45 +182,86 @@ class Launching:
         """
         await self.regions.renew(ids, self._expiry())
 
-    async def end(self, rented: Rented) -> None:
+    async def end(self, rented: Rented, itself: Callable[[], Awaitable[bool]]) -> None:
         """
         Give a machine back.
+
+        Args:
+            rented: The machine.
+            itself: Has it end itself, if the provider does not end it, and returns whether it was told to.
 
         Raises:
             SkywardError: If it may still exist.
         """
+        cluster, infra, ids = rented.blueprint.cluster, rented.infra, (rented.instance.id,)
         try:
-            await self.regions.end(rented.blueprint.cluster, rented.infra, (rented.instance.id,))
+            try:
+                await self.regions.end(cluster, infra, ids)
+            except Exception as error:
+                self.unended[rented.instance.id] = reason(error)
+                if not await itself():
+                    raise
+                await self.regions.ended(cluster, infra, ids)
+                ended = f"{rented.instance.id} could not be ended, and has ended itself: {reason(error)}"
+                self._reporting.error(ended, fatal=False)
         finally:
             # One that could not be ended is nobody's from now on, and the watch tries again.
             self.held.discard(rented.instance.id)
+        self.unended.pop(rented.instance.id, None)
         self._ended.add(rented.instance.id)
-        if self._journal is not None:
-            self._journal.ended(rented.token, rented.instance.id)
+        self._records.ended(rented.token, rented.instance.id)
+
+    async def end_unwanted(self, ids: Sequence[str]) -> None:
+        """
+        End machines that no node has.
+
+        Raises:
+            SkywardError: If one may still exist.
+        """
+        await self.strays.end(ids)
+        self.unended = {name: why for name, why in self.unended.items() if name not in ids}
 
     async def close(self) -> None:
         """
         End what no node had, and take away what all machines shared.
 
         Raises:
-            SkywardError: If something may still exist.
+            SkywardError: If something may still exist; `hand_over` leaves it to the guardian, if there is one.
         """
         try:
-            if self.billed and self.regions.used:
-                listed = await self.regions.listed()
-                # A list that lags has machines whose end was confirmed a moment ago.
-                left = [one.id for one in listed if one.state is not InstanceState.ENDED and one.id not in self._ended]
-                if left:
-                    _log.warning("machines.unwanted provider=%s ids=%s", self._provider.name, ",".join(left))
-                    await self.regions.end_anywhere(left)
-            if self._journal is not None:
-                self._journal.settled(self._cluster.pool_id)
+            await self._end_all()
         finally:
             if self._looking is not None:
                 self._looking.cancel()
-            await self.regions.release()
-            if self._journal is not None:
-                self._journal.close()
+        await self._records.close()
+
+    async def hand_over(self) -> int | None:
+        """Leave what was not given back to the guardian, and return which process that is, if there is one."""
+        return await self._records.hand_over()
+
+    async def _end_all(self) -> None:
+        try:
+            if (self._records.kept or self.unended) and self.regions.used:
+                await self._end_listed()
+            self._records.settled()
+        finally:
+            # What finds and reaches the machines that are left goes with the last of them.
+            if not self.unended:
+                await self.regions.release()
+
+    async def _end_listed(self) -> None:
+        listed = await self.regions.listed()
+        # A list that lags has machines whose end was confirmed a moment ago.
+        left = [one.id for one in listed if one.state is not InstanceState.ENDED and one.id not in self._ended]
+        self.strays.count(listed, left)
+        self.unended = {name: why for name, why in self.unended.items() if name in left}
+        if not left:
+            return
+        try:
+            await self.end_unwanted(left)
+        except Exception as error:
+            self.unended = dict.fromkeys(left, reason(error))
+            raise
 
     async def _look(self) -> None:
         offers = await self._provider.call("skyward_offers", spec=self._spec, timeout=PROVIDER_TIMEOUT)
@@ -244,7 +279,7 @@ class Launching:
 
     def _candidates(self, *, spot: bool | None = None) -> tuple[Candidate, ...]:
         order = in_order(self._spec, self._choice, spot=spot)
-        return remaining(order, self._refusals, now=time.monotonic())
+        return remaining(order, self._refusals, now=asyncio.get_running_loop().time())
 
     async def _fill(
         self, nodes: Sequence[int], take: Callable[[int, Rented], None], *, spot: bool | None
@@ -261,7 +296,7 @@ class Launching:
                 return dict.fromkeys(waiting, self._exhausted())
             candidate = candidates[0]
             try:
-                got = await self._ask(candidate, waiting)
+                got = await self._ask_warm(candidate, waiting)
             except (BudgetExceededError, ConfigError, CredentialsError, PluginError) as error:
                 return dict.fromkeys(waiting, error)
             except SkywardError as error:
@@ -275,7 +310,21 @@ class Launching:
                 self._refused(candidate, CapacityError(f"It had {len(got)} of the {asked} machines asked for."))
         return {}
 
-    async def _ask(self, candidate: Candidate, nodes: Sequence[int]) -> list[Rented]:
+    async def _ask_warm(self, candidate: Candidate, nodes: Sequence[int]) -> list[Rented]:
+        """Ask for machines that boot from an image of ours, if there is one; where it is to blame, for others."""
+        image = await self._machine_images.find(self._fallback(candidate.offer))
+        if image is not None:
+            try:
+                return await self._ask(candidate, nodes, image)
+            except (BudgetExceededError, CapacityError, QuotaError, CredentialsError):
+                raise
+            except SkywardError as error:
+                self._machine_images.drop(image, error)
+        return await self._ask(candidate, nodes, None)
+
+    async def _ask(
+        self, candidate: Candidate, nodes: Sequence[int], machine_image: MachineImage | None
+    ) -> list[Rented]:
         """
         Ask for machines of one offer.
 
@@ -283,11 +332,12 @@ class Launching:
             SkywardError: If there are none; whatever was rented unseen has been found.
         """
         blueprint = self._fallback(candidate.offer)
-        if blueprint.cluster.ranks_per_node != self.first.cluster.ranks_per_node:
+        ranks = self._ranks or self.first.cluster.ranks_per_node
+        if blueprint.cluster.ranks_per_node != ranks:
             raise OfferError(
-                f"It would have {blueprint.cluster.ranks_per_node} ranks, and the pool's other nodes have "
-                f"{self.first.cluster.ranks_per_node}."
+                f"It would have {blueprint.cluster.ranks_per_node} ranks, and the pool's other nodes have {ranks}."
             )
+        await self._records.opening(blueprint.cluster)
         infra = await self.regions.shared(blueprint.cluster)
         token = secrets.token_hex(8)
         request = LaunchRequest(
@@ -303,75 +353,44 @@ class Launching:
                 token=token,
                 expires_at=self._expiry() if self._spec.ttl else None,
             ),
+            machine_image=machine_image,
         )
         self._reporting.publish(
             events.InstanceLaunching(
                 count=len(nodes), instance_type=candidate.offer.instance_type, provider=self._provider.name
             )
         )
-        if self._journal is not None:
-            await self._journal.asked(request, self._provider.name, infra)
+        await self._records.asked(request, infra)
+        timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
         self.under_way.add(token)
+        self.strays.asked(token, candidate.price)
         try:
             with self._reporting.meter.renting(self._provider.name, len(nodes), candidate.price):
-                instances = await self._rented(request, infra)
+                instances = await rent(self._provider, self.regions, request, infra, timeout=timeout)
         except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
-            if self._journal is not None:
-                self._journal.answered(token, ())
+            self._records.answered(token)
+            raise
+        except BaseException:
+            self._records.unanswered()
             raise
         finally:
             self.under_way.discard(token)
-        if self._journal is not None:
-            self._journal.answered(token, [one.id for one in instances])
+        self._records.answered(token, (one.id for one in instances))
         wanted = {one.node: one for one in instances if one.node in request.nodes}
         self.held |= {one.id for one in wanted.values()}
+        if wanted:
+            self.regions.check_end(blueprint.cluster, infra, [one.id for one in wanted.values()][:1])
         return [
-            Rented(instance=one, candidate=candidate, blueprint=blueprint, infra=infra, token=token)
+            Rented(
+                instance=one,
+                candidate=candidate,
+                blueprint=blueprint,
+                infra=infra,
+                token=token,
+                machine_image=machine_image,
+            )
             for one in wanted.values()
         ]
-
-    async def _rented(self, request: LaunchRequest, infra: Any) -> Sequence[Instance]:
-        """Have machines rented; where the answer is lost, look for what came of it, and ask once more."""
-        try:
-            return await self._launched(request, infra)
-        except (CapacityError, QuotaError, CredentialsError, ConfigError):
-            raise
-        except SkywardError as error:
-            _log.warning("launch.unanswered provider=%s token=%s: %s", self._provider.name, request.token, error)
-            found = await self._found(request)
-            if found:
-                return found
-            if isinstance(error, PluginError) and not isinstance(error.__cause__, OSError | TimeoutError):
-                raise
-            # The same token rents nothing twice, so that the second answer tells for certain.
-            return await self._launched(request, infra)
-
-    async def _launched(self, request: LaunchRequest, infra: Any) -> Sequence[Instance]:
-        timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
-        instances: Sequence[Instance] = await self._provider.call(
-            "skyward_launch", request=request, infra=infra, timeout=timeout
-        )
-        return instances
-
-    async def _found(self, request: LaunchRequest) -> list[Instance]:
-        """Find what a launch rented whose answer was lost."""
-        for pause in LOOKS:
-            await asyncio.sleep(pause * random.uniform(0.8, 1.2))
-            try:
-                listed = await self.regions.listed()
-            except SkywardError as error:
-                _log.warning("instances.failed provider=%s: %s", self._provider.name, error)
-                continue
-            found = {
-                one.node: one
-                for one in listed
-                if one.tags is not None
-                and one.tags.token == request.token
-                and one.state in (InstanceState.PENDING, InstanceState.RUNNING)
-            }
-            if found:
-                return list(found.values())
-        return []
 
     def _refused(self, candidate: Candidate, error: SkywardError) -> None:
         kind: Any = "quota" if isinstance(error, QuotaError) else "failed"
@@ -383,20 +402,19 @@ class Launching:
 
     def refuse(self, candidate: Candidate, kind: Any, reason: str) -> None:
         """Pass an offer over for a while."""
-        self._refusals.append(Refusal(candidate=candidate, kind=kind, reason=reason, at=time.monotonic()))
+        self._refusals.append(
+            Refusal(candidate=candidate, kind=kind, reason=reason, at=asyncio.get_running_loop().time())
+        )
 
     def _exhausted(self) -> SkywardError:
         """Give the error that lists all that was tried."""
-        tried = {str(refusal.candidate): refusal for refusal in self._refusals}
-        lines = "".join(f"\n  {name}: {refusal.reason}" for name, refusal in tried.items())
-        rest = self._choice.rejections
-        if len(tried) == 1 and not rest and self._last is not None:
-            return self._last
         kinds = {refusal.kind for refusal in self._refusals}
-        kind = _EXHAUSTED.get(kinds.pop(), CapacityError) if len(kinds) == 1 else CapacityError
+        kind = _EXHAUSTED.get(next(iter(kinds)), CapacityError) if len(kinds) == 1 else CapacityError
+        if kinds == {"failed"} and len(self._refusals) == 1 and self._last is not None:
+            return self._last
         return kind(
-            f"{self._provider.name} can give no machine for pool {self._cluster.pool_name!r}. Tried:{lines}"
-            f"{f'{chr(10)}Not tried: {self._choice.why_not}' if rest else ''}",
+            f"{self._provider.name} can give no machine for pool {self._cluster.pool_name!r}: "
+            f"{tried(self._refusals, self._choice)}",
             provider=self._provider.name,
             pool=self._cluster.pool_name,
             hint="Ask for less, name more regions or providers, or try again later.",

@@ -66,6 +66,10 @@ class LocalHost:
         """Connect to a port of this machine."""
         return await asyncio.open_connection("127.0.0.1", port, limit=READ)
 
+    async def flush(self) -> None:
+        """Have all that was written be on this machine's disk."""
+        await in_thread(os.sync)
+
     def start(self) -> socket.socket:
         """
         Start the agent, and connect to it.
@@ -111,6 +115,13 @@ class LocalHost:
             patience: Seconds that the agent has to leave by itself.
         """
         await in_thread(self._end, patience)
+
+    async def end_machine(self) -> bool:
+        """Tell that this machine is not ended."""
+        return False
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
 
     def _end(self, patience: float) -> None:
         process = self._process

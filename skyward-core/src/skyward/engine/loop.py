@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from typing import Any, TypeVar
 
 from skyward.errors import PoolClosedError
@@ -15,15 +16,28 @@ from skyward.link.channel import Batch
 
 T = TypeVar("T")
 
+AWAKE_EVERY = 0.5
+"""Seconds after which a thread that waits for the loop looks for signals."""
+
 
 class EngineLoop:
-    """Run the engine's side of every pool of this process."""
+    """
+    Run the engine's side of every pool of this process.
 
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+    Args:
+        make: Makes the event loop, whose clock the engine goes by.
+    """
+
+    def __init__(self, make: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop) -> None:
+        self.loop = make()
         self.batch = Batch(self.loop)
         self._posted: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._woken = False
+        # Cheaper than the loop's own way to be woken, at both ends: calls pass here one by one.
+        self._bell, self._rings = socket.socketpair()
+        for end in (self._bell, self._rings):
+            end.setblocking(False)
+        self.loop.add_reader(self._rings, self._on_ring)
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._run, name="skyward-engine", daemon=True)
         self._thread.start()
@@ -34,7 +48,7 @@ class EngineLoop:
         self._posted.append((do, args))
         if not self._woken:
             self._woken = True
-            self.loop.call_soon_threadsafe(self._do_posted)
+            self._bell.send(b"\0")
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and wait for its result; an interrupt of the caller cancels it, and waits."""
@@ -49,6 +63,9 @@ class EngineLoop:
 
         self.post(start)
         try:
+            while not ended.done():
+                # A signal that another thread took is raised here as soon as this one wakes.
+                wait([ended], AWAKE_EVERY)
             return ended.result()
         except BaseException:
             if not ended.done():
@@ -74,11 +91,21 @@ class EngineLoop:
         """Tell whether the loop's thread lives in this process; a fork does not take it along."""
         return os.getpid() == self._pid
 
+    def close(self) -> None:
+        """End the loop and its thread; for whoever made a loop of his own, and has closed its pools."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+        self._bell.close()
+        self._rings.close()
+
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def _do_posted(self) -> None:
+    def _on_ring(self) -> None:
+        # One byte at most is on its way: none is sent until this one was taken.
+        self._rings.recv(1)
         self._woken = False
         posted = self._posted
         self.batch.open()

@@ -8,6 +8,11 @@ from typing import Any
 from skyward.model.instance import InstanceInfo
 
 
+def address(info: InstanceInfo) -> str:
+    """Return where a node is reached by the others."""
+    return info.private_ip or info.ip or "127.0.0.1"
+
+
 class Membership:
     """
     Number the changes of a pool's ready nodes, and render each for a node.
@@ -51,7 +56,7 @@ class Membership:
             "node": order.index(node) if node in order else node,
             "total_nodes": len(infos) or 1,
             "total_accelerators": sum(info.accelerators for info in infos),
-            "head_addr": head.private_ip or head.ip or "127.0.0.1",
+            "head_addr": address(head),
             "head_port": head.head_port,
             "job_id": self._job,
             "peers": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from skyward.errors import BudgetExceededError
 from skyward.link.messages import Status
 from skyward.model import event as events
 from skyward.model.cost import Cost, FirstResult, Receipt
-from skyward.model.machine import ProviderFacts
+from skyward.model.machine import Instance, ProviderFacts
 from skyward.plan.cost import Life, Tariff, check_launch, check_running, cost_at, highest_rate, receipt_of
 
 UPDATE_S = 10.0
@@ -32,6 +32,10 @@ Publish: TypeAlias = Callable[[events.SkywardEvent], object]
 
 Stop: TypeAlias = Callable[[BudgetExceededError, Answer], None]
 """What stops a pool: gets the error, and the answer to every call."""
+
+
+_Machine: TypeAlias = tuple[str, str]
+"""The provider of a machine and its id there: two clouds may have the same id."""
 
 
 class _Work:
@@ -84,8 +88,9 @@ class Meter:
         self._planned: float | None = None
         self._lives: list[Life] = []
         self._works: list[_Work] = []
-        self._at: dict[str, int] = {}
+        self._at: dict[_Machine, int] = {}
         self._at_work: dict[int, _Work] = {}
+        self._strays: set[_Machine] = set()
         self._asked: dict[int, float] = {}
         self._reserved: dict[object, float] = {}
         self._calls: dict[int, _Work] = {}
@@ -110,10 +115,14 @@ class Meter:
             stop: Stops the pool.
             publish: Where events about the cost go.
         """
-        self._facts[facts.name] = facts
+        self.follow(facts)
         self._planned = planned
         self._stop = stop
         self._publish = publish
+
+    def follow(self, facts: ProviderFacts) -> None:
+        """Follow the machines of one provider more, which bills like this."""
+        self._facts[facts.name] = facts
 
     def cost(self) -> Cost:
         """Say what the pool has cost until now, or in all once it is closed."""
@@ -166,6 +175,42 @@ class Meter:
             del self._reserved[ticket]
 
     # What happens to machines, in the engine's loop.
+
+    def strayed(self, machine: Instance, rate: float | None) -> None:
+        """
+        Count a machine of the pool that no node has, from its launch on; harmless if it is counted.
+
+        Args:
+            machine: The machine, as it is listed.
+            rate: What it was asked for at, in USD an hour, where the list does not say.
+        """
+        name = machine.provider, machine.id
+        if name in self._at or self._closed_at is not None:
+            return
+        now = self._clock()
+        # The provider's clock is not ours: it has been there no longer than the pool, nor since a time to come.
+        there = 0.0 if machine.launched_at is None else max(0.0, time.time() - machine.launched_at)
+        self._add(
+            Life(
+                node=machine.node,
+                instance_id=machine.id,
+                provider=machine.provider,
+                instance_type=machine.instance_type,
+                spot=machine.spot,
+                launched=max(self._opened, now - there),
+                tariff=self._tariff(
+                    machine.provider, machine.hourly_rate if rate is None else rate, machine.on_demand_rate
+                ),
+            )
+        )
+        self._strays.add(name)
+
+    def strays_ended(self, provider: str, ids: Iterable[str]) -> None:
+        """Take note that machines of a provider that no node had are gone; harmless for others."""
+        for name in self._strays.intersection((provider, each) for each in ids):
+            self._strays.discard(name)
+            self._change(name, ended=self._clock())
+            self._changed(name)
 
     def heard(self, event: events.SkywardEvent) -> None:
         """Take note of what happened to a machine; other events are passed over."""
@@ -274,8 +319,8 @@ class Meter:
             **{phase: after - before for phase, (before, after) in zip(_PHASES, pairwise(moments), strict=True)}
         )
 
-    def _change(self, name: str, **changes: Any) -> bool:
-        place = self._at.get(name)
+    def _change(self, name: _Machine | None, **changes: Any) -> bool:
+        place = None if name is None else self._at.get(name)
         if place is None:
             return False
         self._lives[place] = evolve(self._lives[place], **changes)
@@ -286,16 +331,16 @@ class Meter:
 
     def _launched(self, event: events.InstanceLaunched) -> None:
         info = event.instance
-        place = self._at.get(event.instance_id)
+        # One that a lost answer had made a stray may be a node's after all.
+        self._strays.discard((event.provider, event.instance_id))
+        place = self._at.get((event.provider, event.instance_id))
         if place is not None and self._lives[place].ended is None:
             return
         rate = info.hourly_rate if info is not None else None
         if rate is None:
             # A provider that says no price of the machine has said one of the offer.
             rate = event.price_spot if event.spot else event.price_on_demand
-        self._at[event.instance_id] = len(self._lives)
-        self._works.append(_Work(len(self._works)))
-        self._lives.append(
+        self._add(
             Life(
                 node=event.node,
                 instance_id=event.instance_id,
@@ -306,32 +351,39 @@ class Meter:
                 tariff=self._tariff(event.provider, rate, event.price_on_demand),
             )
         )
-        self._changed(event.instance_id)
+
+    def _add(self, life: Life) -> None:
+        name = life.provider, life.instance_id
+        self._at[name] = len(self._lives)
+        self._works.append(_Work(len(self._works)))
+        self._lives.append(life)
+        self._changed(name)
 
     def _provisioned(self, event: events.InstanceProvisioned) -> None:
-        self._change(event.instance_id, reachable=self._clock())
+        self._change((event.provider, event.instance_id), reachable=self._clock())
 
     def _bootstrapped(self, event: events.InstanceBootstrapped) -> None:
-        if event.instance is not None:
-            self._change(event.instance.id, bootstrapped=self._clock())
+        self._change(_machine(event), bootstrapped=self._clock())
 
     def _is_ready(self, event: events.NodeReady) -> None:
-        if event.instance is not None and self._change(event.instance.id, ready=self._clock()):
-            self._at_work[event.node] = self._works[self._at[event.instance.id]]
+        name = _machine(event)
+        if name is not None and self._change(name, ready=self._clock()):
+            self._at_work[event.node] = self._works[self._at[name]]
 
     def _stopping(self, event: events.InstanceStopping) -> None:
-        now = self._clock()
-        if self._change(event.instance_id, stopping=now):
-            work = self._works[self._at[event.instance_id]]
+        now, name = self._clock(), _machine(event)
+        if name is not None and self._change(name, stopping=now):
+            work = self._works[self._at[name]]
             work.end(now)
             if self._at_work.get(event.node) is work:
                 del self._at_work[event.node]
 
     def _destroyed(self, event: events.InstanceDestroyed) -> None:
-        if self._change(event.instance_id, ended=self._clock()):
-            self._changed(event.instance_id)
+        name = _machine(event)
+        if name is not None and self._change(name, ended=self._clock()):
+            self._changed(name)
 
-    def _changed(self, name: str) -> None:
+    def _changed(self, name: _Machine) -> None:
         """Tell what the pool costs, if this machine costs anything."""
         if self._lives[self._at[name]].billed:
             self._tell(self._clock())
@@ -370,6 +422,11 @@ class Meter:
         """Give what every call is answered with."""
         facts = {"error": "BudgetExceededError", "message": str(error), "budget": error.budget, "cost": error.cost}
         return Answer(Status.FAILED, None, json.dumps(facts).encode(), pool=self._pool, heard=self._was_heard.set)
+
+
+def _machine(event: events.SkywardEvent) -> _Machine | None:
+    """Return which machine an event is about; None if it is about none."""
+    return None if event.instance is None else (event.instance.provider, event.instance.id)
 
 
 _PHASES: Sequence[str] = ("offers", "launch", "boot", "bootstrap", "agent", "waiting", "first_call")

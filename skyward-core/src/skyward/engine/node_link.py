@@ -43,7 +43,8 @@ class NodeLink:
         if payload.stored:
             self._send_blobs(payload)
             flags |= TaskFlag.STORED
-        body = TASK.pack(call.id, call.timeout, call.members, flags, function.digest) + payload.encode()
+        head = TASK.pack(call.id, call.timeout, call.members, call.broadcast, flags, function.digest)
+        body = head + payload.encode()
         segment = payload.segment
         if segment is None:
             self._channel.send(encode(Kind.TASK, body, lane=call.lane))
@@ -73,6 +74,10 @@ class NodeLink:
     def send_cancel(self, call: Any) -> None:
         """Have the node stop a call."""
         self._channel.send(encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
+
+    def ask(self, question: dict[str, Any]) -> None:
+        """Ask the agent something."""
+        self._channel.send(encode_json(Kind.ASK, question))
 
     def recall(self, lane: int) -> None:
         """Ask a lane for what it has not begun."""

@@ -23,7 +23,7 @@ from skyward.plan.clocks import ahead
 if TYPE_CHECKING:
     from skyward.engine.blueprint import Blueprint
     from skyward.engine.host import Host
-    from skyward.engine.launching import Rented
+    from skyward.engine.rented import Rented
     from skyward.model.instance import InstanceInfo
     from skyward.model.machine import Instance
 
@@ -49,7 +49,7 @@ class NodeShell:
         self.rented = rented
         self.instance = instance
         self.info = info
-        self.since = time.monotonic()
+        self.since = engine.loop.time()
         self.host: Host | None = None
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
@@ -64,12 +64,16 @@ class NodeShell:
         self._stopped: asyncio.Future[None] = engine.loop.create_future()
         self._refreshed: asyncio.Future[None] | None = None
         self._refusal: bytes | None = None
+        self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._asked = 0
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
         self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
         self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_notice: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
+        self.on_busy: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
+        self.on_unreachable: Callable[[], None] = lambda: None
 
         if instance.state is InstanceState.RUNNING and instance.address is not None:
             self._runs.set_result(None)
@@ -187,9 +191,34 @@ class NodeShell:
             self.link.refresh()
             await self._refreshed
 
+    async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """
+        Ask the agent something.
+
+        Args:
+            question: What `node/neighbours.py` answers.
+
+        Raises:
+            ProvisionError: If the node is lost first.
+        """
+        if self.link is None or self._stopped.done():
+            raise self._silent()
+        self._asked += 1
+        number = self._asked
+        answer: asyncio.Future[dict[str, Any]] = self._engine.loop.create_future()
+        self._questions[number] = answer
+        try:
+            self.link.ask({"number": number, **question})
+            return await answer
+        finally:
+            del self._questions[number]
+
+    def _silent(self) -> ProvisionError:
+        return ProvisionError(f"{self.where} was lost before it answered.", node=self.index)
+
     async def end(self, patience: float) -> None:
         """
-        Have the node leave in good order, and then end what is left of it.
+        Have the node leave in good order, and then end what is left of it; its machine stays.
 
         Args:
             patience: Seconds it has to leave by itself.
@@ -205,6 +234,11 @@ class NodeShell:
             self.link.close()
         if self.host is not None:
             await self.host.end(2.0 if patience else 0.5)
+
+    async def let_go(self) -> None:
+        """Let go of its machine."""
+        if self.host is not None:
+            await self.host.close()
 
     @property
     def _host(self) -> Host:
@@ -249,6 +283,8 @@ class NodeShell:
                 self.on_notice(self, decode_json(frame.body))
             case Kind.METRIC:
                 self.on_measured(self, decode_json(frame.body))
+            case Kind.ANSWER:
+                self._answered(decode_json(frame.body))
             case _:
                 close_all(fds)
                 raise ProtocolError(f"A node sent a {Kind(frame.kind).name} frame, which only clients send.")
@@ -257,6 +293,11 @@ class NodeShell:
         """Take over what only the node itself knows."""
         self.info = evolve(self.info, hostname=str(welcome["hostname"]), head_port=int(welcome["port"]))
         self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
+
+    def _answered(self, answer: dict[str, Any]) -> None:
+        waiting = self._questions.get(int(answer["number"]))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
 
     def _failed(self, facts: dict[str, Any]) -> None:
         output = "".join(f"\n  | {line}" for line in facts.get("output", ())[-10:])
@@ -277,6 +318,8 @@ class NodeShell:
         else:
             self._lost(f"{why} {self._host.last_words()}".strip())
         self._settle(self._refreshed, None)
+        for waiting in self._questions.values():
+            self._settle(waiting, self._silent())
 
     def _lost(self, why: str) -> None:
         # A node that refused to start is not lost: `ready` raises why.
@@ -285,7 +328,7 @@ class NodeShell:
             self.on_lost(self, why)
 
     @staticmethod
-    def _settle(future: asyncio.Future[None] | None, error: Exception | None) -> None:
+    def _settle(future: asyncio.Future[Any] | None, error: Exception | None) -> None:
         if future is None or future.done():
             return
         if error is None:

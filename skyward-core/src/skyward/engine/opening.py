@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import logging
 import sys
 import time
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,9 @@ from skyward.engine.logs import LIFECYCLE, logging_to, write_event
 from skyward.engine.loop import engine_loop
 from skyward.engine.running import Running
 from skyward.engine.termination import terminated_as_exit
-from skyward.errors import AllProvidersFailedError, SkywardError
+from skyward.errors import AllProvidersFailedError, LeftBehindError, SkywardError
 from skyward.model import event as events
+from skyward.plan.tried import each
 
 if TYPE_CHECKING:
     from skyward.engine.meter import Meter
@@ -35,7 +36,10 @@ _log = logging.getLogger(__name__)
 PATIENCE = 5.0
 """Seconds that nodes have to leave in good order."""
 
-_open_pools: weakref.WeakSet[OpenPool] = weakref.WeakSet()
+LAST_TRY = 10.0
+"""Seconds that machines may take to end after a second interrupt."""
+
+_open_pools: set[OpenPool] = set()
 
 
 class OpenPool:
@@ -54,12 +58,19 @@ class OpenPool:
         self.dispatcher = dispatcher
         self.stack = stack
         self.meter = meter
+        self.around = contextlib.ExitStack()
         self.opened = time.monotonic()
 
 
 def open_pool(
-    pool: Any, request: Request, pool_id: str, handlers: list[tuple[type[Any], Callable[[Any], object]]], meter: Meter
-) -> OpenPool:
+    pool: Any,
+    request: Request,
+    pool_id: str,
+    handlers: list[tuple[type[Any], Callable[[Any], object]]],
+    meter: Meter,
+    begun: list[Running],
+    usable: Callable[[OpenPool | None], None],
+) -> None:
     """
     Get the nodes of a pool.
 
@@ -69,6 +80,8 @@ def open_pool(
         pool_id: The id of this use of the pool.
         handlers: What was subscribed before.
         meter: What counts the money.
+        begun: Takes what is tried, one after the other, so that another thread can break it off.
+        usable: Takes the open pool once calls can be sent to it, before plugins are told, and None if it is given up.
 
     Raises:
         SkywardError: If they can't be had; nothing is left behind then.
@@ -87,20 +100,26 @@ def open_pool(
         for warning in request.warnings:
             _log.warning("%s", warning)
         check_free(request.options.ports)
-        running = _first_that_opens(request, pool_id, dispatcher, meter)
-        opened = OpenPool(running, dispatcher, stack, meter)
-        _open_pools.add(opened)
+        opened: OpenPool | None = None
         try:
+            running = _first_that_opens(request, pool_id, dispatcher, meter, begun)
+            opened = OpenPool(running, dispatcher, stack, meter)
+            _open_pools.add(opened)
             for remote, local in request.options.ports:
                 running.engine.run(running.forwards.open("head", remote, local))
-            stack.enter_context(
+            usable(opened)
+            opened.around.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )
-        except BaseException:
-            running.engine.run(running.close(PATIENCE))
+        except BaseException as error:
+            # An interrupt may come just when nodes are ready, whatever was being waited for.
+            for each_begun in begun:
+                _give_back(each_begun, error, PATIENCE)
+            usable(None)
+            if opened is not None:
+                _open_pools.discard(opened)
             raise
         opened.stack = stack.pop_all()
-        return opened
 
 
 def close_pool(opened: OpenPool, error: BaseException | None) -> None:
@@ -115,14 +134,17 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
 
     Raises:
         BudgetExceededError: If the pool was stopped for it, and no call has told so.
+        LeftBehindError: If machines could not be ended; what the pool is left by bears that as a note instead.
     """
     running = opened.running
     engine = running.engine
     _open_pools.discard(opened)
     with opened.stack:
         try:
-            if error is None:
-                engine.run(running.settled())
+            # Plugins leave while calls can still be sent.
+            with opened.around:
+                if error is None:
+                    engine.run(running.settled())
         except BaseException as interrupt:
             error = interrupt
             raise
@@ -130,52 +152,84 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             reason = "the pool was left" if error is None else f"the pool was left by {type(error).__name__}"
             opened.dispatcher.publish(events.ShutdownRequested(reason=reason))
             opened.dispatcher.publish(events.PoolStopping(reason=reason))
-            _give_back(running, error)
-            elapsed = time.monotonic() - opened.opened
-            opened.meter.close(opened.dispatcher.publish)
-            opened.dispatcher.publish(events.ClusterDestroyed(reason=reason, elapsed=elapsed))
+            try:
+                if error is not None:
+                    engine.post(running.cancel_all)
+                _give_back(running, error, PATIENCE if error is None else 1.0)
+            finally:
+                elapsed = time.monotonic() - opened.opened
+                opened.meter.close(opened.dispatcher.publish)
+                opened.dispatcher.publish(events.ClusterDestroyed(reason=reason, elapsed=elapsed))
     if error is None:
         opened.meter.raise_unheard()
 
 
-def _give_back(running: Running, error: BaseException | None) -> None:
+def _give_back(running: Running, error: BaseException | None, patience: float) -> None:
+    """Give nodes back, and tell what could not be ended: by an error, or by a note on the one that there is."""
     engine = running.engine
-    if error is not None:
-        engine.post(running.cancel_all)
     try:
-        engine.run(running.close(PATIENCE if error is None else 1.0))
-    except KeyboardInterrupt:
-        # Asked a second time: no more patience, but nothing stays behind either.
-        engine.run(running.abort())
+        engine.run(running.close(patience))
+    except KeyboardInterrupt as second:
+        _tear_down(running, second)
         raise
+    except LeftBehindError as left:
+        if error is None:
+            raise
+        error.add_note(str(left))
 
 
-def _first_that_opens(request: Request, pool_id: str, dispatcher: Dispatcher, meter: Meter) -> Running:
+def _tear_down(running: Running, second: KeyboardInterrupt) -> None:
+    """Asked a second time: no more patience, but whatever stays behind is told; each further time hurries."""
+    for within in (LAST_TRY, 0.0, 0.0):
+        try:
+            running.engine.run(running.abort(within))
+        except LeftBehindError as left:
+            second.add_note(str(left))
+        except KeyboardInterrupt:
+            continue
+        return
+
+
+def _first_that_opens(
+    request: Request, pool_id: str, dispatcher: Dispatcher, meter: Meter, begun: list[Running]
+) -> Running:
+    """Open the first spec that can be had; what was begun for it is added to a list, whatever becomes of it."""
     from skyward.providers.local import Local
 
     reasons: list[tuple[str, str]] = []
     failure: SkywardError | None = None
-    specs = [spec if spec.provider is not None else evolve(spec, provider=Local()) for spec in request.specs]
+    specs = tuple(spec if spec.provider is not None else evolve(spec, provider=Local()) for spec in request.specs)
+    request = evolve(request, specs=specs)
+    ids = (f"{pool_id}{number or ''}" for number in itertools.count())
+    left: list[str] = []
     order = engine_loop().run(choose(specs, request.options))
     for index, spec in enumerate(order):
         dispatcher.publish(events.ClusterRequested(spec=spec))
         alternatives = index + 1 < len(order)
-        running = Running(request, spec, f"{pool_id}{index or ''}", dispatcher, meter, alternatives=alternatives)
+        running = Running(request, spec, ids, dispatcher, meter, alternatives=alternatives)
+        begun.append(running)
         try:
             running.engine.run(running.open())
-        except SkywardError as error:
+        except BaseException as error:
+            _give_back(running, error, 0.0)
+            if len(specs) == 1 or meter.exceeded is not None or not isinstance(error, SkywardError):
+                raise
             failure = error
             reasons.append((running.provisioning.provider_name, str(error)))
-            if len(specs) == 1 or meter.exceeded is not None:
-                raise
+            left += getattr(error, "__notes__", ())
             continue
+        for note in left:
+            # The pool works, so that nothing is raised.
+            _log.error("%s", note)
         return running
-    listed = "".join(f"\n  {provider}: {reason}" for provider, reason in reasons)
-    raise AllProvidersFailedError(
-        f"No provider could give the nodes of pool {request.name!r}:{listed}",
+    nobody = AllProvidersFailedError(
+        f"No provider could give the nodes of pool {request.name!r}: {each(reasons)}",
         reasons=tuple(reasons),
         pool=request.name,
-    ) from failure
+    )
+    for note in left:
+        nobody.add_note(note)
+    raise nobody from failure
 
 
 def _subscribe(
@@ -199,5 +253,9 @@ def _subscribe(
 def _close_forgotten() -> None:
     """Close pools that were entered and never left, when the interpreter ends."""
     for opened in list(_open_pools):
+        end = SystemExit()
         with contextlib.suppress(Exception):
-            close_pool(opened, SystemExit())
+            close_pool(opened, end)
+        for note in getattr(end, "__notes__", ()):
+            # Nobody is left to raise it at.
+            _log.error("%s", note)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
 from skyward.engine.waiting import Collector, Future, Stream, StreamEnd, Waiter
-from skyward.errors import NodeLostError, UsageError
+from skyward.errors import NodeLostError, UsageError, WorkerSpentError
+from skyward.plan.retry import RENEWALS
 
 if TYPE_CHECKING:
     from skyward.engine.running import Running
@@ -171,7 +172,7 @@ def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool
             f"{pending.function.name} takes an iterator, which has one consumer: it cannot be broadcast. "
             "Send it to one node with `>> pool`, or pass a list."
         )
-    retries, interruptions = pending.retries, pool.options.retry_on_interruption
+    retries, interruptions, renewals = pending.retries, pool.options.retry_on_interruption, RENEWALS
     while True:
         try:
             if pending.function.streams:
@@ -182,6 +183,11 @@ def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool
                 raise
             interruptions -= 1
             pool.wait_until_whole()
+        except WorkerSpentError:
+            # No rank has begun, and fresh processes take the place of those that could not.
+            if not renewals:
+                raise
+            renewals -= 1
         except Exception:
             if not retries:
                 raise
@@ -197,9 +203,11 @@ def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors
         for _ in calls:
             index, answer = collector.next()
             answers[index] = answer
-            if answer.failed and first is None and not keep_errors:
-                first = answer.error()
-                pool.cancel(calls)
+            if answer.failed and first is None:
+                error = answer.error()
+                if not keep_errors or isinstance(error, WorkerSpentError):
+                    first = error
+                    pool.cancel(calls)
     except BaseException:
         pool.cancel(calls)
         raise

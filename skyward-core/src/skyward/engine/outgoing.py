@@ -49,27 +49,27 @@ class Buffers:
 
     def __init__(self) -> None:
         self._far = False
-        self._sent: OrderedDict[tuple[int, int], _Sent] = OrderedDict()
+        self._sent: OrderedDict[tuple[int, int, int], _Sent] = OrderedDict()
         self._lock = threading.Lock()
-        self._seen: OrderedDict[int, weakref.ref[Any]] = OrderedDict()
+        self._seen: OrderedDict[tuple[int, int, int], weakref.ref[Any]] = OrderedDict()
         self._kept: OrderedDict[bytes, Segment] = OrderedDict()
 
     def go_far(self) -> None:
         """Take note that buffers leave this machine."""
         self._far = True
 
-    def _seen_before(self, owner: object) -> bool:
-        """Tell whether this very object was sent before; a new one at the place of an old one was not."""
+    def _seen_before(self, owner: object, place: tuple[int, int, int]) -> bool:
+        """Tell whether this very memory was sent before; a new object at the place of an old one was not."""
         with self._lock:
-            reference = self._seen.get(id(owner))
+            reference = self._seen.get(place)
             if reference is not None and reference() is owner:
-                self._seen.move_to_end(id(owner))
+                self._seen.move_to_end(place)
                 return True
             try:
-                self._seen[id(owner)] = weakref.ref(owner)
+                self._seen[place] = weakref.ref(owner)
             except TypeError:
                 return False
-            self._seen.move_to_end(id(owner))
+            self._seen.move_to_end(place)
             if len(self._seen) > _SEEN:
                 self._seen.popitem(last=False)
             return False
@@ -81,7 +81,7 @@ class Buffers:
         at_once = self._far and len(buffer) <= _KEPT_AT_ONCE
         if at_once and (kept := self._keep_far(buffer)) is not None:
             return kept
-        if not at_once and not self._seen_before(_owner(buffer)):
+        if not at_once and not self._seen_before(*_owner(buffer)):
             return None
         digest = digest_of(buffer)
         with self._lock:
@@ -101,8 +101,7 @@ class Buffers:
 
     def _keep_far(self, buffer: memoryview) -> Keep | None:
         """Name a buffer whose owner can be recognised; nothing for one that can not, which only its content names."""
-        owner = _owner(buffer)
-        place = (id(owner), len(buffer))
+        owner, place = _owner(buffer)
         try:
             reference = weakref.ref(owner)
         except TypeError:
@@ -123,12 +122,27 @@ class Buffers:
         return kept
 
 
-def _owner(buffer: memoryview) -> object:
-    """Find the object that a view shows, through views of views."""
-    owner: object = buffer.obj
-    while isinstance(owner, memoryview):
-        owner = owner.obj
-    return owner
+def _owner(buffer: memoryview) -> tuple[object, tuple[int, int, int]]:
+    """
+    Find the object that a view shows, through views of views, and where in memory the view is.
+
+    numpy pickles an array whose columns lie together through a view that it makes each time: what is the same each time
+    is the array below.
+    """
+    owner: Any = buffer.obj
+    address = 0
+    while True:
+        below: Any
+        if isinstance(owner, memoryview):
+            below = owner.obj
+        elif (array := getattr(owner, "__array_interface__", None)) is not None:
+            address = address or array["data"][0]
+            below = getattr(owner, "base", None)
+        else:
+            below = None
+        if below is None:
+            return owner, (id(owner), address, len(buffer))
+        owner = below
 
 
 class Captures:

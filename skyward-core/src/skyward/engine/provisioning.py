@@ -16,13 +16,18 @@ from attrs import evolve
 
 from skyward import plugin as hooks
 from skyward.engine.environment import image_steps, prepare, runtime_directory
+from skyward.engine.giving_back import GivingBack
 from skyward.engine.host import Host, Prepared
-from skyward.engine.launching import Launching, Rented
+from skyward.engine.launching import Launching
 from skyward.engine.local_host import LocalHost
 from skyward.engine.loop import EngineLoop, in_thread
+from skyward.engine.machine_images import MachineImages
 from skyward.engine.node_shell import NodeShell, facts_of
 from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.reaching import Reaching
+from skyward.engine.rented import Rented
 from skyward.engine.reporting import Reporting
+from skyward.engine.uploads import Uploads
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model import event as events
 from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
@@ -30,6 +35,7 @@ from skyward.model.image import Image, check_python
 from skyward.model.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
 from skyward.plan.bootstrap import Step, op_step
+from skyward.plan.retry import worth_another_start
 
 if TYPE_CHECKING:
     from skyward.link.payload import Payload
@@ -50,21 +56,45 @@ class Provisioning:
         spec: The spec that is tried.
         pool_id: The pool's id.
         reporting: Where events go.
+        like: The pool as it was opened, where its other nodes are of another cloud.
     """
 
-    def __init__(self, engine: EngineLoop, request: Request, spec: Spec, pool_id: str, reporting: Reporting) -> None:
+    def __init__(
+        self,
+        engine: EngineLoop,
+        request: Request,
+        spec: Spec,
+        pool_id: str,
+        reporting: Reporting,
+        *,
+        like: Cluster | None = None,
+    ) -> None:
         self._engine = engine
         self._options = request.options
         self._name = request.name
-        self._spec = spec
-        self._pool_id = pool_id
+        self.spec = spec
+        self.pool_id = pool_id
+        self._like = like
         self._reporting = reporting
         self._worker = request.options.workers
         self._provider = ProviderHandle(spec.provider)
         self._preparing: dict[str, asyncio.Task[Path]] = {}
         self._plugins_pickle = b""
-        self._unconfirmed: list[NodeShell] = []
-        self._launching = Launching(self._provider, self._any_offer(), request.options, reporting)
+        self._uploads = Uploads()
+        self._reaching = Reaching()
+        self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
+        anything = self._any_offer()
+        self._launching = Launching(
+            self._provider,
+            anything,
+            request.options,
+            reporting,
+            self.machine_images,
+            ranks=like.ranks_per_node if like is not None else None,
+        )
+        self.giving_back = GivingBack(
+            anything, self._provider.facts, request.options, self._launching, reporting, self._host
+        )
 
     @property
     def cluster(self) -> Cluster:
@@ -74,7 +104,7 @@ class Provisioning:
     @property
     def ranks_per_node(self) -> int:
         """Count the ranks of each node."""
-        return self.cluster.ranks_per_node
+        return (self._like or self.cluster).ranks_per_node
 
     @property
     def launching(self) -> Launching:
@@ -113,9 +143,9 @@ class Provisioning:
             ConfigError: If the spec asks for what cannot be.
             PluginError: If a hook raises.
         """
-        check_python(self._spec.image)
+        check_python(self.spec.image)
         await self._launching.open()
-        self._plugins_pickle = _pickled(self._spec.plugins)
+        self._plugins_pickle = _pickled(self.spec.plugins)
 
     async def launch(
         self, nodes: tuple[int, ...], staying: Sequence[Instance], take: Callable[[NodeShell], None]
@@ -135,7 +165,9 @@ class Provisioning:
             self._reporting.publish(events.InstanceRequested(node=node))
 
         def took(node: int, rented: Rented) -> None:
-            shell = NodeShell(self._engine, node, rented, rented.blueprint.info(node, rented.instance))
+            info = evolve(rented.blueprint.info(node, rented.instance), job_id=(self._like or self.cluster).pool_id)
+            shell = NodeShell(self._engine, node, rented, info)
+            shell.on_busy = self._reporting.busy
             self._reporting.launched(shell)
             take(shell)
 
@@ -150,60 +182,55 @@ class Provisioning:
             files: The user's modules.
 
         Raises:
+            CredentialsError: If machines like this one can be rented, and not ended.
             ProvisionError: If it can't be made ready.
         """
         await shell.running()
         shell.host = self._host(shell)
+        await self._launching.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
+        if shell.blueprint.collective and not isinstance(shell.instance.address, LocalAddress):
+            await self._reaching.meet(shell)
 
-    async def terminate(self, shell: NodeShell, patience: float) -> str:
-        """
-        End a node and give its machine back.
+    def ready(self, shell: NodeShell) -> None:
+        """Take note that a node takes calls."""
+        self._reporting.node_ready(shell)
+        self.machine_images.begin(shell)
 
-        Returns:
-            What could not be given back, with ids; empty if all was.
+    def start_failed(self, shell: NodeShell, error: Exception, *, again: bool) -> bool:
         """
-        try:
-            await shell.end(min(patience, self._options.shutdown_timeout))
-        finally:
-            try:
-                await self._launching.end(shell.rented)
-            except Exception as error:
-                self._unconfirmed.append(shell)
-                return f"{shell.where} may still exist: {error}"
-        return ""
+        Learn from a machine that could not be made ready.
 
-    async def close(self) -> str:
-        """
-        End what is left of the pool's machines, and let the provider take down what all shared.
+        Args:
+            shell: The node.
+            error: Why not.
+            again: Whether it is not the first one in its place.
 
         Returns:
-            What could not be given back; empty if all was.
+            Whether it was a fair attempt: one from a machine image is made again without.
         """
-        try:
-            await self._launching.close()
-        except Exception as error:
-            return f"Something of pool {self._name!r} may still exist at {self._provider.name}: {error}"
-        if self._launching.billed:
-            # None of them is on the provider's list any more.
-            for shell in self._unconfirmed:
-                self._reporting.destroyed(shell, "its end was confirmed when the pool was left")
-        return ""
+        if shell.rented.machine_image is not None and worth_another_start(error, again=True):
+            self.machine_images.drop(shell.rented.machine_image, error)
+            return False
+        if again:
+            self._launching.refuse(shell.rented.candidate, "failed", str(error))
+        return True
 
     def _any_offer(self) -> Cluster:
         """Describe the pool before anything is chosen."""
         return Cluster(
-            pool_id=self._pool_id,
+            pool_id=self.pool_id,
             pool_name=self._name,
-            spec=self._spec,
+            spec=self.spec,
             offer=Offer(provider=self._provider.name, instance_type=""),
             provider=self._provider.name,
-            nodes=self._spec.nodes.desired,
+            nodes=self.spec.nodes.desired,
             worker=self._worker,
+            nodes_reach_each_other=self._provider.facts.nodes_reach_each_other and self._like is None,
         )
 
     def _bootstrap_timeout(self, image: Image) -> float:
@@ -222,27 +249,33 @@ class Provisioning:
             )
         if isinstance(address, SSHAddress):
             # Late, so that nobody who stays at home loads what SSH needs.
-            from skyward.engine.ssh_host import Recipe, SSHHost
+            from skyward.engine.recipe import Recipe
+            from skyward.engine.ssh_host import SSHHost
             from skyward.ssh.acceptance import faults
 
             recipe = Recipe(
                 image=shell.blueprint.image,
                 ops=shell.blueprint.ops,
-                ttl=self._spec.ttl or 0.0,
-                life=self._spec.timeout,
+                ttl=self.spec.ttl or 0.0,
+                life=self.spec.timeout,
                 end=self._provider.facts.end_command,
                 timeout=self._bootstrap_timeout(shell.blueprint.image),
                 tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
+                unreachable=shell.on_unreachable,
             )
             if self._provider.facts.rents:
                 offer = shell.blueprint.cluster.offer
-                recipe = evolve(recipe, faults=partial(faults, spec=self._spec, offer=offer))
+                recipe = evolve(
+                    recipe,
+                    faults=partial(faults, spec=self.spec, offer=offer, image=shell.blueprint.image),
+                    uploads=self._uploads,
+                )
             return SSHHost(self._engine, address, self._mark(shell), recipe)
         raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
 
     def _mark(self, shell: NodeShell) -> str:
         """Name a node like no other, on whatever machine it is."""
-        return f"{self._pool_id}-{shell.index}-{shell.rented.token[-6:]}"
+        return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
 
     async def _local_environment(self, shell: NodeShell) -> Prepared:
         """Give the interpreter of the image's environment; made once, however many nodes wait for it."""
@@ -280,7 +313,7 @@ class Provisioning:
                 argv=(python, "-P", "-m", "skyward.node.worker"), env={**env, **self._devices(rank)}
             )
             context = LaunchContext(cluster=shell.blueprint.cluster, node=shell.index, rank=rank, lane=lane)
-            command = hooks.launch_command(self._spec.plugins, command, context)
+            command = hooks.launch_command(self.spec.plugins, command, context)
             lanes.append(
                 {
                     "argv": list(command.argv),
@@ -289,7 +322,7 @@ class Provisioning:
                 }
             )
         app_host = None
-        if hooks.implements(self._spec.plugins, "around_app"):
+        if hooks.implements(self.spec.plugins, "around_app"):
             app_host = {"argv": [python, "-P", "-m", "skyward.node.app_host"], "env": env}
         return {
             "mark": self._mark(shell),
@@ -299,7 +332,7 @@ class Provisioning:
             "app_host": app_host,
             "metrics": self._metrics(shell.blueprint.image),
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
-            "life": self._spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
+            "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
         }
 

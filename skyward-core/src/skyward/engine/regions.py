@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.provider_handle import ProviderHandle
+from skyward.errors import CredentialsError, SkywardError
 from skyward.model import event as events
 from skyward.model.cluster import Cluster
 from skyward.model.machine import Instance
@@ -17,11 +18,19 @@ if TYPE_CHECKING:
     from skyward.engine.reporting import Reporting
     from skyward.model.options import Options
 
+_log = logging.getLogger(__name__)
+
 PROVIDER_TIMEOUT = 120.0
 """Seconds that a provider's hook may take where no option says otherwise."""
 
 RETRIES = 4
 """How often a provider that fails to end machines is asked again."""
+
+CHECKING = 10.0
+"""Seconds that a machine which runs waits for the answer whether it can be ended."""
+
+ENDING_ITSELF = 90.0
+"""Seconds that a machine has to end itself, and its cloud to confirm that, at most."""
 
 
 class Regions:
@@ -40,6 +49,7 @@ class Regions:
         self._reporting = reporting
         self._making: dict[str | None, asyncio.Task[Any]] = {}
         self._open: dict[str | None, tuple[Cluster, Any]] = {}
+        self._checks: dict[str | None, asyncio.Task[CredentialsError | None]] = {}
 
     @property
     def used(self) -> bool:
@@ -87,33 +97,76 @@ class Regions:
 
     async def end(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
         """
-        End machines of one region; a provider that fails is asked again.
+        End machines of one region; a provider that fails is asked again, one that refuses is not.
 
         Raises:
             SkywardError: If one may still exist.
         """
-        deadline = time.monotonic() + self._options.shutdown_timeout
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.shutdown_timeout
         for attempt in range(RETRIES + 1):
-            left = max(1.0, deadline - time.monotonic())
+            left = max(1.0, deadline - loop.time())
             try:
                 await self._provider.call("skyward_terminate", cluster=cluster, infra=infra, ids=ids, timeout=left)
-            except Exception:
+            except Exception as error:
                 pause = 0.5 * 2**attempt * random.uniform(0.8, 1.2)
-                if attempt == RETRIES or time.monotonic() + pause > deadline:
+                if attempt == RETRIES or loop.time() + pause > deadline or _refused(error):
                     raise
                 await asyncio.sleep(pause)
             else:
                 return
 
-    async def end_anywhere(self, ids: Sequence[str]) -> None:
+    def check_end(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
+        """Begin to ask whether machines of a region can be ended; once for each region."""
+        if cluster.offer.region not in self._checks:
+            self._checks[cluster.offer.region] = asyncio.ensure_future(self._refusal(cluster, infra, ids))
+
+    async def may_end(self, cluster: Cluster) -> None:
         """
-        End machines, in whichever region they are.
+        Wait for what is known of whether machines of a region can be ended.
+
+        Raises:
+            CredentialsError: If they cannot.
+        """
+        check = self._checks[cluster.offer.region]
+        await asyncio.wait({check}, timeout=CHECKING)
+        if check.done() and (refusal := check.result()) is not None:
+            raise refusal
+
+    async def ended(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
+        """
+        Wait until the provider confirms the end of machines that end themselves.
 
         Raises:
             SkywardError: If one may still exist.
         """
-        for cluster, infra in list(self._open.values()):
-            await self.end(cluster, infra, ids)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(ENDING_ITSELF, self._options.shutdown_timeout)
+        pause = 0.2
+        while True:
+            left = max(1.0, deadline - loop.time())
+            try:
+                # Whoever may not end them still looks at what is billed.
+                await self._provider.call("skyward_terminate", cluster=cluster, infra=infra, ids=ids, timeout=left)
+            except Exception:
+                if loop.time() + pause > deadline:
+                    raise
+                await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+                pause = min(5.0, 2 * pause)
+            else:
+                return
+
+    async def end_anywhere(self, ids: Sequence[str]) -> None:
+        """
+        End machines, in whichever region they are; one that refuses keeps no other from ending its own.
+
+        Raises:
+            SkywardError: If one may still exist.
+        """
+        calls = [self.end(cluster, infra, ids) for cluster, infra in list(self._open.values())]
+        for answer in await asyncio.gather(*calls, return_exceptions=True):
+            if answer is not None:
+                raise answer
 
     async def release(self) -> None:
         """
@@ -124,6 +177,17 @@ class Regions:
         """
         await self._each("skyward_release", timeout=self._options.shutdown_timeout)
         self._open.clear()
+
+    async def _refusal(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> CredentialsError | None:
+        try:
+            await self._provider.call(
+                "skyward_check_end", cluster=cluster, infra=infra, ids=ids, timeout=PROVIDER_TIMEOUT
+            )
+        except CredentialsError as error:
+            return error
+        except SkywardError as error:
+            _log.info("end.not_checked provider=%s: %s", self._provider.name, error)
+        return None
 
     async def _set_up(self, cluster: Cluster) -> Any:
         name, region = self._provider.name, cluster.offer.region
@@ -140,3 +204,8 @@ class Regions:
             for cluster, infra in list(self._open.values())
         ]
         return await asyncio.gather(*calls)
+
+
+def _refused(error: BaseException | None) -> bool:
+    """Tell whether the account may not do something, so that asking again changes nothing."""
+    return error is not None and (isinstance(error, CredentialsError) or _refused(error.__cause__))

@@ -43,8 +43,10 @@ class Reporting:
         self.meter = meter
         self._infos: dict[int, Any] = {}
         self._measured: dict[NodeShell, Measured] = {}
+        self._busy: dict[NodeShell, tuple[str, float]] = {}
         self._unpickling: ThreadPoolExecutor | None = None
         self._unacknowledged: list[tuple[NodeShell, int]] = []
+        self._hears_drained = False
 
     def publish(self, event: events.SkywardEvent) -> None:
         """Publish any event of the pool's own."""
@@ -113,9 +115,11 @@ class Reporting:
                     instance=shell.info,
                 )
             )
+        if not self._hears_drained:
+            # Before it is asked whether there is pressure, which may be gone a moment later.
+            self._hears_drained = True
+            self._dispatcher.on_drained(lambda: shell.post(self._acknowledge_all))
         if self._dispatcher.pressure:
-            if not self._unacknowledged:
-                self._dispatcher.on_drained(lambda: shell.post(self._acknowledge_all))
             self._unacknowledged.append((shell, size))
         elif shell.link is not None:
             shell.link.acknowledge_log(size)
@@ -169,8 +173,21 @@ class Reporting:
         """Tell that a machine is rented."""
         self.publish(events.InstanceLaunched(**self._facts(shell)))
 
+    def busy(self, shell: NodeShell, doing: str) -> None:
+        """Tell what a machine does that does not run yet, such as to pull an image."""
+        self._no_longer_busy(shell)
+        self._busy[shell] = doing, time.monotonic()
+        self.publish(events.BootstrapProgress(step=doing, instance_id=shell.instance.id, instance=shell.info))
+
+    def _no_longer_busy(self, shell: NodeShell) -> None:
+        doing, since = self._busy.pop(shell, ("", 0.0))
+        if doing:
+            elapsed = time.monotonic() - since
+            self.publish(events.BootstrapPhase(phase=doing, event="completed", elapsed=elapsed, instance=shell.info))
+
     def runs(self, shell: NodeShell) -> None:
         """Tell that a machine runs and can be reached."""
+        self._no_longer_busy(shell)
         facts = self._facts(shell)
         self.publish(events.InstanceRunning(**facts))
         self.publish(events.InstanceProvisioned(**facts))
@@ -234,6 +251,7 @@ class Reporting:
     def destroyed(self, shell: NodeShell, reason: str) -> None:
         """Tell that a machine is given back."""
         self._measured.pop(shell, None)
+        self._busy.pop(shell, None)
         self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
 
     def cluster_ready(self, nodes: int, elapsed: float) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.broadcasting import broadcast
 from skyward.engine.call import Answer, Call
+from skyward.engine.clouds import Clouds
 from skyward.engine.departures import Departures
 from skyward.engine.dispatch import Dispatch, Member
 from skyward.engine.forwarding import Forwards
@@ -21,9 +21,9 @@ from skyward.engine.membership import Membership
 from skyward.engine.node_shell import NodeShell
 from skyward.engine.provisioning import Provisioning
 from skyward.engine.reporting import Reporting
+from skyward.engine.settling import finished, settled
 from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
-from skyward.engine.watch import Watch
 from skyward.errors import OfferError, ProvisionError, SkywardError
 from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
@@ -41,11 +41,7 @@ if TYPE_CHECKING:
     from skyward.pending import PendingFunction
     from skyward.plan.request import Request
 
-
 _log = logging.getLogger(__name__)
-
-STALLED_AFTER = 1.0
-"""Seconds after which a stream that nobody reads is stopped, once the pool is being left and nothing else runs."""
 
 
 class Running:
@@ -55,7 +51,7 @@ class Running:
     Args:
         request: What the user asked for.
         spec: The spec that is tried.
-        pool_id: The pool's id; in names of directories and processes.
+        ids: Gives the pool's id, which is in names of directories and processes, and one for each cloud more.
         dispatcher: Where events go.
         meter: What counts the money.
         alternatives: Whether another spec is tried if this one cannot be had.
@@ -65,7 +61,7 @@ class Running:
         self,
         request: Request,
         spec: Spec,
-        pool_id: str,
+        ids: Iterator[str],
         dispatcher: Dispatcher,
         meter: Meter,
         *,
@@ -81,9 +77,9 @@ class Running:
         self.call = maker.call
         self.caller = maker.caller
         self._go_far = maker.go_far
-        self.provisioning = Provisioning(self.engine, request, spec, pool_id, self.reporting)
+        self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
         meter.begin(self.provisioning.facts, spec.timeout, self.stop, dispatcher.publish)
-        self._membership = Membership(pool_id)
+        self._membership = Membership(self.provisioning.pool_id)
         self._dispatch = Dispatch(
             self.engine,
             pool=self.name,
@@ -104,13 +100,14 @@ class Running:
         self.forwards = Forwards(
             self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
         )
-        self._opened = time.monotonic()
+        self._opened = self.engine.loop.time()
         self._sizing = Sizing(self, spec.nodes, request.options)
-        self._given_up = ""
+        self._given_up, self._closed = "", False
+        self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
         self._departures = Departures(self._dispatch, lambda: self._state.closing, self._give_back)
         self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._departures.shells)
-        self._watch = Watch(self.engine, self.provisioning, self.options, self._shells)
+        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells)
 
     # From the user's threads.
 
@@ -150,8 +147,7 @@ class Running:
 
     def cancel(self, calls: Iterable[Call]) -> None:
         """Stop calls; harmless for those that ended."""
-        calls = list(calls)
-        if calls:
+        if calls := list(calls):
             self.engine.post(self._dispatch.cancel, calls)
 
     def credit(self, call: Call, items: int) -> None:
@@ -183,48 +179,58 @@ class Running:
 
     async def open(self) -> None:
         """
-        Get the nodes.
+        Get the nodes; `close` gives them back, also those that were got in vain.
 
         Raises:
-            SkywardError: If they cannot be had; what was got is given back first.
+            SkywardError: If they cannot be had.
         """
-        try:
-            await self.provisioning.open()
-            self._step(lifecycle.Opened())
-            await self._usable
-        except BaseException:
-            await self.close(0.0)
-            raise
-        self.reporting.cluster_ready(len(self._state.ready), time.monotonic() - self._opened)
+        self._opening = asyncio.current_task()
+        await self.provisioning.open()
+        self._step(lifecycle.Opened())
+        await self._usable
+        self.reporting.cluster_ready(len(self._state.ready), self.engine.loop.time() - self._opened)
         self._sizing.start()
+
+    def break_off(self) -> None:
+        """Stop getting nodes, if that is under way: whoever waits for it is told so when all was given back."""
+        if self._opening is not None and not self._usable.done():
+            self._opening.cancel()
 
     async def close(self, patience: float) -> None:
         """
-        Give every node back.
+        Give every node back; harmless when that is done.
 
         Args:
             patience: Seconds that nodes have to leave in good order.
+
+        Raises:
+            LeftBehindError: If machines are left that could not be ended.
         """
+        if self._closed:
+            return
         self._dispatch.close(f"The pool {self.name!r} is closed.")
         await self.forwards.close()
         self._patience = patience
+        await self._clouds.leave(patience)
         self._step(lifecycle.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
-        self._watch.close()
-        if failed := await self.provisioning.close():
-            self.reporting.error(failed, fatal=True)
-        with self._whole:
-            self._given_up = self._given_up or "closed"
-            self._whole.notify_all()
+        try:
+            for failed in await self._clouds.close():
+                self.reporting.error(failed, fatal=True)
+        finally:
+            self._closed = True
+            with self._whole:
+                self._given_up = self._given_up or "closed"
+                self._whole.notify_all()
 
-    async def abort(self) -> None:
-        """Give every node back without patience."""
+    async def abort(self, within: float) -> None:
+        """Give every node back without patience; what takes longer than some seconds is left to whoever outlives us."""
         self._patience = 0.0
         for shell in self._shells():
             shell.abort()
-        while self._tasks:
-            await asyncio.wait(list(self._tasks))
+        await finished(self._tasks, within)
+        await self._clouds.abort()
 
     def snapshot(self) -> dict[str, Any]:
         """Give what the pool is at this moment."""
@@ -252,14 +258,7 @@ class Running:
 
     async def settled(self) -> None:
         """Wait until no call is under way; streams that nobody reads any more are stopped."""
-        progress = asyncio.Event()
-        self._dispatch.on_progress = progress.set
-        while self._dispatch.running or self._dispatch.queued:
-            progress.clear()
-            try:
-                await asyncio.wait_for(progress.wait(), STALLED_AFTER)
-            except TimeoutError:
-                self._dispatch.cancel(self._dispatch.stalled_streams())
+        await settled(self._dispatch)
 
     async def refresh(self) -> None:
         """Start every worker anew, and send what changed of the local modules."""
@@ -310,11 +309,12 @@ class Running:
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
         await asyncio.sleep(self._pause(nodes))
-        staying = [shell.instance for shell in self._nodes.values() if not shell.leaving]
-        try:
-            failed = await self.provisioning.launch(nodes, staying, self._launched)
-        except Exception as error:
-            failed = dict.fromkeys(nodes, start_failure(error))
+        failed = await self._clouds.launch(
+            nodes,
+            lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
+            self._launched,
+            elsewhere=lambda: self._state.usable and not self._state.closing,
+        )
         for node, failure in failed.items():
             self._start_failed(node, failure)
 
@@ -336,7 +336,6 @@ class Running:
         if (before := self._lost.pop(shell.index, None)) is not None:
             self.reporting.replaced(before, shell)
         self._step(lifecycle.Launched(shell.index))
-        self._watch.look()
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
@@ -346,15 +345,15 @@ class Running:
         shell.on_measured = self.reporting.measured
         shell.on_notice = self._on_notice
         shell.on_lost = self._on_lost
+        provisioning = self._clouds.of(shell)
         try:
-            await self.provisioning.start(shell, self._shipping.all())
+            await provisioning.start(shell, self._shipping.all())
         except Exception as error:
             # One that was given back meanwhile says nothing of the machine that the node has now.
             if self._nodes.get(node) is not shell:
                 return
-            if node in self._state.nodes and self._state.nodes[node].failures:
-                self.provisioning.launching.refuse(shell.rented.candidate, "failed", str(error))
-            self._start_failed(node, error)
+            again = node in self._state.nodes and self._state.nodes[node].failures > 0
+            self._start_failed(node, error, counts=provisioning.start_failed(shell, error, again=again))
             return
         if self._state.nodes.get(node) is None or self._state.nodes[node].status is not Status.STARTING:
             return
@@ -362,15 +361,15 @@ class Running:
         self._step(lifecycle.Started(node))
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
             self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes))
-            self.reporting.node_ready(shell)
+            provisioning.ready(shell)
             self._depart(shell)
 
-    def _start_failed(self, node: int, error: Exception) -> None:
+    def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:
         failure = self._start_error = start_failure(error)
         self.reporting.error(str(failure), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
-        final = not worth_another_start(error, again=again)
-        self._step(lifecycle.StartFailed(node, str(failure), final=final))
+        final = counts and not worth_another_start(error, again=again)
+        self._step(lifecycle.StartFailed(node, str(failure), final=final, counts=counts))
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
@@ -389,7 +388,7 @@ class Running:
 
     async def _give_back(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
-        failed = await self.provisioning.terminate(shell, self._patience if not shell.leaving else 0.0)
+        failed = await self._clouds.of(shell).giving_back.end(shell, self._patience if not shell.leaving else 0.0)
         if failed:
             self.reporting.error(failed, fatal=True)
         else:

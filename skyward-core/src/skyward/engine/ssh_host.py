@@ -9,28 +9,23 @@ import logging
 import platform
 import secrets
 import shlex
-import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from skyward.engine.bundle import runtime_bundle
 from skyward.engine.environment import find_uv
 from skyward.engine.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.loop import EngineLoop, in_thread
+from skyward.engine.progress import Progress
+from skyward.engine.recipe import Recipe
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
 from skyward.link.wire import Wire
-from skyward.model import event as events
-from skyward.model.image import Image
 from skyward.model.machine import SSHAddress
-from skyward.model.op import Op
 from skyward.plan.bootstrap import hint
-from skyward.plan.node_scripts import ask, leave
+from skyward.plan.node_scripts import ask, leave, stop
 from skyward.plan.script import Ground, render
 from skyward.ssh import probe
 from skyward.ssh.dial import dial
@@ -57,35 +52,8 @@ DIALLING = 20.0
 COMMAND_TIMEOUT = 30.0
 """Seconds for one of our own commands."""
 
-_LINES = 15
 _LONGEST_INTERVAL = 5.0
 _WITHOUT_TTL = 600.0
-
-
-@frozen(kw_only=True)
-class Recipe:
-    """
-    Say what becomes of a machine.
-
-    Args:
-        image: What it must hold.
-        ops: What plugins add.
-        ttl: Seconds without a word from us after which it ends itself; 0 never.
-        life: Seconds after which it ends itself in any case; None never.
-        end: The command by which the machine ends itself; none where it is not ours to end.
-        timeout: Seconds for all of it.
-        tell: Takes the events of making it ready.
-        faults: Says what is wrong with the machine that was found, before anything is done to it.
-    """
-
-    image: Image
-    ops: tuple[Op, ...]
-    ttl: float
-    life: float | None
-    end: tuple[str, ...]
-    timeout: float
-    tell: Callable[[events.SkywardEvent], None]
-    faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
 
 
 class SSHHost:
@@ -151,6 +119,7 @@ class SSHHost:
 
         def lost(error: Exception | None) -> None:
             link.lost(error)
+            self._recipe.unreachable()
 
         def closed(error: Exception | None) -> None:
             link.stop()
@@ -196,6 +165,14 @@ class SSHHost:
                     raise
         raise AssertionError
 
+    async def flush(self) -> None:
+        """Have all that was written be on the machine's disk, but for the script, which holds the image's variables."""
+        assert self._found is not None
+        script = f"rm -f {shlex.quote(self._directory(self._found))}/bootstrap.sh; sync"
+        done = await run(await self._connect(DIALLING), script, timeout=self._recipe.timeout)
+        if done.code:
+            raise ProvisionError(f"{self._address}: sync failed: {done.err.strip()[-200:]}")
+
     def last_words(self) -> str:
         """Give the end of what the agent wrote, as far as it was asked for."""
         return self._words
@@ -203,6 +180,8 @@ class SSHHost:
     async def end(self, patience: float) -> None:
         """
         End everything of the node on the machine, and remove its directory.
+
+        Where the machine can end itself, its watchdog stays: whoever gives it back may be refused, or die before that.
 
         Args:
             patience: Seconds that the agent has to leave by itself.
@@ -216,17 +195,33 @@ class SSHHost:
             return
         try:
             connection = await self._connect(max(patience, 2.0))
-            await run(connection, leave(self._name, patience), timeout=patience + COMMAND_TIMEOUT)
+            script = stop(self._name, patience) if self._recipe.end else leave(self._name, patience)
+            await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
         except SkywardError as error:
             ttl = self._recipe.ttl
             then = f"its watchdog ends it {ttl:g} s after it last heard from us" if ttl else "nothing will end it"
             _log.warning("%s could not be told to end what runs there for us (%s); %s.", self._address, error, then)
-        finally:
-            if self._connection is not None:
-                self._connection.close()
-                with contextlib.suppress(Exception):
-                    async with asyncio.timeout(1.0):
-                        await self._connection.wait_closed()
+
+    async def end_machine(self) -> bool:
+        """Have the machine end itself, and tell whether it was told to."""
+        if not self._recipe.end:
+            return False
+        # It may take the connection along, or a while.
+        script = f"(trap '' HUP; exec {shlex.join(self._recipe.end)}) >/dev/null 2>&1 </dev/null &"
+        try:
+            done = await run(await self._connect(DIALLING), script, timeout=COMMAND_TIMEOUT)
+        except SkywardError as error:
+            _log.info("machine.not_told_to_end %s reason=%s", self._name, error)
+            return False
+        return not done.code
+
+    async def close(self) -> None:
+        """Let go of the machine."""
+        if self._connection is not None:
+            self._connection.close()
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(1.0):
+                    await self._connection.wait_closed()
 
     @property
     def _interval(self) -> float:
@@ -237,7 +232,7 @@ class SSHHost:
         """Give the connection, a new one if the last is lost."""
         async with self._dialling:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await dial(self._address, patience=patience)
+                self._connection = await dial(self._address, patience=patience, missed=self._recipe.unreachable)
             return self._connection
 
     async def _look(self, connection: SSHClientConnection) -> probe.Findings:
@@ -269,7 +264,9 @@ class SSHHost:
             f'umask 077; d={shlex.quote(directory)}; n="$d.new.$$"; mkdir -p "$n" && tar -xzf - -C "$n" && '
             ': >"$n/.complete" && { mv "$n" "$d" 2>/dev/null || rm -rf "$n"; } || { rm -rf "$n"; exit 1; }'
         )
-        done = await run(connection, script, timeout=self._recipe.timeout, data=await in_thread(bundle.read))
+        data, uploads = await in_thread(bundle.read), self._recipe.uploads
+        with uploads.sending(len(data), str(self._address)) if uploads is not None else contextlib.nullcontext():
+            done = await run(connection, script, timeout=self._recipe.timeout, data=data)
         if done.code:
             lines = done.err.strip().splitlines()[-3:]
             raise ProvisionError(
@@ -326,6 +323,7 @@ class SSHHost:
                             return python
             except UnreachableError as error:
                 _log.info("bootstrap.link_lost %s reason=%s", self._name, error)
+                recipe.unreachable()
                 await asyncio.sleep(0.1)
 
     _last: Callable[[], str] = staticmethod(lambda: "")
@@ -356,80 +354,3 @@ class SSHHost:
 
     def _runtime(self, found: probe.Findings) -> str:
         return f"{found.cache}/runtime/{runtime_bundle().digest}"
-
-
-class Progress:
-    """
-    Turn what a bootstrap writes into events, and its failure into an error.
-
-    Args:
-        token: Begins its own lines.
-        tell: Takes the events.
-        where: The machine, in words.
-    """
-
-    def __init__(self, token: str, tell: Callable[[events.SkywardEvent], None], where: str) -> None:
-        self._mark = f"@@{token} "
-        self._tell = tell
-        self._where = where
-        self._rest = b""
-        self._phase = "start"
-        self._command = ""
-        self._began = time.monotonic()
-        self._lines: deque[str] = deque(maxlen=_LINES)
-
-    def take(self, data: bytes) -> str:
-        """
-        Read more of it; gives the interpreter once it is done.
-
-        Raises:
-            ProvisionError: If it failed.
-        """
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            python = self._line(line.decode("utf-8", "replace").rstrip("\r"))
-            if python:
-                return python
-        return ""
-
-    def last(self) -> str:
-        """Tell in which phase it is, and what it wrote last."""
-        return f" It was in phase {self._phase!r}{self._tail()}"
-
-    def _line(self, line: str) -> str:
-        if not line.startswith(self._mark):
-            self._lines.append(line)
-            self._tell(events.BootstrapConsole(line=line))
-            return ""
-        what, _, rest = line.removeprefix(self._mark).partition(" ")
-        if what == "done":
-            return rest
-        if what == "command":
-            self._command = rest
-            self._tell(events.BootstrapCommand(command=rest))
-        elif what == "phase":
-            self._enter(*rest.split())
-        elif what == "failed":
-            raise self._failed(*rest.split())
-        return ""
-
-    def _enter(self, event: str, phase: str, *_: str) -> None:
-        now = time.monotonic()
-        if event == "started":
-            self._phase, self._began, self._command = phase, now, ""
-            self._lines.clear()
-            self._tell(events.BootstrapPhase(phase=phase, event="started"))
-        else:
-            self._tell(events.BootstrapPhase(phase=phase, event="completed", elapsed=now - self._began))
-
-    def _failed(self, phase: str, code: str, *_: str) -> ProvisionError:
-        lines = list(self._lines)
-        command = f": {self._command}" if self._command else "."
-        self._tell(events.BootstrapPhase(phase=phase, event="failed", elapsed=time.monotonic() - self._began))
-        return ProvisionError(
-            f"{self._where}: phase {phase!r} of the bootstrap failed with code {code}{command}{self._tail()}",
-            hint=hint(lines),
-        )
-
-    def _tail(self) -> str:
-        return "".join(f"\n  | {line}" for line in self._lines)

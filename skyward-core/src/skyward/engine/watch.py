@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -21,15 +19,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SOON = 1.0
-"""Seconds between two looks while machines are on their way, at first."""
+"""Seconds between two looks while machines are on their way, at least."""
 
 LATER = 5.0
-"""The same for machines that have been on their way for long."""
+"""The same at most; between them, a part of the time for which they have been on their way."""
 
 RUNNING_WITHIN = 600.0
 """Seconds until a rented machine has to run, where no option says otherwise."""
 
-_SLOWER = 1.3
+_PART = 0.05
 
 
 class Watch:
@@ -58,13 +56,19 @@ class Watch:
         self._strays: tuple[Stray, ...] = ()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._renewed = time.monotonic()
+        self._renewed = self._looked = engine.loop.time()
+        self._spacing = SOON
 
     def look(self) -> None:
-        """Look soon, because there is a new machine; the first one begins the watch."""
+        """Look soon, but not at once, because there is a new machine; the first one begins the watch."""
+        self._looked = self._engine.loop.time()
         self._woken.set()
         if self._task is None:
             self._task = self._engine.loop.create_task(self._run())
+
+    def doubt(self) -> None:
+        """Look soon, because a machine does not answer; who doubts on and on is heard less and less."""
+        self._woken.set()
 
     def close(self) -> None:
         """Look no more."""
@@ -72,21 +76,29 @@ class Watch:
             self._task.cancel()
 
     async def _run(self) -> None:
-        interval = SOON
         while True:
-            pending = any(not shell.runs for shell in self._nodes())
-            interval = min(LATER, interval * _SLOWER) if pending else self._options.reconcile_tick_interval
+            try:
+                await asyncio.wait_for(self._woken.wait(), self._interval())
+            except TimeoutError:
+                self._spacing = SOON
+            else:
+                since = self._engine.loop.time() - self._looked
+                await asyncio.sleep(min(self._spacing, self._interval()) - since)
+                self._spacing = min(LATER, 2 * self._spacing)
+            # Whoever doubts while the list is on its way wants another one.
             self._woken.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), interval)
-                # A machine that was just rented is not looked for at once, nor as seldom as those that run.
-                interval = SOON
-                if any(not shell.runs for shell in self._nodes()):
-                    await asyncio.sleep(SOON)
             try:
                 await self._tick()
             except Exception as error:
                 _log.warning("instances.failed provider=%s: %s", self._launching.provider_name, error)
+            self._looked = self._engine.loop.time()
+
+    def _interval(self) -> float:
+        """Give the seconds until the next look: in proportion, no machine that comes is found late."""
+        pending = [shell.since for shell in self._nodes() if not shell.runs]
+        if not pending:
+            return self._options.reconcile_tick_interval
+        return min(LATER, max(SOON, _PART * (self._engine.loop.time() - max(pending))))
 
     async def _tick(self) -> None:
         under_way = set(self._launching.under_way)
@@ -102,18 +114,20 @@ class Watch:
             strays=self._strays,
             held=self._launching.held,
             under_way=under_way,
-            now=time.monotonic(),
+            now=self._engine.loop.time(),
             patience=self._options.provision_timeout or RUNNING_WITHIN,
         )
         self._known = {machine.id: machine for machine in found.known}
         self._strays = found.strays
         self._tell(shells, found)
+        self._launching.strays.count(listed, [stray.id for stray in found.strays])
         if found.unwanted:
-            _log.warning("machines.unwanted ids=%s", ",".join(found.unwanted))
-            await self._launching.regions.end_anywhere(found.unwanted)
+            await self._launching.end_unwanted(found.unwanted)
         await self._renew(tuple(shells))
 
     def _tell(self, shells: dict[str, NodeShell], found: Findings) -> None:
+        for name, doing in found.busy:
+            shells[name].on_busy(shells[name], doing)
         for instance in found.running:
             shells[instance.id].began(instance)
         for name, why in found.gone:
@@ -124,6 +138,6 @@ class Watch:
             shell.never(ProvisionError(f"{shell.where} did not run within {patience:g} s.", node=shell.index))
 
     async def _renew(self, ids: tuple[str, ...]) -> None:
-        if ids and time.monotonic() - self._renewed >= self._launching.life / 2:
+        if ids and self._engine.loop.time() - self._renewed >= self._launching.life / 2:
             await self._launching.renew(ids)
-            self._renewed = time.monotonic()
+            self._renewed = self._engine.loop.time()

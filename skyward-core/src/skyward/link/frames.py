@@ -62,6 +62,9 @@ class Kind(IntEnum):
     REFRESHED = 27  # agent -> client
     SHARE = 28  # agent -> worker: whether more than one call is under way, so that another thread is to read
     NOTICE = 29  # agent -> client: JSON, the machine is taken back
+    RETIRE = 30  # worker -> agent: to be replaced once its call is answered
+    ASK = 31  # client -> agent: JSON, a question with a number
+    ANSWER = 32  # agent -> client: JSON, the answer to the question of that number
 
 
 _KINDS = {int(kind): kind for kind in Kind}

@@ -46,7 +46,7 @@ def keys_of(frame: Frame) -> Keys:
     kind, body = frame.kind, frame.body
     match kind:
         case Kind.TASK:
-            call, _, _, flags, digest = TASK.unpack_from(body)
+            call, _, _, _, flags, digest = TASK.unpack_from(body)
             stored = _stored(body, TASK.size) if flags & TaskFlag.STORED else ()
             return Keys((CALL.pack(call),), (digest, _FILES, *stored))
         case Kind.FUNCTION:

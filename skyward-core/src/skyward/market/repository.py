@@ -21,6 +21,7 @@ from skyward.market.source import ask, source_of
 from skyward.market.store import Source, Store
 from skyward.model.accelerator import Accelerator
 from skyward.plan.offer_sql import VERSION
+from skyward.plan.tried import each
 from skyward.plan.wanted import Wanted
 
 __all__ = ["Offers", "offers"]
@@ -152,8 +153,7 @@ class Offers:
             return there
         failed = [(source.provider, self._failed[source][0]) for source in sources]
         reasons = tuple((name, str(error)) for name, error in (*self._unmade.items(), *failed))
-        listed = "".join(f"\n  {name}: {reason}" for name, reason in reasons)
-        raise AllProvidersFailedError(f"No provider says what it sells:{listed}", reasons=reasons)
+        raise AllProvidersFailedError(f"No provider says what it sells: {each(reasons)}", reasons=reasons)
 
     async def _refresh(self, source: Source) -> None:
         """Ask a provider, unless what it said or how it failed is new enough; together with whoever asks it now."""

@@ -65,6 +65,7 @@ class Cluster:
         nodes: How many nodes the pool has when it is complete.
         ranks_per_node: How many ranks each node has.
         worker: How tasks are laid out on a node.
+        nodes_reach_each_other: Whether the nodes have a network of their own between them.
         key: What lets us in at the pool's machines; a provider has its public half let in, and gives its private half
             to `SSHAddress`.
 
@@ -83,6 +84,7 @@ class Cluster:
     nodes: int
     ranks_per_node: int = 1
     worker: Worker = field(factory=Worker)
+    nodes_reach_each_other: bool = True
     key: KeyPair = field(factory=KeyPair, repr=False, eq=False)
 
     @property
@@ -99,6 +101,7 @@ class Topology:
     Args:
         ranks_per_node: How many ranks each node must have; None leaves it to the user and the other plugins.
         collective: Whether the ranks of a broadcast form one job, in which none can go on without the others.
+        meeting: What the ranks meet by at the head's `head_port`, such as `"torch"`; None if they do not.
 
     Raises:
         ConfigError: If the number is no whole number of at least 1.
@@ -109,6 +112,7 @@ class Topology:
 
     ranks_per_node: int | None = field(default=None, converter=_ranks)
     collective: bool = False
+    meeting: str | None = None
 
 
 @frozen(kw_only=True)

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from skyward.errors import ConfigError
 
-__all__ = ["CudaVariant", "DockerImage", "cuda", "pytorch", "runpod_base", "runpod_pytorch", "ubuntu"]
+__all__ = ["CudaVariant", "DockerImage", "cuda", "docker_image", "pytorch", "runpod_base", "runpod_pytorch", "ubuntu"]
 
 CudaVariant = Literal["base", "runtime", "devel", "cudnn-runtime", "cudnn-devel"]
 
@@ -214,6 +214,30 @@ def runpod_pytorch(version: str = "2.8", *, cuda: str = "12.8", ubuntu: str = "2
     system = "".join(str(part).zfill(2) for part in _version(ubuntu, "ubuntu", parts=(2,)))
     tag = f"runpod/pytorch:{_RUNPOD_RELEASE}-cu{_digits(numbers)}-torch{torch}-ubuntu{system}"
     return DockerImage(tag, _minor(numbers), ubuntu)
+
+
+def docker_image(value: str | DockerImage, parameter: str) -> DockerImage:
+    """
+    Return the image that a user chose for a provider's containers.
+
+    Args:
+        value: The image, or its name.
+        parameter: What the provider calls the choice.
+
+    Raises:
+        ConfigError: If it is neither.
+
+    >>> docker_image("ubuntu:24.04", "docker_image").tag
+    'ubuntu:24.04'
+    """
+    if isinstance(value, DockerImage):
+        return value
+    if not _names_image(value):
+        raise ConfigError(
+            f"{parameter}={value!r} is no name of a Docker image.",
+            hint='Write sky.containers.ubuntu("24.04"), another of sky.containers, or "repository/name:tag".',
+        )
+    return DockerImage(value)
 
 
 def _names_image(tag: object) -> bool:

@@ -117,8 +117,9 @@ class InstanceInfo:
         total_nodes: How many nodes take part.
         workers_per_node: How many ranks each node has.
         head_addr: Address at which the other nodes reach the head node.
-        head_port: Port on the head node that frameworks meet at.
+        head_port: Port on the head node that is kept free for frameworks to meet at.
         job_id: Identity of this use of the pool.
+        broadcast: Number of the broadcast that the call is part of, the same on all ranks; 0 in other calls.
         peers: All nodes that take part, this one among them.
         accelerators: How many accelerators this node has.
         total_accelerators: How many accelerators all nodes have.
@@ -153,6 +154,7 @@ class InstanceInfo:
     head_addr: str = "127.0.0.1"
     head_port: int = 0
     job_id: str = ""
+    broadcast: int = 0
     peers: tuple[PeerInfo, ...] = field(default=(), converter=_peers)
     accelerators: float = 0
     total_accelerators: float = 0

@@ -70,6 +70,7 @@ class PoolKeywords(TypedDict, total=False):
     collect_metrics: bool
     ports: PortsLike
     budget: float | None
+    warm_image: bool
 
     concurrency: int
     executor: Executor

@@ -19,6 +19,7 @@ from skyward.model.tags import Tags
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
+    from skyward.model.machine_image import MachineImage
 
 __all__ = ["Address", "Instance", "InstanceState", "LaunchRequest", "LocalAddress", "ProviderFacts", "SSHAddress"]
 
@@ -140,6 +141,8 @@ class SSHAddress:
         known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
         trust: Whose host keys are taken.
         host_key: The only host key that is taken, as in a file of known hosts; for a machine whose key was chosen.
+        settling_s: Seconds after its first answer in which a machine may still have another host key, or let us in not
+            yet, because what it does at its first boot goes on beside its SSH server; nothing is sent to it until then.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -158,6 +161,7 @@ class SSHAddress:
     known_hosts: str | None = None
     trust: Trust = field(default="first-use", converter=_trust)
     host_key: str | None = None
+    settling_s: float = field(default=0.0, validator=waiting)
 
     def __str__(self) -> str:
         user = f"{self.user}@" if self.user else ""
@@ -188,6 +192,8 @@ class Instance:
         private_ip: Address that the pool's other nodes reach it at.
         tags: What is written on it; None where the provider cannot say.
         launched_at: When it was rented, in seconds since 1970; None where the provider cannot say.
+        doing: What a machine that does not run yet is doing, such as `"image pull"`, which is told as a phase of the
+            bootstrap; None where the provider says nothing.
 
     >>> Instance(id="i-0abc", node=0, provider="aws", state=InstanceState.PENDING).address is None
     True
@@ -207,6 +213,7 @@ class Instance:
     private_ip: str | None = None
     tags: Tags | None = None
     launched_at: float | None = None
+    doing: str | None = None
 
 
 @frozen(kw_only=True)
@@ -220,6 +227,8 @@ class LaunchRequest:
         token: Names this request and no other: a repeated one with the same token must not rent twice.
         spot: Whether the machines may be taken back.
         tags: What is to be written on each of them in the call that rents it, besides its node.
+        machine_image: What they boot from, one that the provider listed for the cluster; None is what it takes by
+            itself.
     """
 
     cluster: Cluster
@@ -227,6 +236,7 @@ class LaunchRequest:
     token: str
     spot: bool = False
     tags: Tags = field()
+    machine_image: MachineImage | None = None
 
     @tags.default
     def _only_the_pool(self) -> Tags:
@@ -249,7 +259,8 @@ class ProviderFacts:
 
     Args:
         name: Its name in offers, events and errors: lower case, and the same for all values of its class.
-        ends_own_bill: Whether a machine can end its own billing, without a credential of the account.
+        ends_own_bill: Whether a machine can end its own billing, without a credential of the account. Where it cannot,
+            a guardian on the client's computer does; provider and infra have to be picklable then.
         billing_granularity_s: The shortest time that is billed, in seconds; None where nothing is billed.
         nodes_reach_each_other: Whether its machines have a network of their own between them.
         spot: Whether it sells machines that it may take back.
@@ -264,6 +275,7 @@ class ProviderFacts:
             long as that is not so, else a JSON object: `reason`, `certain` (false for a mere recommendation to leave),
             and `at`, the end in seconds since 1970. Empty where nobody can know.
         rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.
+        machine_images: Whether it keeps images of machines that others boot from: its hooks for machine images.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -284,3 +296,4 @@ class ProviderFacts:
     offers_key: str = field(default="", repr=False)
     notice_command: tuple[str, ...] = field(default=(), converter=_asking)
     rents: bool = True
+    machine_images: bool = False

@@ -131,8 +131,9 @@ class Options:
         default_compute_timeout: Limit for each call that has none of its own.
         autoscale_cooldown: How long the pool keeps its size after it changed.
         autoscale_idle_timeout: How long a node has nothing to do before the pool gives it up.
-        reconcile_tick_interval: How often an elastic pool compares the nodes it has with those it needs; more than a
-            second counts as one.
+        reconcile_tick_interval: How often the provider is asked which machines there still are, while all run; machines
+            on their way, or that do not answer, are asked after every few seconds. An elastic pool looks at its size as
+            often, and once a second at least.
         shutdown_timeout: How long leaving the pool waits until the provider confirms the end of each instance.
         console: What is shown: `"rich"`, `"minimal"`, `"log"` or `"silent"`; True is what fits the terminal, False is
             nothing.
@@ -143,6 +144,8 @@ class Options:
         ports: TCP ports of the head node that are reached on the client's 127.0.0.1 while the pool is up: each a number
             that is the same on both sides, a pair `(remote, local)`, or the text `"LOCAL:REMOTE"`.
         budget: The most that the whole pool may cost, in USD; None for no limit.
+        warm_image: Whether machines boot from an image of a machine that was made ready before for the same image and
+            plugins; where the provider has none yet, it is made of the first node, and kept until it is deleted.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -169,6 +172,7 @@ class Options:
     collect_metrics: bool = field(default=True, validator=switch)
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
+    warm_image: bool = field(default=False, validator=switch)
 
     @property
     def workers(self) -> Worker:

@@ -21,38 +21,25 @@ from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
 from skyward.node.descendants import MARK
 from skyward.node.held import Held, close_all
+from skyward.node.lane import Lane
 from skyward.node.last_answers import last_answers
 from skyward.node.lines import Lines, SpooledLines
 from skyward.node.listening import Door
 from skyward.node.modules import write_files
+from skyward.node.neighbours import Neighbours
 from skyward.node.process import Process
 from skyward.node.spool import Spool
 from skyward.node.store import Store
 from skyward.node.vault import Vault
 from skyward.node.watching import Watching
-from skyward.node.welcome import welcome
+from skyward.node.welcome import meeting_socket, welcome
 
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 8 << 20
-_FAILED_STARTS = 3
 _MEMBERSHIPS = 64
-
-
-class Lane:
-    """
-    A place where a worker process stands, one after the other.
-
-    Args:
-        index: Its number on this node.
-        config: Command line, environment and facts of its workers.
-    """
-
-    def __init__(self, index: int, config: dict[str, Any]) -> None:
-        self.index = index
-        self.config = config
-        self.process: Process | None = None
-        self.failed_starts = 0
+_APP_PATIENCE = 30.0
+"""Seconds in which plugins leave their `around_app` contexts when all else has ended at once."""
 
 
 class Agent:
@@ -83,7 +70,11 @@ class Agent:
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
+        self._neighbours = Neighbours(loop, lambda answer: self._tell(encode_json(Kind.ANSWER, answer)))
+        self._meeting = meeting_socket()
+        self._meeting_port: int = self._meeting.getsockname()[1]
         self._stopping = False
+        self._leaving = False
         self._refreshing = False
         self._announced = False
         self.finished = loop.create_future()
@@ -114,7 +105,7 @@ class Agent:
         """Collect children that ended, our own and adopted ones."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if not pid:
@@ -124,7 +115,7 @@ class Agent:
             if process is not None:
                 self._batch.open()
                 try:
-                    process.gone(status)
+                    process.gone(status, usage.ru_maxrss)
                 finally:
                     self._batch.flush()
 
@@ -135,16 +126,28 @@ class Agent:
         self.leave()
 
     def leave(self) -> None:
-        """End everything at once: the client is gone, or asks for it."""
-        self._stopping = True
+        """End everything at once but what plugins hold around the node: the client is gone, or asks for it."""
+        if self._leaving:
+            return
+        self._leaving = self._stopping = True
         self._watching.stop()
-        for process in self._processes.values():
-            process.kill()
+        self._neighbours.close()
+        self._meeting.close()
+        self._each_process(lambda process: process.kill() if process is not self._app_host else None)
+        if self._app_host is not None and self._app_host.pid in self._processes:
+            self._app_host.tasks.end()
+            self._loop.call_later(_APP_PATIENCE, self._left)
+        else:
+            self._left()
+
+    def _left(self) -> None:
+        if self.finished.done():
+            return
+        self._each_process(Process.kill)
         self._lines.close()
         if self._vault is not None:
             self._vault.close()
-        if not self.finished.done():
-            self.finished.set_result(None)
+        self.finished.set_result(None)
 
     # Frames from the client.
 
@@ -155,14 +158,14 @@ class Agent:
         self.leave()
 
     def _on_client_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        if self._leaving:
+            close_all(fds)
+            return
         match frame.kind:
             case Kind.TASK:
                 self._task(frame, fds)
-            case Kind.CREDIT | Kind.ITEM | Kind.END | Kind.RECALL:
+            case Kind.CREDIT | Kind.ITEM | Kind.END | Kind.RECALL | Kind.CANCEL:
                 self._to_control(frame, fds)
-            case Kind.CANCEL:
-                self._to_control(frame, fds)
-                self._enforce(frame)
             case Kind.FUNCTION:
                 self._store.add_function(frame.body, fds)
             case Kind.BLOB:
@@ -179,6 +182,8 @@ class Agent:
                 self._welcome(decode_json(frame.body))
             case Kind.START:
                 self._start(frame.body)
+            case Kind.ASK:
+                self._neighbours.ask(decode_json(frame.body))
             case Kind.REFRESH:
                 self._refresh()
             case Kind.STOP:
@@ -190,7 +195,7 @@ class Agent:
         if hello.get("version") != VERSION:
             self._fail(f"the client speaks protocol {hello.get('version')} and this node speaks {VERSION}")
             return
-        self._tell(encode_json(Kind.WELCOME, welcome()))
+        self._tell(encode_json(Kind.WELCOME, welcome(self._meeting_port)))
 
     def _start(self, body: bytes) -> None:
         if self._lanes or self._app_host is not None:
@@ -205,9 +210,8 @@ class Agent:
             lane.config["facts"]["hostname"] = socket.gethostname()
         if self._config["app_host"]:
             self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
-            self._app_host.start(
-                {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}, self._plugins
-            )
+            config = {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}
+            self._app_host.start(config, self._plugins)
         else:
             self._start_lanes()
 
@@ -216,11 +220,10 @@ class Agent:
             self._start_worker(lane)
 
     def _start_worker(self, lane: Lane) -> None:
-        lane.process = self._spawn(lane.config, lane=lane.index, slots=self._config["slots"])
-        lane.process.start(
-            {"facts": lane.config["facts"], "slots": self._config["slots"], "directory": self._files_directory},
-            self._plugins,
-        )
+        slots = self._config["slots"]
+        lane.process = self._spawn(lane.config, lane=lane.index, slots=slots)
+        config = {"facts": lane.config["facts"], "slots": slots, "directory": self._files_directory}
+        lane.process.start(config, self._plugins)
         for members in self._memberships.values():
             lane.process.tasks.send(members)
 
@@ -241,7 +244,7 @@ class Agent:
 
     def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
-        call, timeout, _, flags, digest = TASK.unpack_from(frame.body)
+        call, timeout, _, _, flags, digest = TASK.unpack_from(frame.body)
         if process is None:
             close_all(fds)
             self._tell(encode(Kind.RECALLED, CALL.pack(call), lane=frame.lane))
@@ -250,7 +253,7 @@ class Agent:
             function, segments = self._store.function_frame(digest)
             process.known.add(digest)
             process.tasks.send(function, [segment.fd for segment in segments], segments)
-        hold: object = Held(fds)
+        hold: object = Held(fds) if fds else None
         if flags & TaskFlag.STORED:
             stored = self._store.stored(frame.body, TASK.size)
             hold = (hold, stored)
@@ -269,40 +272,36 @@ class Agent:
         hold = Held(fds)
         if process is not None:
             process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
+            if frame.kind == Kind.CANCEL:
+                self._enforce(process, CANCEL.unpack(frame.body)[0])
         elif frame.kind == Kind.RECALL:
             self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
 
-    def _enforce(self, frame: Frame) -> None:
+    def _enforce(self, process: Process, call: int) -> None:
         """Give a cancelled call some seconds to leave, then end its process."""
-        process = self._lane(frame).process
-        call, _ = CANCEL.unpack(frame.body)
-        if process is not None and call in process.in_flight:
+        if call in process.in_flight:
             self._deadlines.cancelled(process, call)
 
     def _drop(self, frame: Frame) -> None:
         self._store.drop(frame.body)
         if len(frame.body) == FUNCTION_DIGEST:
-            for lane in self._lanes:
-                if lane.process is not None and frame.body in lane.process.known:
-                    lane.process.known.discard(frame.body)
-                    lane.process.tasks.send(encode(Kind.DROP, frame.body))
+            for process in filter(None, (lane.process for lane in self._lanes)):
+                process.forget(frame.body)
 
     def _members(self, frame: Frame) -> None:
         version = decode_json(frame.body)["version"]
         self._memberships[version] = encode(Kind.MEMBERS, frame.body)
         while len(self._memberships) > _MEMBERSHIPS:
             del self._memberships[next(iter(self._memberships))]
-        for lane in self._lanes:
-            if lane.process is not None:
-                lane.process.tasks.send(self._memberships[version])
+        for process in filter(None, (lane.process for lane in self._lanes)):
+            process.tasks.send(self._memberships[version])
 
     def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
         """Write the client's local modules where workers import from, and tell the workers."""
         paths, *contents = views(decode(body, 0, fds))
         write_files(self._files_directory, zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
-        for lane in self._lanes:
-            if lane.process is not None:
-                lane.process.tasks.send(encode(Kind.FILES))
+        for process in filter(None, (lane.process for lane in self._lanes)):
+            process.tasks.send(encode(Kind.FILES))
 
     def _refresh(self) -> None:
         """Start every worker anew; the client sends no task until that is done."""
@@ -329,6 +328,9 @@ class Agent:
     # Frames from workers.
 
     def _on_worker_frame(self, process: Process, frame: Frame, fds: tuple[int, ...]) -> None:
+        if self._leaving:
+            close_all(fds)
+            return
         lane = process.lane
         match frame.kind:
             case Kind.RESULT:
@@ -341,6 +343,8 @@ class Agent:
                 self._tell(encode(Kind.RECALLED, frame.body, lane=lane))
             case Kind.READY:
                 self._ready(process, frame)
+            case Kind.RETIRE:
+                process.retires = True
             case Kind.FAILED:
                 process.kill()
                 self._tell(encode(Kind.FAILED, frame.body))
@@ -353,19 +357,20 @@ class Agent:
         process.ended(call)
         told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
         if self._vault is None:
-            self._tell(told, fds, Held(fds))
+            self._tell(told, fds, Held(fds) if fds else None)
         else:
             self._vault.send(told, fds, Held(fds))
             self._mind_backlog()
-        if not self._config["reuse_processes"] and lane < len(self._lanes):
+        if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
             process.tasks.end()
             self._start_worker(self._lanes[lane])
 
     def _ready(self, process: Process, frame: Frame) -> None:
         process.ready = True
         if process is self._app_host:
-            self._app_environment = decode_json(frame.body)["environment"]
-            self._start_lanes()
+            if not self._stopping:
+                self._app_environment = decode_json(frame.body)["environment"]
+                self._start_lanes()
             return
         for lane in self._lanes:
             if lane.process is process:
@@ -379,6 +384,10 @@ class Agent:
                 self._tell(encode(Kind.REFRESHED))
 
     def _on_ended(self, process: Process) -> None:
+        if self._leaving:
+            if process is self._app_host:
+                self._left()
+            return
         for frame in last_answers(process):
             self._tell(frame)
         if self._stopping:
@@ -395,12 +404,9 @@ class Agent:
                 self._replace(lane, process)
 
     def _replace(self, lane: Lane, process: Process) -> None:
-        lane.process = None
-        if not process.ready:
-            lane.failed_starts += 1
-            if lane.failed_starts >= _FAILED_STARTS or not self._announced:
-                self._fail(f"worker {lane.index} ended before it was ready", process)
-                return
+        if lane.gives_up(announced=self._announced):
+            self._fail(f"worker {lane.index} ended before it was ready", process)
+            return
         try:
             self._start_worker(lane)
         except OSError as error:
@@ -409,11 +415,10 @@ class Agent:
     # The rest.
 
     def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
-        if self._client is None:
-            return
-        self._client.send(frame, fds, hold)
-        if self._client.backlog > _BACKLOG:
-            self._mind_backlog()
+        if self._client is not None:
+            self._client.send(frame, fds, hold)
+            if self._client.backlog > _BACKLOG:
+                self._mind_backlog()
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""

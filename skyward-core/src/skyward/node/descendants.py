@@ -11,6 +11,9 @@ from pathlib import Path
 MARK = "SKYWARD_NODE"
 """The environment variable that every process of a node inherits: pool and node."""
 
+OUTLIVES = "SKYWARD_OUTLIVES_NODE"
+"""The environment variable of a process that puts its machine right when a node has ended, and ends by itself."""
+
 _ROUNDS = 50
 
 
@@ -33,10 +36,11 @@ def end_group(pid: int) -> None:
 
 
 def end_children() -> None:
-    """Kill and reap this process's children and all that become its children by that."""
+    """Kill and reap this process's children and all that become its children by that, but those that outlive a node."""
     for _ in range(_ROUNDS):
         for pid in _children(os.getpid()):
-            end_group(pid)
+            if not _outlives(pid):
+                end_group(pid)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -55,6 +59,13 @@ def end_marked(mark: str) -> None:
                 os.kill(int(path.parent.name), signal.SIGKILL)
         except (OSError, ValueError):
             continue
+
+
+def _outlives(pid: int) -> bool:
+    try:
+        return f"{OUTLIVES}=1".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 def _children(pid: int) -> list[int]:

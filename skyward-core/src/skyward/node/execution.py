@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
@@ -37,6 +39,7 @@ class Setting:
         self.memberships: dict[int, dict[str, Any]] = {}
         self.plugins: tuple[Any, ...] = ()
         self.main: Execution | None = None
+        self.retires = False
 
     def remember(self, membership: dict[str, Any]) -> None:
         """Take a membership; calls name it by its version."""
@@ -135,14 +138,17 @@ class Execution:
         call: Its id.
         setting: What it shares with the worker's other calls.
         send: Writes a frame to the agent.
+        broadcast: Number of the broadcast that it is part of; 0 if none.
     """
 
-    def __init__(self, call: int, setting: Setting, send: Callable[..., None]) -> None:
+    def __init__(self, call: int, setting: Setting, send: Callable[..., None], *, broadcast: int = 0) -> None:
         self.call = call
+        self.broadcast = broadcast
         self.thread = threading.get_ident()
         self.armed = False
         self.reason: CancelReason | None = None
-        self.output = OutputStream()
+        self._output: OutputStream | None = None
+        self._began = 0.0
         self._setting = setting
         self._send = send
         self._inputs: dict[int, InputStream] = {}
@@ -160,13 +166,15 @@ class Execution:
             members: The version of the membership it sees.
             streams: Whether what it returns is iterated.
         """
-        began = time.perf_counter()
+        self._began = began = time.perf_counter()
         context = runtime.TaskContext(
             call_id=self.call,
             function="",
             facts=self._setting.facts,
-            membership=self._setting.memberships.get(members, {}),
+            membership={**self._setting.memberships.get(members, {}), "broadcast": self.broadcast},
             emit=self._emit,
+            abandon=self._abandon,
+            retire=self._retire,
         )
         token = runtime.set_context(context)
         if self._main:
@@ -188,7 +196,8 @@ class Execution:
             if self.reason is not None:
                 return
             self.reason = reason
-            self.output.stop()
+            if self._output is not None:
+                self._output.stop()
             for stream in self._inputs.values():
                 stream.end(Interrupted())
             if not self.armed:
@@ -197,6 +206,13 @@ class Execution:
                 signal.pthread_kill(self.thread, INTERRUPT_SIGNAL)
             else:
                 _raise_in_thread(self.thread, Interrupted)
+
+    def acknowledged(self, items: int) -> None:
+        """Let its stream send more items."""
+        with self._lock:
+            output = self._output
+        if output is not None:
+            output.acknowledged(items)
 
     def push(self, stream: int, payload: Payload) -> None:
         """Take an item of an input stream."""
@@ -227,6 +243,22 @@ class Execution:
         payload = dump(event)
         body = RESULT.pack(self.call, 0, 0.0) + payload.encode()
         self._send(encode(Kind.EMIT, body, fds=1 if payload.segment else 0), payload)
+
+    def _retire(self) -> None:
+        self._setting.retires = True
+        # Before the answer, so that the agent sends no task here any more.
+        self._send(encode(Kind.RETIRE))
+
+    def _abandon(self, error: BaseException) -> None:
+        """Answer for the call's own thread, which cannot; called in another one."""
+        from skyward.link.failure import dump_failure
+        from skyward.node.tagged import send_all
+
+        send_all(sys.stdout)
+        send_all(sys.stderr)
+        outcome = Outcome(Status.RAISED, time.perf_counter() - self._began, text=dump_failure(error))
+        self._send(encode(Kind.RESULT, outcome.body(self.call)))
+        os._exit(75)
 
     def _guarded(
         self,
@@ -277,6 +309,10 @@ class Execution:
 
     def _stream(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
         """Send what a generator gives, as fast as the consumer takes it."""
+        with self._lock:
+            output = self._output = OutputStream()
+            if self.reason is not None:
+                output.stop()
         items = _items_of(items) if isinstance(items, AsyncIterator) else iter(items)
         try:
             for item in items:
@@ -284,9 +320,9 @@ class Execution:
                     payload = dump(item)
                 except Exception as error:
                     raise _Unpicklable(_cannot_be_pickled("an item of its stream", item, error)) from error
-                if not self.output.wait():
+                if not output.wait():
                     raise Interrupted
-                self.output.sent(payload.size)
+                output.sent(payload.size)
                 body = ITEM.pack(self.call, 0) + payload.encode()
                 self._send(encode(Kind.ITEM, body, fds=1 if payload.segment else 0), payload)
         finally:
@@ -320,9 +356,13 @@ class Execution:
         return Outcome(Status.CANCELLED, seconds)
 
     def _raised(self, error: BaseException, began: float) -> Outcome:
+        from skyward.errors import WorkerSpentError
         from skyward.link.failure import dump_failure
 
-        return Outcome(Status.RAISED, time.perf_counter() - began, text=dump_failure(error))
+        seconds = time.perf_counter() - began
+        if isinstance(error, WorkerSpentError):
+            return _failed("WorkerSpentError", str(error), seconds)
+        return Outcome(Status.RAISED, seconds, text=dump_failure(error))
 
     def _unloadable(self, error: BaseException, began: float) -> Outcome:
         from skyward.errors import PluginError

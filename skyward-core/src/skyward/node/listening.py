@@ -83,8 +83,9 @@ class Door:
             return
         self._beaten_at = now
         self._beats += 1
-        with contextlib.suppress(OSError), open(self._lease, "w") as lease:
-            lease.write(f"agent {self._beats}\n")
+        # In place and always as long, because a disk that is full has no room for what is cut off first.
+        with contextlib.suppress(OSError), open(os.open(self._lease, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as lease:
+            lease.write(b"agent %012d\n" % self._beats)
 
 
 class Guest(asyncio.BufferedProtocol):

@@ -12,7 +12,6 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from skyward.link.channel import Batch, Channel
@@ -21,11 +20,13 @@ from skyward.link.messages import LogLine
 from skyward.node.board import Running, new_board
 from skyward.node.descendants import end_group
 from skyward.node.entry import BOARD_FD, CONTROL_FD, TASK_FD
+from skyward.node.exhaustion import kills, limit_mb, total_mb
 from skyward.node.output import TaggedReader
 
 _READ = 64 << 10
 _LAST_LINES = 100
 _ABOVE_TARGETS = 10
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Pipe:
@@ -98,12 +99,14 @@ class Process:
         self.ready = False
         self.exit_status: int | None = None
         self.killed_for = ""
+        self.retires = False
         self.running: list[Running] = []
         self.in_flight: dict[int, float] = {}
         self._shared = False
         self.known: set[bytes] = set()
         self.last_lines: deque[LogLine] = deque(maxlen=_LAST_LINES)
-        self.oom_kills = _oom_kills()
+        self._kills_before = kills()
+        self._peak_mb = 0.0
         self.board = new_board(slots)
         tasks, its_tasks = socket.socketpair()
         control, its_control = socket.socketpair()
@@ -139,6 +142,12 @@ class Process:
         """Tell the process what it is to be."""
         text = json.dumps(config).encode()
         self.tasks.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
+
+    def forget(self, digest: bytes) -> None:
+        """Have the worker drop a function, if it has it."""
+        if digest in self.known:
+            self.known.discard(digest)
+            self.tasks.send(encode(Kind.DROP, digest))
 
     def began(self, call: int, timeout: float) -> None:
         """Take note that a call is sent to it."""
@@ -183,9 +192,10 @@ class Process:
         if self.exit_status is None:
             end_group(self.pid)
 
-    def gone(self, status: int) -> None:
-        """Take note that the process was reaped with this wait status."""
+    def gone(self, status: int, peak: int) -> None:
+        """Take note that the process was reaped with this wait status, and of the most memory that it ever held."""
         self.exit_status = status
+        self._peak_mb = peak * _PEAK_UNIT / 1e6
         end_group(self.pid)
         self.tasks.drain()
         self.running = self.board.running()
@@ -203,14 +213,21 @@ class Process:
         self._on_ended(self)
 
     def cause(self) -> dict[str, Any]:
-        """Say how it ended: exit code or signal, and whether memory ran out."""
+        """Say how it ended: exit code or signal, and after a SIGKILL what is known of memory, in MB."""
         status = self.exit_status or 0
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        return {
+        facts: dict[str, Any] = {
             "exit_code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
             "signal": _signal_name(number) if number else None,
-            "out_of_memory": number == signal.SIGKILL and _oom_kills() > self.oom_kills,
         }
+        if number == signal.SIGKILL:
+            facts["memory"] = {
+                "ran_out": kills() > self._kills_before,
+                "peak": self._peak_mb,
+                "limit": limit_mb(),
+                "total": total_mb(),
+            }
+        return facts
 
     def culprit(self) -> int:
         """Name the call whose thread crashed; 0 if that can't be known."""
@@ -274,14 +291,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _oom_kills() -> int:
-    """Count what the kernel killed for want of memory since it started; 0 where it does not tell."""
-    try:
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    except OSError:
-        pass
-    return 0

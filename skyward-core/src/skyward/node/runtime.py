@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TaskContext",
+    "abandon",
     "current",
     "current_accelerator",
     "current_call_id",
@@ -31,6 +32,7 @@ __all__ = [
     "is_head",
     "owner",
     "reset_context",
+    "retire",
     "set_context",
 ]
 
@@ -39,6 +41,14 @@ def _emit_nowhere(event: object) -> None:
     from skyward.errors import UsageError
 
     raise UsageError(f"This call has no way to a client, so {event!r} cannot be emitted.")
+
+
+def _abandon_nowhere(error: BaseException) -> None:
+    raise error
+
+
+def _retire_nowhere() -> None:
+    return
 
 
 class TaskContext:
@@ -51,6 +61,8 @@ class TaskContext:
         facts: What `instance_info` tells about this node and worker, whoever the members are.
         membership: What it tells about the members: totals, peers, the head.
         emit: Sends an event to the client.
+        abandon: Ends the call and its process with an error.
+        retire: Has the process replaced once the call is answered.
 
     >>> token = set_context(TaskContext(call_id=7, function="train", facts={"node": 1}, membership={"total_nodes": 2}))
     >>> current_call_id(), instance_info().node, is_head()
@@ -60,7 +72,7 @@ class TaskContext:
     (0, True)
     """
 
-    __slots__ = ("_info", "at_end", "call_id", "emit", "facts", "function", "membership", "routes")
+    __slots__ = ("_info", "abandon", "at_end", "call_id", "emit", "facts", "function", "membership", "retire", "routes")
 
     def __init__(
         self,
@@ -70,12 +82,16 @@ class TaskContext:
         facts: dict[str, Any],
         membership: dict[str, Any],
         emit: Callable[[Any], None] = _emit_nowhere,
+        abandon: Callable[[BaseException], None] = _abandon_nowhere,
+        retire: Callable[[], None] = _retire_nowhere,
     ) -> None:
         self.call_id = call_id
         self.function = function
         self.facts = facts
         self.membership = membership
         self.emit = emit
+        self.abandon = abandon
+        self.retire = retire
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None
@@ -83,10 +99,39 @@ class TaskContext:
     def info(self) -> InstanceInfo:
         """Tell about the place that the call runs in."""
         if self._info is None:
+            self._info = _PLACE.info({**self.facts, **self.membership})
+        return self._info
+
+
+class _Place:
+    """Hold what calls were told last, because most calls in a row are told the same, and peers may be many."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: tuple[dict[str, Any], InstanceInfo] | None = None
+
+    def info(self, fields: dict[str, Any]) -> InstanceInfo:
+        """
+        Tell about a place.
+
+        Args:
+            fields: What `InstanceInfo` is made of.
+        """
+        broadcast = fields.pop("broadcast", 0)
+        last = self._last
+        if last is None or last[0] != fields:
             from skyward.model.instance import InstanceInfo
 
-            self._info = InstanceInfo.from_dict({**self.facts, **self.membership})
-        return self._info
+            last = self._last = fields, InstanceInfo.from_dict(fields)
+        if not broadcast:
+            return last[1]
+        from attrs import evolve
+
+        return evolve(last[1], broadcast=broadcast)
+
+
+_PLACE = _Place()
 
 
 _context: ContextVar[TaskContext | None] = ContextVar("skyward_task", default=None)
@@ -214,3 +259,37 @@ def emit_from_task(event: object) -> None:
 
         raise UsageError(f"There is no task that could send {event!r} to its client.")
     context.emit(event)
+
+
+def abandon(error: BaseException) -> None:
+    """
+    End the call that the calling thread works for with an error, and its worker process, which is replaced.
+
+    For threads that watch a call which is stuck where no exception reaches it.
+    Outside a task, the error is raised.
+
+    Args:
+        error: What the call raises at the client.
+
+    >>> abandon(TimeoutError("stuck"))
+    Traceback (most recent call last):
+    TimeoutError: stuck
+    """
+    context = current()
+    if context is None:
+        raise error
+    context.abandon(error)
+
+
+def retire() -> None:
+    """
+    Have the worker process of the calling thread's call replaced by a fresh one, once that call is answered.
+
+    For libraries whose state in a process cannot be made good again.
+    Other calls that run in the process are let go on to their end; outside a task nothing happens.
+
+    >>> retire()
+    """
+    context = current()
+    if context is not None:
+        context.retire()

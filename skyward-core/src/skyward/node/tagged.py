@@ -18,6 +18,7 @@ Call 0 is nobody.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -39,8 +40,11 @@ CHUNK_BYTES = 4096 if sys.platform == "linux" else 512
 LINE_BYTES = 64 << 10
 """Where the reader cuts a line in two."""
 
-OPEN_LINES = 64
+OPEN_LINES = 1024
 """Calls whose unfinished lines the reader keeps; what comes on top ends the oldest."""
+
+OPEN_BYTES = 4 << 20
+"""Bytes of unfinished lines that the reader keeps in all."""
 
 _HEADER_BYTES = 18
 _BEGIN, _LAST, _MORE = 0x1E, 0x1F, 0x1D
@@ -51,7 +55,7 @@ class TaggedStream(io.TextIOWrapper):
     """
     Print to a pipe, each line under the call that printed it.
 
-    Text is kept until its line is complete; `flush`, and the end of the call, send what there is of it.
+    Text is kept until its line is complete; `flush` in the same thread, and the end of the call, send what there is.
     Each thread has a line of its own, so the lines of two threads do not mix.
 
     Args:
@@ -131,15 +135,21 @@ class TaggedBuffer(io.BufferedIOBase):
         return len(content)
 
     def flush(self) -> None:
-        """Send what there is of this thread's line, or of everybody's where no call runs."""
+        """Send what there is of this thread's line; others are just about to go on with theirs."""
         sink = sink_of(self._index)
         if sink is not None:
             sink.flush()
             return
-        call, thread = self._current_call(), threading.get_ident()
+        thread = threading.get_ident()
         with self._lock:
-            for key in [key for key in self._unsent if not call or key == (call, thread)]:
+            for key in [key for key in self._unsent if key[1] == thread]:
                 self._send(*key, self._unsent.pop(key), last=False)
+
+    def send_all(self) -> None:
+        """Send what there is of everybody's lines."""
+        with self._lock:
+            for key in list(self._unsent):
+                self._send(*key, self._unsent.pop(key), last=True)
 
     def end_call(self, call: int) -> None:
         """
@@ -218,7 +228,7 @@ class TaggedReader:
     r"""
     Put together the lines that a process wrote, from the bytes of its pipe.
 
-    It takes any bytes, and never holds more than `OPEN_LINES` unfinished lines of `LINE_BYTES`.
+    It takes any bytes, and never holds more than `OPEN_LINES` unfinished lines of `LINE_BYTES`, `OPEN_BYTES` in all.
 
     >>> reader = TaggedReader()
     >>> reader.feed(b"load\x1e7\x1fepoch 1\ning\nhalf a l")
@@ -227,12 +237,13 @@ class TaggedReader:
     [(None, 'half a l')]
     """
 
-    __slots__ = ("_chunk", "_header", "_lines", "_said")
+    __slots__ = ("_chunk", "_header", "_held", "_lines", "_said")
 
     def __init__(self) -> None:
         self._header = b""
         self._chunk: tuple[int, bool] | None = None
         self._lines: dict[int | None, bytearray] = {}
+        self._held = 0
         self._said: list[tuple[int | None, str]] = []
 
     def feed(self, data: bytes) -> list[tuple[int | None, str]]:
@@ -309,6 +320,7 @@ class TaggedReader:
                 self._end(next(iter(self._lines)), even_empty=False)
             line = self._lines[call] = bytearray()
         line += text
+        self._held += len(text)
         while len(line) > LINE_BYTES:
             cut = LINE_BYTES
             # Characters stay whole, as far as this is UTF-8.
@@ -316,14 +328,32 @@ class TaggedReader:
                 cut -= 1
             self._say(call, line[:cut])
             del line[:cut]
+            self._held -= cut
+        while self._held > OPEN_BYTES:
+            self._end(next(iter(self._lines)), even_empty=False)
 
     def _end(self, call: int | None, *, even_empty: bool = True) -> None:
         line = self._lines.pop(call, b"")
+        self._held -= len(line)
         if line or even_empty:
             self._say(call, line)
 
     def _say(self, call: int | None, line: bytes | bytearray) -> None:
         self._said.append((call or None, line.decode("utf-8", "backslashreplace")))
+
+
+def send_all(stream: object) -> None:
+    """
+    Write out all that a stream holds back, whoever wrote it, because the process is about to end.
+
+    Args:
+        stream: Anything that user code may have put in place of `sys.stdout`.
+    """
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        stream.flush()  # type: ignore[attr-defined]  # what has none is passed over
+    if isinstance(stream, TaggedStream):
+        with contextlib.suppress(OSError):
+            stream.buffer.send_all()  # type: ignore[attr-defined]  # a TaggedBuffer
 
 
 def _after_fork(buffer: ref[TaggedBuffer]) -> None:

@@ -11,22 +11,32 @@ from typing import Any
 from skyward.link.frames import VERSION
 
 
-def welcome() -> dict[str, Any]:
-    """Render the body of a WELCOME frame."""
+def welcome(meeting_port: int) -> dict[str, Any]:
+    """
+    Render the body of a WELCOME frame.
+
+    Args:
+        meeting_port: The port that frameworks meet at.
+    """
     return {
         "version": VERSION,
         "pid": os.getpid(),
         "python": sys.version.split()[0],
         "platform": sys.platform,
         "hostname": socket.gethostname(),
-        "port": _free_port(),
+        "port": meeting_port,
         "now": time.time(),
     }
 
 
-def _free_port() -> int:
-    """Find a port that is free now, for frameworks to meet at."""
-    with socket.socket() as sock:
-        sock.bind(("", 0))
-        port: int = sock.getsockname()[1]
-        return port
+def meeting_socket() -> socket.socket:
+    """
+    Keep a port free for frameworks to meet at, until the socket is closed.
+
+    It does not listen, so Linux lets others listen there who allow addresses to be used again, and gives the port to
+    nobody who asks for any.
+    """
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("", 0))
+    return sock

@@ -26,6 +26,7 @@ from skyward.node.board import Board
 from skyward.node.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
 from skyward.node.execution import Execution, FunctionStore, Outcome, Setting
 from skyward.node.streams import Interrupted
+from skyward.node.tagged import TaggedStream, send_all
 
 _REMEMBERED = 1024
 
@@ -109,6 +110,8 @@ class Worker:
             self._receiving.acquire()
         kept = False
         try:
+            if self._setting.retires:
+                return None
             while not self._queue:
                 if self._ended:
                     return None
@@ -152,9 +155,9 @@ class Worker:
                     _forget_directory_listings()
 
     def _run(self, slot: int, body: bytes, fds: tuple[int, ...]) -> None:
-        call, _, members, flags, digest = TASK.unpack_from(body)
+        call, _, members, broadcast, flags, digest = TASK.unpack_from(body)
         payload = decode(body, TASK.size, fds)
-        execution = Execution(call, self._setting, self.send)
+        execution = Execution(call, self._setting, self.send, broadcast=broadcast)
         with self._state:
             self._executions[call] = execution
             early = self._early.pop(call, ())
@@ -222,7 +225,7 @@ class Worker:
             case Kind.CANCEL:
                 execution.interrupt(CancelReason(CANCEL.unpack(frame.body)[1]))
             case Kind.CREDIT:
-                execution.output.acknowledged(CREDIT.unpack(frame.body)[2])
+                execution.acknowledged(CREDIT.unpack(frame.body)[2])
             case Kind.ITEM:
                 execution.push(ITEM.unpack_from(frame.body)[1], decode(frame.body, ITEM.size, fds))
             case Kind.END:
@@ -268,14 +271,13 @@ def main() -> None:
 
             failure = dump_failure(error)
             worker.send(encode(Kind.FAILED, failure))
-            sys.stderr.flush()
+            _send_output()
             os._exit(78)
         signal.signal(INTERRUPT_SIGNAL, lambda *_: setting.interrupt_main())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker.send(encode_json(Kind.READY, {"pid": os.getpid(), "python": sys.version.split()[0]}))
         worker.serve()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _send_output()
 
 
 def _enter_plugins(stack: contextlib.ExitStack, setting: Setting, plugins_pickle: bytes) -> None:
@@ -294,15 +296,23 @@ def _install_streams(slots: int) -> None:
     import faulthandler
 
     from skyward.node.execution import current_call
-    from skyward.node.output import TaggedStream
 
     faulthandler.enable(2)
     sys.stdout = TaggedStream(1, current_call)
     sys.stderr = TaggedStream(2, current_call)
 
 
+def _send_output() -> None:
+    """Write out what anybody holds back, because this process is about to end."""
+    send_all(sys.stdout)
+    send_all(sys.stderr)
+
+
 def _flush(stream: Any) -> None:
     """Write out what is held back; user code may have replaced or closed the stream."""
+    if type(stream) is TaggedStream:
+        # A call's lines were sent when it ended.
+        return
     try:
         stream.flush()
     except (OSError, ValueError, AttributeError):

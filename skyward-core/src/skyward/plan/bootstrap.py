@@ -15,6 +15,10 @@ _ADVICE = (
         ("not found in the package registry", "no versions of", "No matching distribution"),
         "Check the package names in Image(pip=[...]); one of them is not in the index.",
     ),
+    (
+        ("no version of",),
+        "Check the versions in Image(pip=[...]), or what a plugin was given for version=; one is not in the index.",
+    ),
     (("Unable to locate package",), "Check the package names in Image(apt=[...]); one of them is not known there."),
     (
         ("UnknownIssuer", "CERTIFICATE_VERIFY_FAILED"),

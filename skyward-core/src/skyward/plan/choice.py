@@ -71,11 +71,13 @@ class Choice:
         spot: Ways to rent on the spot market, cheapest first.
         on_demand: Ways to rent on demand, cheapest first.
         rejections: The offers that will not do.
+        others: Ways to rent the offers that will do, on the market that will not.
     """
 
     spot: tuple[Candidate, ...] = ()
     on_demand: tuple[Candidate, ...] = ()
     rejections: tuple[Rejection, ...] = ()
+    others: tuple[Candidate, ...] = ()
 
     @property
     def why_not(self) -> str:
@@ -131,6 +133,7 @@ def choose(spec: Spec, offers: Iterable[Offer]) -> Choice:
     spot: list[Candidate] = []
     on_demand: list[Candidate] = []
     rejections: list[Rejection] = []
+    others: list[Candidate] = []
     for offer in offers:
         unmet = tuple(wish for wish, meets in wishes if not meets(offer))
         markets = [candidate for candidate in _markets(offer) if _allowed(spec.allocation, spot=candidate.spot)]
@@ -144,10 +147,12 @@ def choose(spec: Spec, offers: Iterable[Offer]) -> Choice:
             continue
         for candidate in affordable:
             (spot if candidate.spot else on_demand).append(candidate)
+        others += [made for made in _markets(offer) if made not in affordable]
     return Choice(
         spot=tuple(sorted(spot, key=_price)),
         on_demand=tuple(sorted(on_demand, key=_price)),
         rejections=tuple(rejections),
+        others=tuple(others),
     )
 
 

@@ -82,11 +82,12 @@ class Started:
 
 @frozen
 class StartFailed:
-    """A node could not be made ready."""
+    """A node could not be made ready; where that `counts`, so often in a row and no more."""
 
     node: int
     reason: str
     final: bool = False
+    counts: bool = True
 
 
 @frozen
@@ -183,8 +184,8 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             return _with(state, node, Status.STARTING), (Start(node),)
         case Started(node):
             return _started(state, node)
-        case StartFailed(node, reason, final):
-            return _start_failed(state, node, reason, final=final)
+        case StartFailed(node, reason, final, counts):
+            return _start_failed(state, node, reason, final=final, counts=counts)
         case Lost(node, reason):
             if node not in state.nodes or state.nodes[node].status is Status.LEAVING:
                 return state, ()
@@ -269,11 +270,13 @@ def _started(state: PoolState, node: int) -> tuple[PoolState, tuple[Command, ...
     return state, ()
 
 
-def _start_failed(state: PoolState, node: int, reason: str, *, final: bool) -> tuple[PoolState, tuple[Command, ...]]:
+def _start_failed(
+    state: PoolState, node: int, reason: str, *, final: bool, counts: bool
+) -> tuple[PoolState, tuple[Command, ...]]:
     if node not in state.nodes or state.nodes[node].status is Status.LEAVING:
         return state, ()
-    failures = state.nodes[node].failures + 1
-    if final or failures >= state.attempts:
+    failures = state.nodes[node].failures + counts
+    if final or (counts and failures >= state.attempts):
         # A pool that works goes on with the nodes it has; one that never did asks for nothing more.
         desired = max(0, state.desired - 1) if state.usable else 0
         state = evolve(_with(state, node, Status.LEAVING), desired=desired)

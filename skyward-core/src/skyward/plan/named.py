@@ -12,6 +12,7 @@ Pools that are described in `skyward.toml`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -177,7 +178,12 @@ def _made(entry: object, factory_of: FactoryOf, key: str) -> Any:
         raise ConfigError(
             f"{key} must be a name or a table with a type, not {shown}.", hint=f'Write {key} = {{ type = "..." }}.'
         )
-    factory = factory_of(kind)
+    try:
+        factory = factory_of(kind)
+    except ConfigError as error:
+        # Python names it sky.SSH, and this file "SSH".
+        meant = re.fullmatch(r"Did you mean sky\.(?:plugins\.)?(.+)\?", error.hint or "")
+        raise type(error)(error.message, hint=f'Did you mean "{meant[1]}"?' if meant else error.hint) from error
     try:
         return factory(**settings)
     except ConfigError as error:

@@ -25,7 +25,7 @@ tail -n 10 agent.log
 exit 4
 """
 
-_LEAVE = r"""
+_STOP = r"""
 name=@NAME@
 node="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}/nodes/$name"
 pause() { sleep 0.05 2>/dev/null || sleep 1; }
@@ -59,6 +59,9 @@ while [ "$round" -lt 40 ]; do
     [ -n "$found" ] || break
     pause
 done
+"""
+
+_REMOVE = r"""
 # The agent has taken the directory along, so the watchdog is looked for by its command.
 for file in $(those cmdline "$node/watchdog.sh"); do
     process=${file#/proc/}
@@ -86,6 +89,20 @@ def ask(node: str) -> str:
     return _ALIVE + _ASK.replace("@NODE@", shlex.quote(node))
 
 
+def stop(name: str, patience: float) -> str:
+    """
+    Render what ends everything that a node started, but for the watchdog, which ends the machine.
+
+    Args:
+        name: The node's directory on the machine, and the mark of its processes.
+        patience: Seconds that its agent has to leave by itself.
+
+    >>> "watchdog" in stop("pool-0", 2.0)
+    False
+    """
+    return _ALIVE + _STOP.replace("@NAME@", shlex.quote(name)).replace("@TRIES@", str(max(0, int(patience * 20))))
+
+
 def leave(name: str, patience: float) -> str:
     """
     Render what ends a node and everything it started, and removes its directory.
@@ -97,4 +114,4 @@ def leave(name: str, patience: float) -> str:
     >>> "tries\\" -lt 40 ]" in leave("pool-0", 2.0)
     True
     """
-    return _ALIVE + _LEAVE.replace("@NAME@", shlex.quote(name)).replace("@TRIES@", str(max(0, int(patience * 20))))
+    return stop(name, patience) + _REMOVE

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from skyward.model.machine import Instance, InstanceState
 
-__all__ = ["GRACE", "HEADER", "chosen", "expired", "forgotten", "row"]
+__all__ = ["GRACE", "HEADER", "chosen", "expired", "forgotten", "row", "span"]
 
 GRACE = 600.0
 """Seconds past its expiry after which a machine counts as forgotten: clocks differ, and clients may be slow."""
@@ -75,7 +75,7 @@ def row(instance: Instance, *, now: float) -> tuple[str, ...]:
         instance.region or "?",
         instance.state.value,
         price,
-        "?" if instance.launched_at is None else _span(now - instance.launched_at),
+        "?" if instance.launched_at is None else span(now - instance.launched_at),
         (tags.owner if tags is not None else "") or "?",
         _expiry(instance, now),
     )
@@ -104,14 +104,17 @@ def _expiry(instance: Instance, now: float) -> str:
     until = instance.tags.expires_at if instance.tags is not None else None
     if until is None:
         return "?"
-    return f"in {_span(until - now)}" if until >= now else f"{_span(now - until)} ago"
+    return f"in {span(until - now)}" if until >= now else f"{span(now - until)} ago"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """
     Say how long something lasts, in the largest unit that fits.
 
-    >>> [_span(seconds) for seconds in (5, 61, 7300, 200000)]
+    Args:
+        seconds: How long.
+
+    >>> [span(seconds) for seconds in (5, 61, 7300, 200000)]
     ['5 s', '1 min', '2 h', '2 d']
     """
     for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):

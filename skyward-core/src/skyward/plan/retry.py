@@ -23,6 +23,8 @@ class Failure(Enum):
     """The function raised, ran too long, or took its worker down."""
     NODE_LOST = "node lost"
     """The node went away, through no fault of the call."""
+    WORKER_SPENT = "worker spent"
+    """The call has not begun, because its worker process had to be replaced first."""
 
 
 class Decision(NamedTuple):
@@ -33,7 +35,11 @@ class Decision(NamedTuple):
     interruptions: int
 
 
-def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: int) -> Decision:
+RENEWALS = 2
+"""How often a call or a broadcast begins again because worker processes had to be replaced for it."""
+
+
+def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: int, attempt: int = 1) -> Decision:
     """
     Decide on the next attempt.
 
@@ -42,14 +48,19 @@ def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: in
         cancelled: Whether the caller no longer wants it.
         retries: Attempts left after failures of the call itself.
         interruptions: Attempts left after losses of the node.
+        attempt: Which one this was, from 1.
 
     >>> decide(Failure.FAILED, cancelled=False, retries=1, interruptions=3)
     Decision(again=True, retries=0, interruptions=3)
     >>> decide(Failure.FAILED, cancelled=False, retries=0, interruptions=3).again
     False
+    >>> decide(Failure.WORKER_SPENT, cancelled=False, retries=0, interruptions=0, attempt=1)
+    Decision(again=True, retries=0, interruptions=0)
     """
     if cancelled:
         return Decision(False, retries, interruptions)
+    if failure is Failure.WORKER_SPENT:
+        return Decision(attempt <= RENEWALS, retries, interruptions)
     if failure is Failure.NODE_LOST:
         return Decision(interruptions > 0, retries, max(0, interruptions - 1))
     return Decision(retries > 0, max(0, retries - 1), interruptions)

@@ -19,6 +19,9 @@ from skyward.plan.script_text import BEGIN, CARRIES, HEAD, WATCHDOG
 
 __all__ = ["Ground", "preview", "render"]
 
+ENDINGS = 1440
+"""How often a machine tries to end itself, once a minute: an API that it needs for that may be out of order."""
+
 _PLACEHOLDER = re.compile(r"(\{(?:uv|environment|python)\})")
 _VARIABLES = {"{uv}": '"$UV"', "{environment}": '"$ENVIRONMENT"', "{python}": '"$PYTHON"'}
 _SHOWN = {"{uv}": "uv", "{environment}": "$ENVIRONMENT", "{python}": "$PYTHON"}
@@ -69,7 +72,8 @@ def render(
         agent: Command line of the agent; `$PYTHON` and `$NODE` may stand in it.
         ttl: Seconds without a change of `$NODE/lease` after which the node ends itself; 0 for never.
         life: Seconds after which it ends itself whatever happens; None for never.
-        end: Command that ends the machine, as far as it can end itself.
+        end: Command that ends the machine, as far as it can end itself; its watchdog goes on without the node's
+            directory then.
 
     >>> script = render(Image(), [], Ground(node="$SKYWARD_HOME/nodes/a-0", runtime="1f", token="t"),
     ...                 agent=["$PYTHON", "-c", "pass"], ttl=0, life=None)
@@ -135,6 +139,8 @@ def _watchdog(ttl: float, life: float | None, end: Sequence[str]) -> Iterable[st
         .replace("@PAUSE@", str(max(1, int(pause))))
         .replace("@CARRIES@", CARRIES.strip())
         .replace("@END@", shlex.join(end) or ":")
+        .replace("@ENDINGS@", str(ENDINGS))
+        .replace("@THERE@", ":" if end else '[ -d "$NODE" ]')
     )
     delimiter = "WATCHDOG"
     while delimiter in body.splitlines():

@@ -396,9 +396,10 @@ finish() {
     sleep 0.1 2>/dev/null || sleep 1
   done
   trap - HUP INT QUIT TERM
-  for round in 1 2 3 4 5; do
-    if end_machine; then break; fi
-    sleep 5
+  round=0
+  until end_machine || [ "$round" -ge @ENDINGS@ ]; do
+    round=$((round + 1))
+    if [ "$round" -lt 12 ]; then sleep 5; else sleep 60; fi
   done
   rm -rf "$NODE"
   exit 0
@@ -408,7 +409,8 @@ BEGAN=$NOW
 CHANGED=$NOW
 look
 SEEN=$LEASE
-while [ -d "$NODE" ]; do
+# Whoever removes the directory may be dead before a rented machine is given back.
+while @THERE@; do
   # Another one may have been started in our place.
   OWNER=
   { read -r OWNER <"$NODE/watchdog.pid"; } 2>/dev/null

@@ -33,6 +33,7 @@ class Known:
         runs: Whether it was seen running, and has an address.
         seen: Whether any list had it.
         missed: How many lists in a row have not had it.
+        doing: What it does before it runs, as it was last said.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Known:
     runs: bool = False
     seen: bool = False
     missed: int = 0
+    doing: str | None = None
 
 
 @frozen
@@ -64,6 +66,7 @@ class Findings:
     Args:
         known: The machines of the nodes, as they are known now.
         running: Those that began to run.
+        busy: Ids of those on their way that began something else, each with what they do, in words.
         gone: Ids of those that ended, each with the reason in words.
         overdue: Ids of those that should run by now.
         strays: Those that no node has.
@@ -72,6 +75,7 @@ class Findings:
 
     known: tuple[Known, ...]
     running: tuple[Instance, ...]
+    busy: tuple[tuple[str, str], ...]
     gone: tuple[tuple[str, str], ...]
     overdue: tuple[str, ...]
     strays: tuple[Stray, ...]
@@ -109,6 +113,7 @@ def compare(
     ended = {row.id for row in listed if row.state is InstanceState.ENDED}
     after: list[Known] = []
     running: list[Instance] = []
+    busy: list[tuple[str, str]] = []
     gone: list[tuple[str, str]] = []
     overdue: list[str] = []
     ours = set(held)
@@ -121,6 +126,8 @@ def compare(
             running.append(row)
         elif not machine.runs and now - machine.since > patience:
             overdue.append(machine.id)
+        elif row is not None and not machine.runs and row.doing and row.doing != machine.doing:
+            busy.append((machine.id, row.doing))
         after.append(_after(machine, row))
     before = {stray.id: stray for stray in strays}
     loose = [
@@ -131,6 +138,7 @@ def compare(
     return Findings(
         known=tuple(after),
         running=tuple(running),
+        busy=tuple(busy),
         gone=tuple(gone),
         overdue=tuple(overdue),
         strays=tuple(loose),
@@ -152,10 +160,15 @@ def _end_of(machine: Known, row: Instance | None, *, told: bool, now: float) -> 
 def _after(machine: Known, row: Instance | None) -> Known:
     if row is None:
         return Known(
-            id=machine.id, since=machine.since, runs=machine.runs, seen=machine.seen, missed=machine.missed + 1
+            id=machine.id,
+            since=machine.since,
+            runs=machine.runs,
+            seen=machine.seen,
+            missed=machine.missed + 1,
+            doing=machine.doing,
         )
     runs = machine.runs or (row.state is InstanceState.RUNNING and row.address is not None)
-    return Known(id=machine.id, since=machine.since, runs=runs, seen=True)
+    return Known(id=machine.id, since=machine.since, runs=runs, seen=True, doing=row.doing or machine.doing)
 
 
 def _awaited(row: Instance, under_way: Collection[str]) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+
 from skyward.model.accelerator import is_nvidia, recognise
+from skyward.model.image import Image
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
 from skyward.ssh.probe import Findings
 
-__all__ = ["FATAL_XIDS", "faults"]
+__all__ = ["FATAL_XIDS", "NETWORK_FLOOR", "cuda_wanted", "faults", "too_slow"]
 
 FATAL_XIDS = frozenset({48, 64, 74, 79, 95, 119, 120})
 """
@@ -18,11 +22,48 @@ the GPU's own processor timing out or failing.
 Source: https://docs.nvidia.com/deploy/xid-errors/
 """
 
+NETWORK_FLOOR = 50_000.0
+"""Bytes in a second that a machine has to take at least; with less, a gigabyte of packages takes half a day."""
+
+# "torch==2.8.0+cu128", "https://download.pytorch.org/whl/cu128", "jax[cuda12]", "cupy-cuda12x", "nvidia-cudnn-cu12".
+_CUDA = re.compile(r"(?<![a-z0-9])cu(?:da)?(\d{2})(\d?)(?:x|[-_](?:local|pip))?(?![a-z0-9.])", re.IGNORECASE)
+
 _PART = 0.9
 """Least part of memory and disk that has to be there: some is the kernel's and the file system's."""
 
 
-def faults(found: Findings, spec: Spec, offer: Offer) -> tuple[str, ...]:
+def cuda_wanted(image: Image) -> str:
+    """
+    Return the newest CUDA that the packages of an image are said to be built for; empty where none says so.
+
+    Args:
+        image: What is installed, and from where.
+
+    >>> cuda_wanted(Image(pip=["torch==2.8.0"], pip_extra_index_url="https://download.pytorch.org/whl/cu128"))
+    '12.8'
+    >>> cuda_wanted(Image(pip=["jax[cuda12]", "numpy"]))
+    '12'
+    """
+    return max(_versions(image), key=_numbers, default="")
+
+
+def too_slow(rate: float, before: Sequence[float]) -> bool:
+    """
+    Tell whether it is a machine's fault that it takes what it is sent below `NETWORK_FLOOR`.
+
+    The first that does is not believed, and handed back; when all have been as slow, it is the client's own line.
+
+    Args:
+        rate: Bytes in a second that it took.
+        before: What the pool's other machines took.
+
+    >>> too_slow(2e4, []), too_slow(2e4, [3e4]), too_slow(2e4, [3e4, 1e6]), too_slow(1e6, [])
+    (True, False, True, False)
+    """
+    return rate < NETWORK_FLOOR and (not before or max(before) >= NETWORK_FLOOR)
+
+
+def faults(found: Findings, spec: Spec, offer: Offer, image: Image) -> tuple[str, ...]:
     """
     Say what is wrong with a machine, a sentence each; nothing if it is as offered.
 
@@ -30,8 +71,9 @@ def faults(found: Findings, spec: Spec, offer: Offer) -> tuple[str, ...]:
         found: What is on it.
         spec: What the user asks for.
         offer: What was rented.
+        image: What will be installed.
     """
-    wrong = [*_accelerators(found, spec, offer)]
+    wrong = [*_accelerators(found, spec, offer), *_driver(found, image)]
     if spec.vcpus and found.vcpus < spec.vcpus:
         wrong.append(f"It has {found.vcpus:g} processors, and vcpus={spec.vcpus:g} was asked for.")
     if spec.memory_gb and found.memory_gb < _PART * spec.memory_gb:
@@ -60,3 +102,21 @@ def _accelerators(found: Findings, spec: Spec, offer: Offer) -> list[str]:
     gpu = found.gpus[0]
     there = recognise(gpu.name, count=len(found.gpus), memory_gb=gpu.memory_gb)
     return [] if spec.accelerator.accepts(there) else [f"It has {gpu.name}, and {spec.accelerator} was asked for."]
+
+
+def _driver(found: Findings, image: Image) -> Iterator[str]:
+    """Say whether the driver is too old; within a major version, CUDA runs on older drivers."""
+    wanted = cuda_wanted(image)
+    if wanted and found.cuda and _numbers(wanted)[0] > _numbers(found.cuda)[0]:
+        yield f"Its driver {found.driver} runs CUDA {found.cuda} at most, and the image's packages want CUDA {wanted}."
+
+
+def _versions(image: Image) -> Iterator[str]:
+    urls = (image.pip_extra_index_url or "", *(index.url for index in image.pip_indexes))
+    for text in (*image.pip, *urls):
+        for major, minor in _CUDA.findall(text):
+            yield f"{major}.{minor}" if minor else major
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
-import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
 from skyward.ssh.host_keys import HostKeys
+from skyward.ssh.ignore_packets import leave_out
 from skyward.ssh.jump import hops
 
 if TYPE_CHECKING:
@@ -44,20 +46,25 @@ _WAYS_IN = (
 )
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 5.0
+_WAIT_PART = 0.1
 
 _attempts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
 
-async def dial(address: SSHAddress, *, patience: float) -> SSHClientConnection:
+async def dial(
+    address: SSHAddress, *, patience: float, missed: Callable[[], None] = lambda: None
+) -> SSHClientConnection:
     """
     Connect to a machine and log in.
 
-    A host that does not answer yet is tried again with growing pauses; a host that refuses us is not.
+    A host that does not answer yet is tried again with growing pauses; a host that refuses us is not, unless it may be
+    settling still.
     Of many machines `AT_ONCE` are tried side by side, and the others wait for their turn.
 
     Args:
         address: The machine.
         patience: Seconds after which a host that does not answer is given up; it is tried once at least.
+        missed: Called whenever it did not answer.
 
     Raises:
         UnreachableError: If it did not answer in time.
@@ -66,18 +73,24 @@ async def dial(address: SSHAddress, *, patience: float) -> SSHClientConnection:
         HostKeyError: If it is not the host that we know, or none that we know.
         ConfigError: If a key or a file of known hosts cannot be read.
     """
-    give_up_at, wait = time.monotonic() + patience, _FIRST_WAIT
+    loop = asyncio.get_running_loop()
+    began, settled = loop.time(), math.inf
     while True:
         try:
             # Between two attempts, others have their turn.
-            async with _attempts.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
+            async with _attempts.setdefault(loop, asyncio.Semaphore(AT_ONCE)):
                 return await _dial_once(address)
-        except UnreachableError:
-            left = give_up_at - time.monotonic()
-            if left <= 0:
+        except (UnreachableError, HostKeyError, CredentialsError) as error:
+            tried = loop.time() - began
+            if isinstance(error, UnreachableError):
+                missed()
+            else:
+                settled = min(settled, tried + address.settling_s)
+            if tried >= (patience if isinstance(error, UnreachableError) else min(patience, settled)):
                 raise
-            await asyncio.sleep(min(left, wait * random.uniform(0.5, 1.0)))
-            wait = min(_LONGEST_WAIT, 2 * wait)
+            # In proportion to the time that it takes, a host that begins to answer is never found late.
+            wait = min(_LONGEST_WAIT, max(_FIRST_WAIT, _WAIT_PART * tried))
+            await asyncio.sleep(min(patience - tried, wait * random.uniform(0.5, 1.0)))
 
 
 async def _dial_once(address: SSHAddress) -> SSHClientConnection:
@@ -118,6 +131,7 @@ async def _enter(
         raise
     if tunnel is not None:
         connection.set_tunnel(tunnel)
+    leave_out(connection)
     return connection
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import SkywardError, TransportError, UnreachableError
 from skyward.link.wire import Wire
+from skyward.node.relay import AGENT_CLOSED
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
@@ -42,6 +43,7 @@ class Line:
         self._gathered: list[bytes] | None = None
         self._gathered_size = 0
         self.gone = False
+        self.agent_closed = False
 
     # What asyncssh calls.
 
@@ -76,7 +78,8 @@ class Line:
         self._wire.lost(self, exc)
 
     def exit_status_received(self, status: int) -> None:
-        """Nothing: the end of a relay is the end of its channel."""
+        """Take note of why a relay ends; the end itself is that of its channel."""
+        self.agent_closed = status == AGENT_CLOSED
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: FBT001  # asyncssh's
         """Nothing: the end of a relay is the end of its channel."""
@@ -156,6 +159,7 @@ class SSHLink:
         self._interval = interval
         self._where = where
         self._relayed = False
+        self._line: Line | None = None
         self._wait = _FIRST_WAIT
         self._attached_at = 0.0
         self._again: asyncio.Task[None] | None = None
@@ -185,9 +189,13 @@ class SSHLink:
 
     async def _attach(self, connection: SSHClientConnection) -> None:
         """Go on over a new channel of a connection."""
-        line = Line(self._wire)
+        before, line = self._line, Line(self._wire)
+        self._line = line
         try:
             async with asyncio.timeout(_OPEN_WITHIN):
+                # A relay can be started whether there is an agent or not.
+                if before is not None and before.agent_closed and (gone := await self._ended(connection)):
+                    raise TransportError(gone)
                 await self._open(connection, line)
         except TimeoutError:
             raise UnreachableError(f"No channel to the agent within {_OPEN_WITHIN:g} s.") from None

@@ -29,6 +29,8 @@ for found in uv "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" "$cache/tools/bin/uv
 done
 python3 -I -c 'import importlib.util as i; print("pip=yes" if i.find_spec("pip") else "pip=no")' 2>/dev/null
 nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu=/'
+nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n '1s/^ *\([0-9][0-9.]*\) *$/driver=\1/p'
+nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9][0-9.]*\).*/cuda=\1/p'
 nvidia-smi --query-gpu=ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits 2>/dev/null |
     sed -n 's/^ *\([0-9][0-9]*\) *$/ecc=\1/p'
 dmesg 2>/dev/null | sed -n 's/.*NVRM: Xid ([^)]*): \([0-9]*\).*/xid=\1/p' | sort -u
@@ -43,7 +45,7 @@ class Gpu:
 
     Args:
         name: As its driver calls it.
-        memory_gb: Its memory, in GB.
+        memory_gb: Its memory, in GB, of which 1024 MiB make one, as those that devices are sold under.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Findings:
         gets_uv: Whether it has uv, or pip, which can install it.
         gpus: Its accelerators.
         ecc_errors: Uncorrected memory errors of its GPUs since they were reset.
+        driver: Version of NVIDIA's driver; empty where there is none, or it does not say.
+        cuda: The newest CUDA that it runs; empty likewise.
         xids: Errors of its GPUs that its kernel's log tells of, as far as it may be read.
     """
 
@@ -87,6 +91,8 @@ class Findings:
     gets_uv: bool
     gpus: tuple[Gpu, ...]
     ecc_errors: int = 0
+    driver: str = ""
+    cuda: str = ""
     xids: frozenset[int] = frozenset()
 
 
@@ -96,7 +102,7 @@ def read(output: str) -> Findings:
 
     >>> found = read("Welcome!\\ncache=/root/.cache/skyward\\ncpus=8\\ngpu=NVIDIA L4, 23034\\n")
     >>> found.vcpus, found.gpus
-    (8.0, (Gpu(name='NVIDIA L4', memory_gb=24.2),))
+    (8.0, (Gpu(name='NVIDIA L4', memory_gb=22.5),))
     """
     facts: dict[str, str] = {}
     gpus: list[Gpu] = []
@@ -109,7 +115,7 @@ def read(output: str) -> Findings:
             continue
         if name == "gpu":
             model, _, mebibytes = value.rpartition(",")
-            gpus.append(Gpu(name=model.strip(), memory_gb=round(_number(mebibytes) * 2**20 / 1e9, 1)))
+            gpus.append(Gpu(name=model.strip(), memory_gb=round(_number(mebibytes) / 1024, 1)))
         elif name == "runtime":
             runtimes.add(value)
         elif name == "ecc":
@@ -133,6 +139,8 @@ def read(output: str) -> Findings:
         gets_uv="yes" in (facts.get("uv"), facts.get("pip")),
         gpus=tuple(gpus),
         ecc_errors=ecc_errors,
+        driver=facts.get("driver", ""),
+        cuda=facts.get("cuda", ""),
         xids=frozenset(xids),
     )
 

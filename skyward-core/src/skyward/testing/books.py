@@ -50,6 +50,7 @@ class Machine:
         fate: What becomes of it, in words; empty for nothing.
         taken_at: When it is taken back; None never.
         ended_at: When it was ended; None while it is there.
+        ends_own_bill: Whether it ends itself when it is expired.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Machine:
     fate: str = ""
     taken_at: float | None = None
     ended_at: float | None = None
+    ends_own_bill: bool = True
 
     @property
     def pool_id(self) -> str:
@@ -92,9 +94,9 @@ class Machine:
         """
         Return when it stopped, or will stop, to cost anything; None if nothing ends it.
 
-        A machine ends itself when its client has not put off its expiry in time.
+        A machine ends itself when its client has not put off its expiry in time, if it can.
         """
-        expires_at = self._tags.expires_at
+        expires_at = self._tags.expires_at if self.ends_own_bill else None
         moments = (self.ended_at, self.taken_at, None if expires_at is None else expires_at + GRACE)
         return min((moment for moment in moments if moment is not None), default=None)
 

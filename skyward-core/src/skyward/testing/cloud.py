@@ -44,11 +44,13 @@ class Cloud:
         faults: What goes wrong.
         seed: Says what the faults leave open.
         books: Where it is all written.
+        ends_own_bill: Whether machines end themselves when they are expired.
     """
 
     faults: tuple[Fault, ...]
     seed: int
     books: Books
+    ends_own_bill: bool = True
 
     def happens(self, kind: type[LostResponse | TerminateFails | TooManyRequests], pool_id: str) -> bool:
         """
@@ -190,4 +192,5 @@ class Cloud:
             boots_at=boots_at,
             fate="" if coming is None else type(coming).__name__,
             taken_at=taken_at,
+            ends_own_bill=self.ends_own_bill,
         )

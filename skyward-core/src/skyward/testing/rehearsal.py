@@ -63,6 +63,8 @@ class Rehearsal:
         seed: Says what the faults leave open; the same seed always says the same.
         directory: Where the books and the machines are, with a short path; None is one place for all of the user's
             programs.
+        ends_own_bill: Whether a machine ends itself when its client has died; False for a cloud where one that is
+            switched off is billed all the same, and which needs a guardian.
 
     Raises:
         ConfigError: If a fault is none.
@@ -75,6 +77,7 @@ class Rehearsal:
     faults: tuple[Fault, ...] = field(default=(), converter=fault.checked)
     seed: int = field(default=0, converter=_seed)
     directory: str = field(default=None, converter=_directory, repr=False)
+    ends_own_bill: bool = field(default=True, repr=False)
     # The watchers of machines that something will happen to; they live as long as the loop that launched them.
     _watchers: dict[str, asyncio.Task[None]] = field(factory=dict, init=False, eq=False, repr=False)
 
@@ -124,7 +127,7 @@ class Rehearsal:
         """Tell what holds here: it is as good as a cloud gets, apart from the faults."""
         return ProviderFacts(
             name=market.NAME,
-            ends_own_bill=True,
+            ends_own_bill=self.ends_own_bill,
             billing_granularity_s=market.GRANULARITY,
             offers_ttl_s=0,
             spot=True,
@@ -217,7 +220,7 @@ class Rehearsal:
 
     @property
     def _cloud(self) -> Cloud:
-        return Cloud(self.faults, self.seed, Books(self.directory))
+        return Cloud(self.faults, self.seed, Books(self.directory), self.ends_own_bill)
 
     @property
     def _seen(self) -> float:

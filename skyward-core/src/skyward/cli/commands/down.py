@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 
-from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
+from skyward.cli.machines import add_choice, agreed, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import complain, say, table
 from skyward.errors import UsageError
 from skyward.model.command import Command
@@ -35,11 +34,12 @@ def run(options: Namespace) -> int:
     owned, found = ask_clouds(options)
     if not found:
         if not owned.failures:
-            say(nothing_of(owned))
+            say(nothing_of(owned, "machine"))
         return complain_of(owned.failures)
     now = time.time()
     say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
-    if not options.yes and not _agreed(len(found)):
+    machines = "this machine" if len(found) == 1 else f"these {len(found)} machines"
+    if not options.yes and not agreed("end them", f"End {machines}, and lose what runs there?"):
         say("Nothing was ended.")
         return 1
     failures = engine_loop().run(end(found))
@@ -49,13 +49,6 @@ def run(options: Namespace) -> int:
     for name, error in failures.items():
         complain(f"{name} may not have ended all, and what is left goes on being billed: {error}")
     return complain_of(owned.failures) or int(bool(failures))
-
-
-def _agreed(count: int) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("Nobody can be asked here whether to end them.", hint="Write --yes.")
-    machines = "this machine" if count == 1 else f"these {count} machines"
-    return input(f"End {machines}, and lose what runs there? [y/N] ").strip().lower() in ("y", "yes")
 
 
 COMMAND = Command(run, summary="End machines of pools, whoever rented them.", arguments=arguments)

@@ -24,7 +24,7 @@ def run(options: Namespace) -> int:
     if found:
         say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
     elif not owned.failures:
-        say(nothing_of(owned))
+        say(nothing_of(owned, "machine"))
     return complain_of(owned.failures)
 
 

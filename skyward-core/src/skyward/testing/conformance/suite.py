@@ -12,15 +12,20 @@ import pytest
 from attrs import evolve
 
 import skyward as sky
+from skyward.engine.charge import charged, sealed
+from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import PluginError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, LocalAddress, Offer, SSHAddress
+from skyward.hookspecs import Cluster, Instance, InstanceState, LocalAddress, MachineImage, Offer, SSHAddress
 from skyward.model.accelerator import recognise
 from skyward.model.spec import Spec
+from skyward.plan.guarding import Duty, Opened, needed, take
 from skyward.testing.conformance.trial import LEASE, Rental, Trial
 
 __all__ = ["ProviderConformance"]
 
 SHORTEST_SECRET = 6
+
+IMAGE_HOOKS = ("skyward_machine_images", "skyward_make_machine_image", "skyward_delete_machine_images")
 
 
 class ProviderConformance:
@@ -163,6 +168,32 @@ class ProviderConformance:
             trial.until(lambda: not _owned(rental), f"{found.id} is gone after skyward_end")
             trial.ask("skyward_end", instances=[found])
 
+    def test_a_machine_image_lives_and_is_gone(self, trial: Trial) -> None:
+        """Made once of a machine that runs on, listed where it fits, booted from, and deleted, also twice."""
+        has = [hook for hook in IMAGE_HOOKS if trial.has(hook)]
+        if not trial.facts.machine_images:
+            assert not has, f"skyward_facts does not say machine_images=True, and there is {', '.join(has)}."
+            return
+        missing = sorted({*IMAGE_HOOKS} - {*has})
+        assert not missing, f"skyward_facts says machine_images=True, and there is no {', '.join(missing)}."
+        with trial.rental() as rental:
+            made = _make_image(rental)
+            try:
+                assert rental.image_hash == made.content_hash, "A machine image says which content_hash it has."
+                trial.until(lambda: _ready_image(rental), f"skyward_machine_images lists {made.id} as ready")
+                assert made.id == _make_image(rental).id, "The same machine image was made twice."
+                assert [made.id] == [image.id for image in _images(rental, None)], "A list of all has each image once."
+                assert rental.running().id == rental.machine.id
+                [image] = _images(rental, rental.cluster)
+                other = Rental(trial=trial, offer=rental.offer, spot=rental.spot, machine_image=image)
+                with other.opened():
+                    assert other.launch(), f"No machine could be rented that boots from {image.id}."
+                    _check_address(other.running())
+            finally:
+                trial.ask("skyward_delete_machine_images", images=[made])
+            trial.until(lambda: not _images(rental, None), f"{made.id} is gone after skyward_delete_machine_images")
+            trial.ask("skyward_delete_machine_images", images=[made])
+
     def test_what_cannot_be_rented_is_refused_by_type(self, trial: Trial) -> None:
         """A kind of machine that there is not is an error of Skyward's, where it is an error at all."""
         offer, spot = trial.ways()[0]
@@ -172,6 +203,37 @@ class ProviderConformance:
                 rental.launch()
             except SkywardError as error:
                 _check_typed(error)
+
+    def test_it_works_in_a_guardian(self, trial: Trial, provider: Any) -> None:
+        """Where a machine cannot end its own bill, another process does, with the provider made anew."""
+        if not needed(trial.facts, LEASE):
+            return
+        with trial.rental() as rental:
+            rental.running()
+            opened = Opened(rental.cluster, rental.infra)
+            known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
+            anew, duty = charged(sealed(provider, known))
+            [(cluster, infra)] = duty.regions
+            trial.handle = ProviderHandle(anew)
+            listed = trial.ask("skyward_instances", cluster=cluster, infra=infra)
+            found = rental.machine.id in [machine.id for machine in listed]
+            assert found, "A provider made anew from its arguments must list the pool's machines as well."
+            trial.ask("skyward_terminate", cluster=cluster, infra=infra, ids=[rental.machine.id])
+            trial.until(lambda: not _there(rental), f"{rental.machine.id} is gone after a guardian ended it")
+            trial.ask("skyward_release", cluster=cluster, infra=infra)
+
+    def test_a_guardian_takes_away_what_it_does_not_know(self, trial: Trial, provider: Any) -> None:
+        """A client may die before it knows what it has set up."""
+        if not needed(trial.facts, LEASE):
+            return
+        offer, spot = trial.ways()[0]
+        rental = Rental(trial=trial, offer=offer, spot=spot)
+        infra = trial.ask("skyward_open", cluster=rental.cluster)
+        try:
+            trial.ask("skyward_release", cluster=rental.cluster, infra=None)
+        except BaseException:
+            trial.ask("skyward_release", cluster=rental.cluster, infra=infra)
+            raise
 
     def test_a_pool_runs_a_function(self, trial: Trial, provider: Any) -> None:
         """The whole way: a pool of one node does its work, and leaves nothing."""
@@ -268,6 +330,28 @@ def _there(rental: Rental) -> list[Instance]:
 def _owned(rental: Rental) -> list[Instance]:
     found = rental.trial.ask("skyward_owned")
     return [each for each in found if each.id == rental.machine.id and each.state is not InstanceState.ENDED]
+
+
+def _make_image(rental: Rental) -> MachineImage:
+    made: MachineImage = rental.trial.ask(
+        "skyward_make_machine_image",
+        cluster=rental.cluster,
+        infra=rental.infra,
+        instance=rental.running(),
+        content_hash=rental.image_hash,
+    )
+    return made
+
+
+def _images(rental: Rental, cluster: Cluster | None) -> list[MachineImage]:
+    listed = rental.trial.ask("skyward_machine_images", cluster=cluster)
+    return [image for image in listed if image.content_hash == rental.image_hash]
+
+
+def _ready_image(rental: Rental) -> bool:
+    states = [image.state for image in _images(rental, rental.cluster)]
+    assert "failed" not in states, "The machine image could not be made."
+    return states == ["ready"]
 
 
 def _of_pool(trial: Trial, pool_id: str) -> list[Instance]:

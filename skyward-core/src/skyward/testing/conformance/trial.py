@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import CapacityError, QuotaError
-from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, Tags
+from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, MachineImage, Offer, ProviderFacts, Tags
 from skyward.model.spec import Spec
 
 __all__ = ["Rental", "Trial"]
@@ -143,6 +143,7 @@ class Rental:
         spot: Whether as spot.
         pool_id: The pool.
         token: The request.
+        machine_image: What the machine boots from; None for what it takes by itself.
     """
 
     trial: Trial
@@ -150,6 +151,7 @@ class Rental:
     spot: bool
     pool_id: str = field(factory=lambda: secrets.token_hex(4))
     token: str = field(factory=lambda: secrets.token_hex(8))
+    machine_image: MachineImage | None = None
     cluster: Cluster = field(init=False, repr=False)
     _infra: list[Any] = field(factory=list, init=False, repr=False)
     _machines: list[Instance] = field(factory=list, init=False, repr=False)
@@ -165,6 +167,11 @@ class Rental:
             provider=name,
             nodes=1,
         )
+
+    @property
+    def image_hash(self) -> str:
+        """Return what a machine image of the machine is said to hold: what no other image does."""
+        return f"0{self.pool_id}"
 
     @property
     def infra(self) -> Any:
@@ -187,7 +194,14 @@ class Rental:
             token=self.token,
             expires_at=float(int(time.time() + LEASE)),
         )
-        return LaunchRequest(cluster=self.cluster, nodes=(0,), token=self.token, spot=self.spot, tags=tags)
+        return LaunchRequest(
+            cluster=self.cluster,
+            nodes=(0,),
+            token=self.token,
+            spot=self.spot,
+            tags=tags,
+            machine_image=self.machine_image,
+        )
 
     @contextmanager
     def opened(self) -> Iterator[None]:

@@ -1,0 +1,18 @@
+"""
+Accelerate on nodes of Skyward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skyward.hookspecs import hookimpl
+
+
+@hookimpl
+def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
+    """Register `sky.plugins.accelerate` and `@sky.integrations.accelerate`."""
+    from skyward_accelerate.plugin import Accelerate
+
+    return {"accelerate": Accelerate}

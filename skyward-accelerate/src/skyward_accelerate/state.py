@@ -1,0 +1,115 @@
+"""
+What Accelerate knows once in a process: as new in every call, as it is in a process that `accelerate launch` starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+from accelerate.state import AcceleratorState, GradientState
+from accelerate.utils import check_cuda_p2p_ib_support
+
+from skyward import PluginError
+from skyward_accelerate.config import Config
+from skyward_accelerate.environment import environment
+
+__all__ = ["CALLS", "check"]
+
+_OURS = (b"ACCELERATE_", b"FSDP_", b"MEGATRON_LM_", b"PARALLELISM_CONFIG_")
+"""How the variables begin that Accelerate reads and writes."""
+
+
+class Calls:
+    """Hold how deep a process is in calls, because what Accelerate knows is shared by all of them."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    @contextmanager
+    def around(self, config: Config) -> Iterator[None]:
+        """
+        Have Accelerate learn what it knows within the call, and forget it with the call.
+
+        Args:
+            config: How the call trains.
+
+        Raises:
+            PluginError: If there is no GPU and it needs one.
+        """
+        check(config, "decorate")
+        before = {name: os.environ[name] for name in _names()}
+        if not self._depth:
+            _forget()
+        os.environ.update(_told(config, within=self._depth > 0))
+        self._depth += 1
+        if not _gpus_talk():
+            # Accelerate refuses such GPUs without, and its launcher sets them.
+            os.environ.setdefault("NCCL_P2P_DISABLE", "1")
+            os.environ.setdefault("NCCL_IB_DISABLE", "1")
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                _forget()
+            # Accelerate writes what it is asked for in code there too.
+            for name in _names():
+                if name not in before:
+                    del os.environ[name]
+            if before:
+                os.environ.update(before)
+
+
+CALLS = Calls()
+"""The calls of this process."""
+
+
+def check(config: Config, hook: str) -> None:
+    """
+    Refuse what the GPUs are missing for.
+
+    Args:
+        config: How it is to train.
+        hook: In which hook this is found out.
+
+    Raises:
+        PluginError: If there is no GPU and it needs one.
+    """
+    if config.needs_gpu and _on_cpu(config):
+        raise PluginError(
+            f"{config.needs_gpu} needs GPUs, and torch sees none on this node.",
+            plugin="accelerate",
+            hook=hook,
+            hint="Leave it out, or ask for: accelerator=.",
+        )
+
+
+@cache
+def _told(config: Config, *, within: bool) -> dict[str, str]:
+    return environment(config, cpu=_on_cpu(config), within=within)
+
+
+def _on_cpu(config: Config) -> bool:
+    return not torch.cuda.is_available() if config.use_cpu is None else config.use_cpu
+
+
+def _names() -> list[str]:
+    """Return which variables there are; this is done twice for every call."""
+    # In the dictionary beneath: the way through `os.environ` takes longer than all the rest of a call.
+    return [os.fsdecode(name) for name in os.environ._data if name.startswith(_OURS)]  # type: ignore[attr-defined]
+
+
+def _forget() -> None:
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+
+
+@cache
+def _gpus_talk() -> bool:
+    """Return whether the machine's GPUs reach each other past the processor."""
+    talk: bool = check_cuda_p2p_ib_support()
+    return talk

@@ -1,0 +1,198 @@
+"""Machine images of our own: made of a machine, found by what they hold and what they were made on, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from skyward.errors import SkywardError
+from skyward.hookspecs import MachineImage
+from skyward_aws.account import Account
+from skyward_aws.failure import code_of
+
+__all__ = ["Base", "create_image", "delete_image", "delete_images", "described", "every_image", "images"]
+
+GB_MONTH = 0.05
+"""USD for which a GB of a snapshot is kept for a month, in most regions; a snapshot has only what is in use."""
+
+_TAG = "skyward:image"
+_STATES = {"available": "ready", "pending": "pending", "transient": "pending"}
+_GONE = ("deregistered", "disabled")
+
+
+@frozen(kw_only=True)
+class Base:
+    """
+    Say what machines boot from without an image of ours, and who logs in there: what ours was made on.
+
+    Architecture and drivers follow from it.
+
+    Args:
+        image: The public parameter that names it, or its id.
+        user: Who logs in.
+    """
+
+    image: str
+    user: str
+
+    def name(self, content_hash: str) -> str:
+        """
+        Name an image of ours on this base; AWS lets an account have a name once in a region.
+
+        Args:
+            content_hash: What it holds.
+
+        >>> Base(image="ami-1", user="ubuntu").name("4f1e")
+        'skyward-4f1e-93446ef4'
+        """
+        return f"skyward-{content_hash}-{hashlib.sha256(f'{self.image} {self.user}'.encode()).hexdigest()[:8]}"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Return what is written on images of ours on this base."""
+        return {"skyward:base": self.image, "skyward:user": self.user}
+
+
+async def create_image(account: Account, region: str, instance: str, content_hash: str, base: Base) -> MachineImage:
+    """
+    Make an image of a machine, which goes on running meanwhile.
+
+    What has to be in it should be on disk already: nothing waits for what is still in memory.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        instance: The machine's id.
+        content_hash: What the machine was made to hold.
+        base: What it booted from.
+
+    Returns:
+        The image; where there is one of that name already, or one is being made, that one.
+
+    Raises:
+        SkywardError: If there will be none.
+    """
+    name = base.name(content_hash)
+    written = {"Name": name, _TAG: content_hash, **base.tags}
+    tags = [{"Key": key, "Value": value} for key, value in written.items()]
+    try:
+        made = await account.call(
+            "ec2",
+            region,
+            "CreateImage",
+            instance,
+            InstanceId=instance,
+            Name=name,
+            NoReboot=True,
+            TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("image", "snapshot")],
+        )
+    except SkywardError as error:
+        # Another pool was quicker, or our own call was, whose answer was lost.
+        if code_of(error) != "InvalidAMIName.Duplicate":
+            raise
+        found = [image for image in await images(account, region, base) if image.content_hash == content_hash]
+        if not found:
+            raise
+        return found[0]
+    return MachineImage(
+        id=str(made["ImageId"]), provider="aws", content_hash=content_hash, state="pending", region=region
+    )
+
+
+async def images(account: Account, region: str, base: Base | None = None) -> list[MachineImage]:
+    """
+    List our own images of a region, whatever their state.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        base: Only those that were made on this; None for all.
+    """
+    wanted = {_TAG: "*", **(base.tags if base is not None else {})}
+    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
+    rows = await account.pages("ec2", region, "DescribeImages", "Images", Owners=["self"], Filters=filters)
+    return [described(row, region) for row in rows if row.get("State") not in _GONE]
+
+
+async def every_image(account: Account, home: str) -> list[MachineImage]:
+    """
+    List all images of ours in the account, whoever had them made.
+
+    Args:
+        account: Who asks.
+        home: A region that the account can use, which knows the others.
+
+    Raises:
+        SkywardError: If a region that the account uses gives no answer: an image there would be overlooked.
+    """
+    regions = (await account.call("ec2", home, "DescribeRegions"))["Regions"]
+    found = await asyncio.gather(*(images(account, row["RegionName"]) for row in regions))
+    return [image for each in found for image in each]
+
+
+def described(row: Mapping[str, Any], region: str) -> MachineImage:
+    """
+    Describe an image.
+
+    Args:
+        row: The image, as `DescribeImages` describes it.
+        region: Where it is.
+
+    >>> image = described({"ImageId": "ami-1", "State": "available", "CreationDate": "2026-01-02T03:04:05.000Z",
+    ...                    "Tags": [{"Key": "skyward:image", "Value": "4f1e"}],
+    ...                    "BlockDeviceMappings": [{"Ebs": {"VolumeSize": 30}}]}, "us-east-1")
+    >>> image.content_hash, image.state, image.made_at, image.monthly_cost
+    ('4f1e', 'ready', 1767323045.0, 1.5)
+    """
+    tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
+    size = sum(float(disk.get("Ebs", {}).get("VolumeSize", 0)) for disk in row.get("BlockDeviceMappings", ()))
+    made = row.get("CreationDate")
+    return MachineImage(
+        id=row["ImageId"],
+        provider="aws",
+        content_hash=tags.get(_TAG) or "?",
+        state=_STATES.get(row.get("State", ""), "failed"),
+        region=region,
+        architecture=row.get("Architecture"),
+        made_at=datetime.fromisoformat(made).timestamp() if made else None,
+        size_gb=size or None,
+        monthly_cost=round(size * GB_MONTH, 2) if size else None,
+    )
+
+
+async def delete_images(account: Account, given: Iterable[MachineImage]) -> None:
+    """
+    Delete images of ours, wherever they are, with their snapshots.
+
+    Args:
+        account: Who asks.
+        given: The images; one that is gone already is no error.
+
+    Raises:
+        SkywardError: If one may go on costing money.
+    """
+    await asyncio.gather(*(delete_image(account, each.region, each.id) for each in given if each.region))
+
+
+async def delete_image(account: Account, region: str, image: str) -> None:
+    """
+    Delete an image of ours with its snapshots, which cost money and would stay.
+
+    Args:
+        account: Who asks.
+        region: Where.
+        image: Its id; one that is gone already is no error.
+    """
+    rows = await account.pages(
+        "ec2", region, "DescribeImages", "Images", Filters=[{"Name": "image-id", "Values": [image]}]
+    )
+    for row in rows:
+        await account.call("ec2", region, "DeregisterImage", image, ImageId=image)
+        for disk in row.get("BlockDeviceMappings", ()):
+            if snapshot := disk.get("Ebs", {}).get("SnapshotId"):
+                await account.call("ec2", region, "DeleteSnapshot", f"{snapshot} of {image}", SnapshotId=snapshot)

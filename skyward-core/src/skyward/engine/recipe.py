@@ -1,0 +1,43 @@
+"""What becomes of a machine on its way to a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from skyward.engine.uploads import Uploads
+from skyward.model import event as events
+from skyward.model.image import Image
+from skyward.model.op import Op
+from skyward.ssh import probe
+
+
+@frozen(kw_only=True)
+class Recipe:
+    """
+    Say what becomes of a machine.
+
+    Args:
+        image: What it must hold.
+        ops: What plugins add.
+        ttl: Seconds without a word from us after which it ends itself; 0 never.
+        life: Seconds after which it ends itself in any case; None never.
+        end: The command by which the machine ends itself; none where it is not ours to end.
+        timeout: Seconds for all of it.
+        tell: Takes the events of making it ready.
+        unreachable: Called when the machine does not answer, each time.
+        faults: Says what is wrong with the machine that was found, before anything is done to it.
+        uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
+    """
+
+    image: Image
+    ops: tuple[Op, ...]
+    ttl: float
+    life: float | None
+    end: tuple[str, ...]
+    timeout: float
+    tell: Callable[[events.SkywardEvent], None]
+    unreachable: Callable[[], None] = lambda: None
+    faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
+    uploads: Uploads | None = None

@@ -1,0 +1,68 @@
+"""
+What is said when everything that a pool could ask for was tried: why in the first line, and then each attempt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from skyward.plan.choice import Choice, Kind, Refusal
+
+__all__ = ["each", "tried"]
+
+_WORDS: dict[Kind, str] = {"capacity": "had no capacity", "quota": "were over the quota", "failed": "failed"}
+
+
+def each(reasons: Sequence[tuple[str, str]]) -> str:
+    """
+    Say why several providers failed: the first in the first line, and then all of them.
+
+    Args:
+        reasons: Their names and what each said.
+
+    >>> print(each([("aws", "There are no credentials.")]))
+    aws: There are no credentials.
+    >>> print(each([("aws", "There are no credentials."), ("local", "It is full.")]))
+    aws: There are no credentials. 1 other failed too:
+      aws: There are no credentials.
+      local: It is full.
+    """
+    name, reason = reasons[0]
+    if len(reasons) == 1:
+        return f"{name}: {reason}"
+    more = "1 other failed too" if len(reasons) == 2 else f"{len(reasons) - 1} others failed too"
+    listed = "".join(f"\n  {name}: {reason}" for name, reason in reasons)
+    return f"{name}: {reason.splitlines()[0]} {more}:{listed}"
+
+
+def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
+    """
+    Say what was tried in vain, each way to rent once, and what comes nearest of the rest.
+
+    Args:
+        refusals: What was refused, in order.
+        choice: What the provider sells.
+
+    >>> from skyward.model.offer import Offer
+    >>> from skyward.plan.choice import Candidate
+    >>> small = Candidate(offer=Offer(provider="x", instance_type="small"), spot=False, price=0.1)
+    >>> refusal = Refusal(candidate=small, kind="capacity", reason="None is left.", at=0.0)
+    >>> print(tried([refusal], Choice()))
+    small, on demand at $0.1/h: None is left.
+    """
+    last = {str(refusal.candidate): refusal for refusal in refusals}
+    rest = ""
+    if choice.rejections:
+        rest = f"\nNot tried: {choice.why_not}"
+    elif choice.others:
+        rest = f"\nNot tried: {min(choice.others, key=lambda made: made.price)}."
+    lines = [f"{name}: {refusal.reason}" for name, refusal in last.items()]
+    if len(lines) == 1:
+        return f"{lines[0]}{rest}"
+    counted = Counter(refusal.kind for refusal in last.values())
+    if len(counted) == 1:
+        what = f"all {len(lines)} offers {_WORDS[next(iter(counted))]}"
+    else:
+        what = f"of {len(lines)} offers {', '.join(f'{count} {_WORDS[kind]}' for kind, count in counted.most_common())}"
+    return f"{what}, such as {lines[0]}\nTried:{''.join(f'{chr(10)}  {line}' for line in lines)}{rest}"

@@ -1,0 +1,349 @@
+"""Calls of an API that speaks JSON over HTTP: paced, tried again where that may help, and their answers checked."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from json import dumps as json_text
+from typing import Any, TypeVar, overload
+from weakref import WeakKeyDictionary
+
+from attrs import evolve, field, frozen
+
+from skyward.errors import CredentialsError, ProvisionError, SkywardError
+from skyward.rest.answer import Misread
+from skyward.rest.decision import LONGEST_PAUSE, Accept, Retry, decide, held
+from skyward.rest.line import AT_ONCE, Line
+from skyward.rest.pace import Limit, Pace
+from skyward.rest.reply import Meaning, Reply, hidden, shortened
+
+__all__ = ["Api", "Login", "Service"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+def _headers(value: Mapping[str, str]) -> dict[str, str]:
+    """Return headers, as a copy."""
+    return dict(value)
+
+
+def _limits(value: Mapping[str, Sequence[Limit]]) -> dict[str, tuple[Limit, ...]]:
+    """Return limits by lane, as a copy."""
+    return {lane: tuple(limits) for lane, limits in value.items()}
+
+
+@frozen(kw_only=True)
+class Login:
+    """
+    Hold what makes a call ours.
+
+    Args:
+        headers: The headers that say so.
+        account: Tells accounts apart, such as the key; all logins of one account share its limits.
+        secrets: What must be read in no error and no log.
+
+    >>> Login.bearer("dop_v1_secret")
+    Login()
+    """
+
+    headers: Mapping[str, str] = field(factory=dict, converter=_headers, repr=False)
+    account: str = field(default="", repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def bearer(cls, token: str) -> Login:
+        """
+        Return the login of one who bears a token.
+
+        Args:
+            token: The token; spaces around it are left out.
+
+        Raises:
+            CredentialsError: If no header can hold it.
+        """
+        token = token.strip()
+        if not token or not all("!" <= character <= "~" for character in token):
+            raise CredentialsError("The key is empty, or has characters in it that no key has.")
+        return cls(headers={"Authorization": f"Bearer {token}"}, account=token, secrets=(token,))
+
+
+@frozen(kw_only=True)
+class Service:
+    """
+    Say what holds for an API, whoever calls it.
+
+    Args:
+        provider: The provider's name in errors, such as `"digitalocean"`.
+        title: The company's own name, such as `"DigitalOcean"`.
+        base_url: Where it is, without a slash at the end; plain HTTP only on this machine.
+        limits: How many calls an account may make, by lane; `""` counts all.
+        meaning: Says what a reply means; None leaves it to the status. It is asked about successes as well.
+        timeout: Seconds to wait for a whole answer.
+        largest: Bytes of the largest answer that is taken.
+    """
+
+    provider: str
+    title: str
+    base_url: str
+    limits: Mapping[str, Sequence[Limit]] = field(factory=dict, converter=_limits)
+    meaning: Callable[[Reply], Meaning | None] = lambda _reply: None
+    timeout: float = 30.0
+    largest: int = 16 * 1024 * 1024
+
+
+class Api:
+    """
+    Call an API.
+
+    A value of this class may be used in any event loop; each has connections of its own.
+
+    Args:
+        service: What holds for the API.
+        login: Returns, or awaits, what makes a call ours. It is given the login that was refused, if one was, and may
+            then return a fresh one.
+
+    Raises:
+        ConfigError: If secrets would travel in the open.
+
+    Example: `await Api(service, lambda stale: Login.bearer(token)).get("/v2/account", read=lambda a: text(a, "id"))`
+    """
+
+    def __init__(self, service: Service, login: Callable[[Login | None], Login | Awaitable[Login]]) -> None:
+        self.service = service
+        self._login = login
+        self._line = Line(service)
+        self._pace: Pace | None = None
+        self._secrets: set[str] = set()
+        self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    @overload
+    async def get(self, path: str, *, read: Callable[[Any], T], **how: Any) -> T: ...
+    @overload
+    async def get(self, path: str, **how: Any) -> Any: ...
+    async def get(self, path: str, **how: Any) -> Any:
+        """
+        Read something; arguments are those of `call`.
+
+        Args:
+            path: Of what.
+            how: All else.
+
+        Raises:
+            SkywardError: As for `call`.
+        """
+        return await self.call("GET", path, **how)
+
+    @overload
+    async def post(self, path: str, *, read: Callable[[Any], T], **how: Any) -> T: ...
+    @overload
+    async def post(self, path: str, **how: Any) -> Any: ...
+    async def post(self, path: str, **how: Any) -> Any:
+        """
+        Make or do something, and never twice unless told `once=False`; arguments are those of `call`.
+
+        Args:
+            path: Of what.
+            how: All else.
+
+        Raises:
+            SkywardError: As for `call`.
+        """
+        return await self.call("POST", path, **{"once": True, **how})
+
+    async def put(self, path: str, **how: Any) -> Any:
+        """
+        Write something; arguments are those of `call`.
+
+        Args:
+            path: Of what.
+            how: All else; `once=True` if it makes something.
+
+        Raises:
+            SkywardError: As for `call`.
+        """
+        return await self.call("PUT", path, **how)
+
+    async def patch(self, path: str, **how: Any) -> Any:
+        """
+        Change something; arguments are those of `call`.
+
+        Args:
+            path: Of what.
+            how: All else.
+
+        Raises:
+            SkywardError: As for `call`.
+        """
+        return await self.call("PATCH", path, **how)
+
+    async def delete(self, path: str, **how: Any) -> Any:
+        """
+        Take something away; arguments are those of `call`.
+
+        Args:
+            path: Of what.
+            how: All else; `also=(404,)` where it may be gone already.
+
+        Raises:
+            SkywardError: As for `call`.
+        """
+        return await self.call("DELETE", path, **how)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str | int] | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+        read: Callable[[Any], T] | None = None,
+        plain: bool = False,
+        also: Sequence[int] = (),
+        once: bool = False,
+        lane: str = "",
+        subject: str = "",
+        timeout: float | None = None,
+    ) -> Any:
+        """
+        Make one call, and again where that may help.
+
+        Args:
+            method: What to do.
+            path: With what; begins with a slash.
+            params: What is asked, added to the path.
+            json: What is sent.
+            headers: Sent besides those of the login.
+            read: Reads the answer with what `skyward.rest` has for it, such as `text`, and may raise `Misread`.
+            plain: Whether the answer is text and no JSON.
+            also: Statuses that are fine besides those of success; the answer is None then.
+            once: Whether it makes something; then it is sent again only if nothing can have come of it.
+            lane: The kind of call, for its limits.
+            subject: What it is about, for the error, such as an instance type.
+            timeout: Seconds to wait for the whole answer; None for what the service says.
+
+        Returns:
+            What `read` makes of the answer; without it the parsed JSON, or None if there is no body.
+
+        Raises:
+            CredentialsError: If the account cannot be used.
+            SkywardError: If it is refused, or the answer cannot be read; `reply_of` gives the reply.
+            ProvisionError: If no answer came, and nobody knows whether anything was done.
+        """
+        blank = Reply(method=method, path=_with(path, params), status=0, once=once, subject=subject)
+        login = await self._logged_in(None)
+        renewed, attempt = False, 0
+        while True:
+            attempt += 1
+            reply = await self._sent(blank, login, json, headers or {}, lane, timeout or self.service.timeout)
+            if reply.status in also:
+                return None
+            if reply.status == 401 and not renewed:
+                renewed, stale = True, login
+                login = await self._logged_in(stale)
+                if login != stale:
+                    continue
+            decision = decide(reply, attempt, self.service.meaning(reply), dice=random.random(), now=time.time())
+            if isinstance(decision, Accept):
+                return self._read(reply, read, plain=plain)
+            if not isinstance(decision, Retry):
+                raise self._refused(reply, decision.meaning)
+            _log.debug("call.again method=%s path=%s status=%d after=%.1f", method, path, reply.status, decision.after)
+            await asyncio.sleep(decision.after)
+
+    async def _logged_in(self, stale: Login | None) -> Login:
+        given = self._login(stale)
+        login = await given if inspect.isawaitable(given) else given
+        # What was a secret once stays one.
+        self._secrets |= set(login.secrets)
+        return login
+
+    async def _sent(
+        self, blank: Reply, login: Login, json: Any, headers: Mapping[str, str], lane: str, timeout: float
+    ) -> Reply:
+        # Kept, because a pace lasts as long as anybody has it.
+        pace = self._pace = Pace.of(f"{self.service.base_url} {login.account}", self.service.limits)
+        await pace.wait(lane)
+        slot = self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
+        async with slot:
+            reply = await self._line.send(blank, json, {**headers, **login.headers}, timeout)
+        away = held(reply, time.time())
+        if away is not None and away <= LONGEST_PAUSE:
+            pace.close(time.monotonic() + away)
+        return reply
+
+    def understood(self, answer: Any, read: Callable[[Any], T], asked: str) -> T:
+        """
+        Read an answer, or a part of one, that was had before.
+
+        Args:
+            answer: What is read.
+            read: As for `call`.
+            asked: What it is the answer to, for the error.
+
+        Raises:
+            ProvisionError: If it cannot be read.
+        """
+        try:
+            return read(answer)
+        except Misread as error:
+            shown = json_text(answer, default=str)
+            raise self._misread(asked, error, Reply(method="", path=asked, status=200, text=shown)) from None
+
+    def _read(self, reply: Reply, read: Callable[[Any], T] | None, *, plain: bool) -> Any:
+        try:
+            if plain:
+                return read(reply.text) if read is not None else reply.text
+            if not reply.text.strip():
+                return read(None) if read is not None else None
+            value = reply.value
+            if value is None:
+                raise Misread("it is no JSON")
+            return read(value) if read is not None else value
+        except Misread as error:
+            raise self._misread(_asked(reply), error, reply) from None
+
+    def _misread(self, asked: str, error: Misread, reply: Reply) -> SkywardError:
+        said = shortened(reply.text) or "nothing"
+        text = f"{self.service.title} answered {asked} with what cannot be read: {error}. The answer: {said}"
+        return self._error(ProvisionError, text, reply, hint="See whether there is a newer release of Skyward.")
+
+    def _refused(self, reply: Reply, meaning: Meaning) -> SkywardError:
+        title, asked, words = self.service.title, _asked(reply), reply.words.rstrip(". ")
+        if not reply.status:
+            text = f"{title} gave no answer to {asked}: {words}."
+        elif 200 <= reply.status < 300:
+            text = f"{title} refused {asked}: {words}."
+        else:
+            text = f"{title} refused {asked}: {reply.status}{f': {words}' if words else ''}."
+        away = held(reply, time.time())
+        if away is not None and away > LONGEST_PAUSE:
+            text += f" It is to be asked again in {away:.0f} s."
+        return self._error(meaning.kind, text, reply, hint=meaning.hint)
+
+    def _error(self, kind: type[SkywardError], text: str, reply: Reply, *, hint: str | None) -> SkywardError:
+        secrets = self._secrets
+        error = kind(hidden(text, secrets), provider=self.service.provider, hint=hint)
+        shown = {name: hidden(value, secrets) for name, value in reply.headers.items() if name != "set-cookie"}
+        clean = evolve(reply, path=hidden(reply.path, secrets), text=hidden(reply.text, secrets), headers=shown)
+        error.reply = clean  # type: ignore[attr-defined]
+        return error
+
+
+def _with(path: str, params: Mapping[str, str | int] | None) -> str:
+    """Return a path with a question."""
+    from urllib.parse import urlencode
+
+    return f"{path}?{urlencode(params)}" if params else path
+
+
+def _asked(reply: Reply) -> str:
+    """Name what was asked for."""
+    subject = f" ({reply.subject})" if reply.subject else ""
+    return f"{reply.method} {reply.path}{subject}"

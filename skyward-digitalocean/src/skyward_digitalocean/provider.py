@@ -1,0 +1,249 @@
+"""The provider of DigitalOcean's droplets."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import Factory, field, frozen
+from attrs.converters import optional
+
+from skyward.errors import ConfigError, CredentialsError
+from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward.model.port import port
+from skyward.model.region import RegionsLike, regions
+from skyward.model.setting import nearest
+from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.rest import text
+from skyward_digitalocean.account import Account, identity, token_of
+from skyward_digitalocean.catalogue import is_gpu, to_offers
+from skyward_digitalocean.droplets import Door, described, renew, terminate
+from skyward_digitalocean.keys import Key, close_keys, forget_tags, open_key
+from skyward_digitalocean.launching import Order, launch
+from skyward_digitalocean.tagging import read, tags_in
+from skyward_digitalocean.volumes import find_volume, living
+
+if TYPE_CHECKING:
+    from skyward.hookspecs import Cluster, LaunchRequest
+    from skyward.model.spec import Spec
+
+__all__ = ["DigitalOcean"]
+
+
+def _regions(value: RegionsLike) -> tuple[str, ...]:
+    """Return the names of regions, checked."""
+    return regions(value, "the name of a region such as 'nyc3'")
+
+
+def _port(value: int) -> int:
+    """Return the number of a TCP port, checked."""
+    return port(value, "ssh_port")
+
+
+@frozen(kw_only=True)
+class DigitalOcean:
+    """
+    Rent droplets of DigitalOcean, with GPUs and without, on demand.
+
+    Args:
+        region: The region to rent in, or several to choose from; None for any.
+        token: API token; None for that in `DIGITALOCEAN_TOKEN` or `DIGITALOCEAN_ACCESS_TOKEN`.
+        image: Slug or id of the droplets' image; None for Ubuntu, with drivers where there are GPUs.
+        vpc: Id of the network; None for the region's default.
+        ssh_port: Where the image's SSH server listens.
+        volume: Id or name of a volume of the account that the droplet gets; it is rented in its region.
+        mount: Where it is found there; None for `/mnt/` and its name.
+        endpoint: Address of the API; None for what `DIGITALOCEAN_API_URL` says, else DigitalOcean's own.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> DigitalOcean(region="nyc3", token="hidden").region
+    ('nyc3',)
+    """
+
+    region: tuple[str, ...] = field(default=None, converter=_regions)
+    token: str | None = field(default=None, repr=False)
+    image: str | None = None
+    vpc: str | None = None
+    ssh_port: int = field(default=22, converter=_port)
+    volume: str | None = field(default=None, converter=optional(volume_name))
+    mount: str | None = field(default=None, converter=optional(mount_path))
+    endpoint: str | None = None
+    _account: Account = field(
+        default=Factory(lambda self: Account(self.token, self.endpoint), takes_self=True),
+        init=False,
+        eq=False,
+        repr=False,
+    )
+
+    def _wanted(self, spec: Spec) -> tuple[str, ...]:
+        return (spec.region,) if spec.region is not None else self.region
+
+    def _door(self, cluster: Cluster) -> Door:
+        return Door(port=self.ssh_port, key=cluster.key)
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: nothing but a call with the token ends the bill; seconds count, a minute at least."""
+        return ProviderFacts(
+            name="digitalocean",
+            ends_own_bill=False,
+            billing_granularity_s=1.0,
+            minimum_billed_s=60.0,
+            regions=self.region,
+            offers_key=identity(self.token, os.environ),
+        )
+
+    @hookimpl
+    async def skyward_preflight(self, spec: Spec) -> None:
+        """
+        Check the token, the account, the regions' names, and that nobody insists on spot.
+
+        Raises:
+            CredentialsError: If there is no token, it is refused, or the account is locked.
+            ConfigError: If there is no such region or volume, the pool cannot have that, or only spot will do.
+        """
+        if not spec.allocation.allows_on_demand:
+            raise ConfigError(
+                "DigitalOcean has no spot market, and allocation='spot' wants nothing else.",
+                provider="digitalocean",
+                hint="Write allocation='on-demand' or 'spot-if-available', or take another provider.",
+            )
+        token_of(self.token, os.environ)
+        # A token may be good for all that is needed, and not for this.
+        locked = await self._account.api.get("/v2/account", also=(403,), read=_locked)
+        if locked is not None:
+            raise CredentialsError(f"The account at DigitalOcean is locked: {locked}.", provider="digitalocean")
+        wanted = self._wanted(spec)
+        if wanted:
+            await self._check(wanted)
+        if self.volume is not None:
+            volume = await find_volume(self._account, self.volume)
+            holders = await living(self._account, volume.holders)
+            check_volume(volume, "DigitalOcean", places=wanted, nodes=spec.nodes.ceiling, holders=holders)
+            mount_point(volume, self.mount)
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """List what the regions sell now, with GPUs and without."""
+        account = self._account
+        rows = await account.pages("/v2/sizes", "sizes")
+        wanted, now = self._wanted(spec), time.time()
+        if self.volume is not None:
+            wanted = ((await find_volume(account, self.volume)).place,)
+        return account.api.understood(rows, lambda rows: to_offers(rows, wanted, now), "GET /v2/sizes")
+
+    @hookimpl
+    async def skyward_open(self, cluster: Cluster) -> Key:
+        """Put the pool's key into the account, without which a droplet gets a password by mail."""
+        return await open_key(self._account, cluster.pool_id, cluster.key.public)
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest, infra: Key) -> Sequence[Instance]:
+        """
+        Rent a droplet for each node, as far as there are any.
+
+        Raises:
+            CapacityError: If the region has none left.
+            QuotaError: If the account may have no more.
+        """
+        order = Order(
+            request=request,
+            key=infra,
+            door=self._door(request.cluster),
+            image=self.image,
+            vpc=self.vpc,
+            mount=self.mount,
+        )
+        return await launch(self._account, order, self.volume)
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
+        """List the pool's droplets by tag; one just rented that lists do not know yet is pending."""
+        account, pool = self._account, cluster.pool_id
+        # Who did not rent them cannot know of which kind they are: an offer may have been passed over for another.
+        rows = await account.ours(gpus=is_gpu(cluster.offer) or account.gpus.get(pool, True))
+        unlisted = await account.unlisted(pool, rows)
+        of_pool = [row for row in (*unlisted, *rows.values()) if _pool(row) == pool]
+        door, rate = self._door(cluster), cluster.offer.on_demand_price
+        return [self._described(row, door, rate) for row in of_pool]
+
+    @hookimpl
+    async def skyward_renew(self, cluster: Cluster, ids: Sequence[str], expires_at: float) -> None:
+        """Write a later expiry on droplets."""
+        await renew(self._account, cluster.pool_id, ids, expires_at)
+
+    @hookimpl
+    async def skyward_terminate(self, ids: Sequence[str]) -> None:
+        """
+        Delete droplets, and return when there are none of them any more.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await terminate(self._account, ids)
+
+    @hookimpl
+    async def skyward_release(self, cluster: Cluster, infra: Key | None) -> None:
+        """Take the pool's key out of the account, and its tags, unless they were there before."""
+        if infra is None:
+            await close_keys(self._account, [cluster.pool_id])
+        elif infra.own:
+            await self._account.api.delete(f"/v2/account/keys/{infra.fingerprint}", also=(404,))
+        await forget_tags(self._account, [cluster.pool_id])
+
+    @hookimpl
+    async def skyward_owned(self) -> Sequence[Instance]:
+        """List every droplet of ours; those with GPUs are in a list of their own."""
+        account = self._account
+        rows = {**await account.fresh(gpus=False), **await account.fresh(gpus=True)}
+        return [self._described(row) for row in rows.values()]
+
+    @hookimpl
+    async def skyward_end(self, instances: Sequence[Instance]) -> None:
+        """
+        Delete droplets, and remove what pools left that have no droplet any more.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await terminate(self._account, [each.id for each in instances])
+        ended = {each.tags.pool_id for each in instances if each.tags is not None}
+        if not ended:
+            return
+        alive = {each.tags.pool_id for each in await self.skyward_owned() if each.tags is not None}
+        await close_keys(self._account, ended - alive)
+        await forget_tags(self._account, ended - alive)
+
+    def _described(self, row: Any, door: Door | None = None, rate: float | None = None) -> Instance:
+        return self._account.api.understood(row, lambda row: described(row, door, rate=rate), "GET /v2/droplets")
+
+    async def _check(self, wanted: Sequence[str]) -> None:
+        rows = await self._account.pages("/v2/regions", "regions")
+        known = self._account.api.understood(rows, _slugs, "GET /v2/regions")
+        for region in wanted:
+            if region not in known:
+                near = nearest(region, known)
+                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
+                raise ConfigError(f"DigitalOcean has no region {region!r}.", provider="digitalocean", hint=hint)
+
+
+def _pool(row: Mapping[str, Any]) -> str | None:
+    """Return the pool that a droplet is of; None if it is none of ours."""
+    tags = read(tags_in(row), str(row["name"]))
+    return None if tags is None else tags.pool_id
+
+
+def _slugs(rows: Any) -> list[str]:
+    return sorted(text(row, "slug") for row in rows)
+
+
+def _locked(answer: Any) -> str | None:
+    """Say why an account is locked; None if it is not."""
+    if text(answer, "account.status") != "locked":
+        return None
+    said = answer["account"].get("status_message")
+    return said.rstrip(". ") if isinstance(said, str) and said else "nobody says why"

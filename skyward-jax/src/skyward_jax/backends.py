@@ -1,0 +1,99 @@
+"""
+JAX's connection to other processes and its backends, of which JAX has one each and no public way to change them.
+
+What is relied on here is held by the suite `frameworks`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+import traceback
+from typing import Any
+
+import jax
+import jax.extend.backend
+from attrs import frozen
+from jax._src import distributed, xla_bridge
+from jax._src.lib import _jax
+
+__all__ = ["Connection", "clear", "connected", "gloo_at", "park", "taken"]
+
+_PATIENCE = 5.0
+"""Seconds in which a coordinator takes note that a rank leaves; it is there, so it does at once."""
+
+
+@frozen(eq=False)
+class Connection:
+    """
+    Hold what connects a process to others.
+
+    Args:
+        client: The process's own part; None if it is connected to nobody.
+        service: The coordinator, where it runs in this process.
+    """
+
+    client: Any
+    service: Any
+
+    def close(self) -> None:
+        """Take leave of the coordinator, which goes on for the other ranks."""
+        leaving = threading.Thread(target=self.client.shutdown, name="skyward-jax-leaving", daemon=True)
+        leaving.start()
+        leaving.join(_PATIENCE)
+        if leaving.is_alive():
+            park(self.client)
+
+
+def connected() -> Any:
+    """Return what JAX is connected by; None if it is by itself."""
+    return distributed.global_state.client
+
+
+def taken() -> Connection:
+    """Take JAX's connection out of its hands, which leaves it by itself."""
+    state = distributed.global_state
+    found = Connection(state.client, state.service)
+    state.client = state.service = state.preemption_sync_manager = None
+    state.coordinator_address = state.partition_index = None
+    state.process_id, state.num_processes = 0, 1
+    return found
+
+
+def park(thing: Any) -> None:
+    """Never destroy something, which would speak to a coordinator that is gone, and not come back."""
+    if thing is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def clear(error: BaseException | None = None) -> None:
+    """
+    Give up all backends and what is compiled for them, so that their connections to other ranks end.
+
+    Args:
+        error: What a call ended with; what it kept alive of the call's variables is let go.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    if xla_bridge.backends_are_initialized():
+        jax.extend.backend.clear_backends()
+        gc.collect()
+
+
+def gloo_at(address: str) -> None:
+    """
+    Have the ranks' sums on CPUs go over one of this machine's addresses; by itself gloo takes what its name leads to.
+
+    Args:
+        address: The address.
+    """
+
+    def made() -> Any:
+        client = connected()
+        if client is None or jax.config.jax_cpu_collectives_implementation != "gloo":
+            return xla_bridge.make_cpu_client()
+        return xla_bridge.make_cpu_client(_jax.make_gloo_tcp_collectives(client, hostname=address))
+
+    xla_bridge._backend_factories["cpu"].factory = made

@@ -1,0 +1,143 @@
+"""
+The plugin: what it refuses, what nodes get, and what is around processes and tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from skyward import ConfigError, Image, InstanceInfo, PluginError
+from skyward.hookspecs import Cluster, LaunchCommand, hookimpl
+from skyward.model.requirement import checked_version, package_names
+from skyward.packages import with_packages
+from skyward.plugin import during, name_of
+
+__all__ = ["BACKENDS", "VARIABLE", "Keras"]
+
+BACKENDS = ("jax", "tensorflow", "torch")
+"""Backends that Keras trains with; each has a plugin of the same name."""
+
+VARIABLE = "KERAS_BACKEND"
+"""By which Keras learns of its backend, when it is loaded and never again."""
+
+
+def _backend(instance: object, attribute: Any, value: str) -> None:
+    """Refuse a backend that Keras does not train with."""
+    if value not in BACKENDS:
+        known = ", ".join(map(repr, BACKENDS))
+        raise ConfigError(f"backend={value!r} is none that Keras trains with; those are {known}.")
+
+
+def _version(instance: object, attribute: Any, value: object) -> None:
+    """Refuse what is no version of a package."""
+    if value is not None:
+        checked_version(value, attribute.name, example="3.15.1")
+
+
+@frozen
+class Keras:
+    """
+    Have Keras on the nodes, on a backend that is set before it is loaded.
+
+    The backend's own plugin has to stand before it; it brings the wheels, and forms the world of a broadcast.
+    On JAX, a broadcast trains on the devices of all ranks; on the others, the user's code wraps its model, as Keras's
+    guides show.
+    As a decorator of one function it does the latter part, on nodes that have Keras and have not loaded it yet.
+
+    Args:
+        backend: `"jax"`, `"tensorflow"` or `"torch"`.
+        version: Version of keras, such as `"3.15.1"`; None for the newest.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> Keras("jax").backend
+    'jax'
+    """
+
+    backend: str = field(validator=_backend)
+    version: str | None = field(default=None, validator=_version)
+    name = "keras"
+
+    @hookimpl
+    def skyward_validate(self, cluster: Cluster) -> None:
+        """Refuse what cannot work, before anything is rented for it."""
+        names = [name_of(plugin) for plugin in cluster.spec.plugins]
+        write = f"Write plugins=[sky.plugins.{self.backend}(...), sky.plugins.keras(backend={self.backend!r})]."
+        before = names[: names.index(self.name)] if self.name in names else names
+        if self.backend not in before:
+            where = "after it" if self.backend in names else "missing"
+            raise ConfigError(
+                f"Keras with backend={self.backend!r} builds on the plugin {self.backend!r}, which is {where}.",
+                hint=write,
+            )
+        if others := sorted({*BACKENDS} & {*names} - {self.backend}):
+            raise ConfigError(
+                f"Keras with backend={self.backend!r} and the plugin {others[0]!r} are in one pool, where Keras would "
+                "take no part in what the latter forms.",
+                hint=write,
+            )
+        image = cluster.spec.image
+        chosen = image.env.get(VARIABLE, self.backend)
+        if chosen != self.backend:
+            raise ConfigError(
+                f"Image(env={{...}}) says {VARIABLE}={chosen}, and the plugin backend={self.backend!r}.",
+                hint="Leave the former out.",
+            )
+        if self.version is not None and "keras" in package_names(image.pip):
+            raise ConfigError("Image(pip=[...]) says which keras there is to be, and so does version=. Leave one out.")
+
+    @hookimpl
+    def skyward_transform(self, image: Image, cluster: Cluster) -> Image:
+        """Add the package, unless nodes on this machine have it as it is."""
+        return with_packages(image, ["keras" if self.version is None else f"keras=={self.version}"], cluster)
+
+    @hookimpl
+    def skyward_launcher(self, command: LaunchCommand) -> LaunchCommand:
+        """Choose the backend, for whatever loads Keras first."""
+        return evolve(command, env={**command.env, VARIABLE: self.backend})
+
+    @hookimpl
+    @contextmanager
+    def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
+        """Load Keras before the first task."""
+        try:
+            self._load()
+        except ModuleNotFoundError as error:
+            raise PluginError(
+                f"sky.plugins.keras needs {error.name}, which is not installed on node {info.node}.",
+                plugin=self.name,
+                hook="around_process",
+                hint='Put it last in plugins=[...], or name a version: sky.plugins.keras(..., version="...").',
+            ) from error
+        yield
+
+    @hookimpl
+    def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Have what the backend needs around the call."""
+        self._load()
+        if self.backend != "jax":
+            return fn
+        from skyward_keras.parallel import PARALLEL
+
+        return during(PARALLEL.around)(fn)
+
+    def _load(self) -> None:
+        """Load Keras on the backend, which it has for the rest of the process."""
+        if "keras" not in sys.modules:
+            os.environ[VARIABLE] = self.backend
+        import keras
+
+        if keras.backend.backend() != self.backend:
+            raise PluginError(
+                f"Keras is loaded on {keras.backend.backend()!r} in this process, and {self.backend!r} is asked for.",
+                plugin=self.name,
+                hook="decorate",
+                hint=f"Open the pool with plugins=[..., sky.plugins.keras(backend={self.backend!r})].",
+            )

@@ -1,0 +1,123 @@
+"""The account: its key, its calls, and what was rented so lately that lists may not know it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from skyward.errors import NoCredentialsError
+from skyward.rest import Api, Login, Misread, Service, Shared, listed, text
+from skyward_runpod.failure import PODS, meaning
+
+__all__ = ["KEY", "Account", "key_of"]
+
+KEY = "RUNPOD_API_KEY"
+"""Where the key is, unless it is given."""
+
+URL, URL_VARIABLE = "https://api.runpod.io", "RUNPOD_API_BASE_URL"
+
+LAG = 60.0
+"""Seconds in which a pod may be missing from lists after it was rented."""
+
+LISTS_HOLD = 1.0
+"""Seconds for which pools of one account share a list: 60 calls a minute are allowed at least."""
+
+
+class Account:
+    """
+    Ask RunPod.
+
+    How fast is up to its own headers, which say what is left of an allowance that differs from account to account.
+
+    Args:
+        key: The key; None for that of the environment.
+    """
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key
+        self.launched: dict[str, float] = {}
+        """When pods were rented that no list has shown yet, and whose end is not confirmed; by id."""
+        self.rented_at = float("-inf")
+        """When something was last rented here, or may have been, on the monotonic clock."""
+        self.tokens: set[str] = set()
+        """The requests that something was rented for, or may have been."""
+
+    @cached_property
+    def api(self) -> Api:
+        """Return what makes the calls."""
+        url = os.environ.get(URL_VARIABLE) or URL
+        service = Service(provider="runpod", title="RunPod", base_url=url.rstrip("/"), meaning=meaning)
+        return Api(service, lambda _stale: Login.bearer(key_of(self._key, os.environ)))
+
+    async def pods(self) -> list[Mapping[str, Any]]:
+        """
+        List the pods of the account, those of clusters too; pools that ask at once share the answer.
+
+        Raises:
+            SkywardError: If it fails; that is no empty list.
+        """
+        if time.monotonic() - self.rented_at <= LISTS_HOLD:
+            # A list from before would not have it.
+            return await self.fresh()
+        shared = Shared.of(f"{self.api.service.base_url} {key_of(self._key, os.environ)}")
+        return await shared.ask("pods", LISTS_HOLD, self.fresh)
+
+    async def fresh(self) -> list[Mapping[str, Any]]:
+        """
+        List the pods of the account now.
+
+        Raises:
+            SkywardError: If it fails.
+        """
+        # Members of clusters are left out unless they are asked for.
+        rows: list[Mapping[str, Any]] = await self.api.get(PODS, params={"includeClusterPods": "true"}, read=_rows)
+        for row in rows:
+            self.launched.pop(row["id"], None)
+        return rows
+
+    def is_fresh(self, pod: str) -> bool:
+        """
+        Say whether a pod was rented so lately that lists may not know it.
+
+        Args:
+            pod: Its id.
+        """
+        return time.monotonic() - self.launched.get(pod, -LAG) < LAG
+
+
+def key_of(given: str | None, environment: Mapping[str, str]) -> str:
+    """
+    Return the key.
+
+    Args:
+        given: What the user wrote.
+        environment: The variables.
+
+    Raises:
+        NoCredentialsError: If there is none.
+
+    >>> key_of(None, {"RUNPOD_API_KEY": "rpa_x"})
+    'rpa_x'
+    """
+    found = given or environment.get(KEY)
+    if not found:
+        raise NoCredentialsError(
+            f"There is no key for RunPod. Looked at: api_key=, {KEY}.",
+            provider="runpod",
+            hint=f"Make one in RunPod's console under Settings, API Keys, and set {KEY}.",
+        )
+    return found
+
+
+def _rows(answer: Any) -> list[Mapping[str, Any]]:
+    rows: Sequence[Any] = listed(answer, "pods")
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise Misread("'pods' holds something that is no object")
+        # Others' pods are of no interest beyond this.
+        text(row, "id")
+        text(row, "name")
+    return list(rows)

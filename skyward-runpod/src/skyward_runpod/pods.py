@@ -1,0 +1,209 @@
+"""The pods there are: described as instances, listed by name, ended for good."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from skyward.hookspecs import Instance, InstanceState, SSHAddress
+from skyward.plan.first_boot import host_key
+from skyward.rest import Misread, end_for_good, number, optional, text, whole, word
+from skyward_runpod.account import Account
+from skyward_runpod.failure import PODS
+from skyward_runpod.naming import is_ours, tags_of
+
+if TYPE_CHECKING:
+    from skyward.hookspecs import Cluster
+
+__all__ = ["described", "end", "label", "listed_of", "owned", "state"]
+
+
+@frozen
+class _Life:
+    """
+    Say what a status means.
+
+    Args:
+        state: What it is to core.
+        doing: What the pod does meanwhile.
+    """
+
+    state: InstanceState
+    doing: str | None = None
+
+
+_STATES = {
+    "PROVISIONING": _Life(InstanceState.PENDING, "allocation"),
+    "STARTING": _Life(InstanceState.PENDING, "image pull"),
+    "RUNNING": _Life(InstanceState.RUNNING),
+    # Its disk is still billed, and nobody starts it again.
+    "EXITED": _Life(InstanceState.ENDING),
+    "ERROR": _Life(InstanceState.ENDING),
+    "TERMINATED": _Life(InstanceState.ENDED),
+}
+
+
+def state(row: Mapping[str, Any]) -> InstanceState:
+    """
+    Say what RunPod says about a pod's life.
+
+    Args:
+        row: The pod.
+
+    Raises:
+        Misread: If it is a word that is not known.
+
+    >>> state({"status": "EXITED"}).name
+    'ENDING'
+    """
+    return word(row, "status", _STATES).state
+
+
+def label(token: str, node: int) -> str:
+    """
+    Name a pod within its pool, for its host key.
+
+    Args:
+        token: The request that it was rented for.
+        node: Its node.
+    """
+    return f"{token}/{node}"
+
+
+def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instance:
+    """
+    Describe a pod of ours.
+
+    Args:
+        row: The pod, as RunPod describes it.
+        cluster: The pool it is of, if it is to be reached.
+
+    Raises:
+        Misread: If it says what cannot be understood.
+    """
+    tags = tags_of(row)
+    if tags is None:
+        raise Misread("'name' is none of ours")
+    node, life = tags.node or 0, word(row, "status", _STATES)
+    now, doing, address = life.state, life.doing, None
+    # It is told of nowhere else: what `runtime` says may be missing in lists, and the proxy forwards nothing.
+    host = optional(row, "ssh.direct.host", text)
+    if now is InstanceState.RUNNING and host is not None and cluster is not None:
+        address = SSHAddress(
+            host=host,
+            port=whole(row, "ssh.direct.port"),
+            user="root",
+            private_key=cluster.key.private,
+            host_key=host_key(cluster.key, label(tags.token, node)).public,
+        )
+    if now is InstanceState.RUNNING and address is None and cluster is not None:
+        now, doing = InstanceState.PENDING, "public port"
+    offer = cluster.offer if cluster is not None else None
+    cost = optional(row, "cost", number)
+    return Instance(
+        id=text(row, "id"),
+        node=node,
+        provider="runpod",
+        state=now,
+        address=address,
+        instance_type=offer.instance_type if offer is not None else _machine(row),
+        region=optional(row, "dataCenterId", text),
+        hourly_rate=cost or (offer.on_demand_price if offer is not None else None),
+        on_demand_rate=offer.on_demand_price if offer is not None else cost or None,
+        ip=host,
+        private_ip=optional(row, "globalNetworking.ip", text),
+        tags=tags,
+        launched_at=_moment(row),
+        doing=doing,
+    )
+
+
+def _machine(row: Mapping[str, Any]) -> str | None:
+    """Name what was rented as an offer does."""
+    for kind, many in (("gpu", "count"), ("cpu", "vcpuCount")):
+        name = optional(row, f"{kind}.id", text)
+        if name is not None:
+            count = optional(row, f"{kind}.{many}", whole) or 1
+            return name if count == 1 else f"{name}:{count}"
+    return None
+
+
+def _moment(row: Mapping[str, Any]) -> float | None:
+    said = optional(row, "createdAt", text)
+    try:
+        return None if said is None else datetime.fromisoformat(said).timestamp()
+    except ValueError:
+        raise Misread(f"'createdAt' is no moment but {said!r}") from None
+
+
+async def listed_of(account: Account, cluster: Cluster) -> list[Instance]:
+    """
+    List the pods of a pool.
+
+    Args:
+        account: Who asks.
+        cluster: The pool.
+
+    Raises:
+        SkywardError: If the list fails, or holds what cannot be understood.
+    """
+    rows = [row for row in await account.pods() if _pool(row) == cluster.pool_id]
+    return account.api.understood(rows, lambda rows: [described(row, cluster) for row in rows], f"GET {PODS}")
+
+
+async def owned(account: Account) -> list[Instance]:
+    """
+    List all pods of ours in the account, those in clusters too.
+
+    Args:
+        account: Who asks.
+
+    Raises:
+        SkywardError: If the list fails, or holds what cannot be understood.
+    """
+    rows = [row for row in await account.fresh() if is_ours(row)]
+    found = account.api.understood(rows, lambda rows: [described(row) for row in rows], f"GET {PODS}")
+    return [each for each in found if each.state is not InstanceState.ENDED]
+
+
+async def end(account: Account, ids: Sequence[str]) -> None:
+    """
+    End pods, and return when no list has them any more.
+
+    Args:
+        account: Who asks.
+        ids: Which; one that is gone already is no error.
+
+    Raises:
+        ProvisionError: If one may still be billed.
+    """
+    clusters: dict[str, str] = {}
+
+    async def one(pod: str) -> None:
+        if pod in clusters:
+            # A member of a cluster ends with all of it.
+            await account.api.delete(f"/v2/clusters/{clusters[pod]}", also=(404,))
+            return
+        gone = await account.api.delete(f"{PODS}/{pod}", also=(404, 409), read=lambda _: True)
+        if gone:
+            # Nothing of it can turn up in a list any more.
+            account.launched.pop(pod, None)
+
+    async def left(asked: Sequence[str]) -> Collection[str]:
+        rows = {row["id"]: row for row in await account.fresh()}
+        for pod in asked:
+            cluster = optional(rows.get(pod, {}), "cluster.id", text)
+            if cluster is not None:
+                clusters[pod] = cluster
+        there = {pod for pod in asked if pod in rows and rows[pod].get("status") != "TERMINATED"}
+        return there | {pod for pod in asked if account.is_fresh(pod)}
+
+    await end_for_good(ids, end=one, left=left, provider="runpod", hint="Type: runpodctl remove pod {ids}")
+
+
+def _pool(row: Mapping[str, Any]) -> str | None:
+    tags = tags_of(row)
+    return None if tags is None else tags.pool_id

@@ -1,0 +1,252 @@
+"""The provider of pods of RunPod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from attrs import Factory, field, frozen
+from attrs.converters import optional
+
+from skyward.errors import ConfigError
+from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward.model.container import DockerImage, docker_image
+from skyward.model.memory import gigabytes
+from skyward.model.setting import choice, text
+from skyward.plan.container_start import END_COMMAND
+from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward_runpod.account import Account
+from skyward_runpod.launching import BASE_CUDA, Order, launch
+from skyward_runpod.market import Cloud, Wish, data_centers, offers
+from skyward_runpod.pods import end, listed_of, owned
+from skyward_runpod.volumes import find_volume
+
+if TYPE_CHECKING:
+    from skyward.hookspecs import Cluster, LaunchRequest
+    from skyward.model.spec import Spec
+
+__all__ = ["RunPod"]
+
+_CLOUDS: dict[str, tuple[Cloud, ...]] = {
+    "secure": ("SECURE",),
+    "community": ("COMMUNITY",),
+    "all": ("SECURE", "COMMUNITY"),
+}
+
+
+def _cloud(value: str) -> str:
+    """Return which of RunPod's clouds to rent in, checked."""
+    given: object = value
+    return choice(given.lower() if isinstance(given, str) else given, "cloud", tuple(_CLOUDS))
+
+
+def _image(value: str | DockerImage) -> DockerImage:
+    """Return an image, checked."""
+    return docker_image(value, "container_image")
+
+
+def _names(value: str | Iterable[str] | None, parameter: str) -> tuple[str, ...]:
+    """Return names, one or several."""
+    given: object = value
+    names: tuple[object, ...] = ()
+    if isinstance(given, str):
+        names = (given,)
+    elif given is not None:
+        names = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise ConfigError(f"{parameter} must be a name or several, not {value!r}.")
+    return tuple(map(str, names))
+
+
+def _places(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of data centres, checked."""
+    return _names(value, "data_center")
+
+
+def _countries(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the codes of countries, checked."""
+    names = tuple(name.upper() for name in _names(value, "country"))
+    if wrong := [name for name in names if len(name) != 2 or not name.isascii() or not name.isalpha()]:
+        raise ConfigError(f"country={wrong[0]!r} is no code of a country.", hint='Write two letters, such as "RO".')
+    return names
+
+
+def _disk_gb(value: float | str) -> float:
+    """Return an amount of disk space in GB, checked."""
+    return gigabytes(value, "disk_gb")
+
+
+def _registry(value: str) -> str:
+    """Return the id of a credential, checked."""
+    return text(value, "registry")
+
+
+@frozen(kw_only=True)
+class RunPod:
+    """
+    Rent pods of RunPod, on demand: it sells no spot machines over the API that is spoken here (REST v2).
+
+    Args:
+        api_key: Key of the account; None for that in `RUNPOD_API_KEY`.
+        cloud: `"secure"` for RunPod's own data centres, `"community"` for machines of its community, or `"all"`.
+        data_center: The only data centre to rent in, such as `"EU-RO-1"`, or several; None for any.
+        country: The only country to rent in, by its code such as `"RO"`, or several; None for any.
+        container_image: What pods are made from, as one of `sky.containers` or by name; None for RunPod's base image.
+        registry: Id of the credential in the account that the image is pulled with.
+        disk_gb: Room in a container, in GB, where the pool says nothing.
+        global_networking: Whether pods join RunPod's network between its data centres, of about 100 Mbit/s, where nodes
+            reach each other; for NVIDIA GPUs in the Secure Cloud.
+        volume: Id or name of a network volume of the account that pods have; they are rented in its data centre.
+        mount: Where pods find it; None for `/mnt/` and its name.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> from skyward.model.container import cuda
+    >>> RunPod(api_key="rpa_x", data_center="EU-RO-1", container_image=cuda("12.8"))
+    RunPod(cloud='secure', data_center=('EU-RO-1',), country=(), container_image=DockerImage(...), registry=None, ...)
+    """
+
+    api_key: str | None = field(default=None, repr=False)
+    cloud: str = field(default="secure", converter=_cloud)
+    data_center: tuple[str, ...] = field(default=None, converter=_places)
+    country: tuple[str, ...] = field(default=None, converter=_countries)
+    container_image: DockerImage | None = field(default=None, converter=optional(_image))
+    registry: str | None = field(default=None, converter=optional(_registry))
+    disk_gb: float | None = field(default=None, converter=optional(_disk_gb))
+    global_networking: bool = False
+    volume: str | None = field(default=None, converter=optional(volume_name))
+    mount: str | None = field(default=None, converter=optional(mount_path))
+    _account: Account = field(
+        default=Factory(lambda self: Account(self.api_key), takes_self=True), init=False, eq=False, repr=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.global_networking and self.cloud != "secure":
+            raise ConfigError(
+                f'global_networking=True goes with cloud="secure", not with cloud={self.cloud!r}.',
+                hint="The Community Cloud has no such network.",
+            )
+        if self.volume is not None and self.cloud == "community":
+            raise ConfigError('volume= does not go with cloud="community".', hint="Only the Secure Cloud has volumes.")
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: a pod ends itself with its own key, and reaches no other unless it is networked."""
+        return ProviderFacts(
+            name="runpod",
+            ends_own_bill=True,
+            billing_granularity_s=1.0,
+            nodes_reach_each_other=self.global_networking,
+            end_command=END_COMMAND,
+        )
+
+    @hookimpl
+    async def skyward_preflight(self, spec: Spec) -> None:
+        """
+        Check the key, and that what is asked for can be.
+
+        Raises:
+            CredentialsError: If there is no key, or RunPod refuses it.
+            ConfigError: If spot machines are asked for, there is no such data centre or volume, or that is elsewhere.
+        """
+        if not spec.allocation.allows_on_demand or spec.allocation.least_spot(spec.nodes.desired):
+            raise ConfigError(
+                f"allocation={str(spec.allocation)!r} cannot be met: RunPod sells no spot machines over REST v2.",
+                provider="runpod",
+                hint='Write allocation="on-demand", or take another provider.',
+            )
+        await self._account.fresh()
+        if asked := (*self.data_center, *((spec.region,) if spec.region else ())):
+            known = await data_centers(self._account)
+            for name in asked:
+                if name not in known:
+                    near = get_close_matches(name.upper(), known, n=1, cutoff=0.6)
+                    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(known))}."
+                    raise ConfigError(f"RunPod has no data centre {name!r}.", provider="runpod", hint=hint)
+        if self.volume is not None:
+            volume = await find_volume(self._account, self.volume)
+            check_volume(volume, "RunPod", places=(spec.region,) if spec.region else self.data_center)
+            mount_point(volume, self.mount)
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """
+        List what is sold now, in the number of GPUs that is asked for.
+
+        Raises:
+            SkywardError: If RunPod does not answer.
+        """
+        networked = None
+        if self.global_networking:
+            reached = await data_centers(self._account)
+            networked = frozenset(name for name, joined in reached.items() if joined)
+        clouds, places = _CLOUDS[self.cloud], self.data_center
+        if self.volume is not None:
+            clouds, places = ("SECURE",), ((await find_volume(self._account, self.volume)).place,)
+        wish = Wish(
+            clouds=clouds,
+            places=places,
+            countries=self.country,
+            region=spec.region,
+            networked=networked,
+            least_cuda=self.container_image.cuda if self.container_image is not None else BASE_CUDA,
+        )
+        return await offers(self._account, spec, wish)
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest) -> Sequence[Instance]:
+        """
+        Rent a pod for each node, as far as there are any.
+
+        Raises:
+            CapacityError: If there is none.
+            QuotaError: If the account may have none.
+        """
+        order = Order(
+            request=request,
+            image=self.container_image,
+            disk_gb=self.disk_gb,
+            registry=self.registry,
+            networked=self.global_networking,
+            mounts=await self._mounts(),
+        )
+        return await launch(self._account, order)
+
+    async def _mounts(self) -> dict[str, str]:
+        """Say which volume is found where."""
+        if self.volume is None:
+            return {}
+        volume = await find_volume(self._account, self.volume)
+        return {volume.id: mount_point(volume, self.mount)}
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
+        """List the pool's pods by name."""
+        return await listed_of(self._account, cluster)
+
+    @hookimpl
+    async def skyward_terminate(self, ids: Sequence[str]) -> None:
+        """
+        End pods, and return when RunPod lists them no more.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await end(self._account, ids)
+
+    @hookimpl
+    async def skyward_owned(self) -> Sequence[Instance]:
+        """List every pod of ours in the account."""
+        return await owned(self._account)
+
+    @hookimpl
+    async def skyward_end(self, instances: Sequence[Instance]) -> None:
+        """
+        End pods, whichever pool they are of.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await end(self._account, [each.id for each in instances])

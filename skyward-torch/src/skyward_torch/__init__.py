@@ -1,0 +1,18 @@
+"""
+PyTorch on nodes of Skyward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skyward.hookspecs import hookimpl
+
+
+@hookimpl
+def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
+    """Register `sky.plugins.torch` and `@sky.integrations.torch`."""
+    from skyward_torch.plugin import Torch
+
+    return {"torch": Torch}

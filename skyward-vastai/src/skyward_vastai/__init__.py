@@ -1,0 +1,19 @@
+"""
+Machines of Vast.ai as nodes of Skyward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skyward.hookspecs import hookimpl
+from skyward_vastai.provider import VastAI
+
+__all__ = ["VastAI"]
+
+
+@hookimpl
+def skyward_providers() -> Mapping[str, Callable[..., Any]]:
+    """Register Vast.ai as a provider."""
+    return {"VastAI": VastAI}

@@ -1,0 +1,147 @@
+"""What was rented, as Vast.ai tells it: pure translation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from skyward.errors import ProvisionError
+from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+from skyward.rest import Misread, field, number, optional, text, whole, word
+from skyward_vastai.catalogue import country, kind
+from skyward_vastai.label import tags_of
+
+if TYPE_CHECKING:
+    from skyward.model.key_pair import KeyPair
+
+__all__ = ["described", "doing", "owner", "state"]
+
+_STATES = {
+    "created": InstanceState.PENDING,
+    "loading": InstanceState.PENDING,
+    "rebooting": InstanceState.PENDING,
+    "running": InstanceState.RUNNING,
+    # It is billed in each of these, for its disk at least, and none of them leads back to where it runs.
+    "stopped": InstanceState.ENDING,
+    "frozen": InstanceState.ENDING,
+    "exited": InstanceState.ENDING,
+    "unknown": InstanceState.ENDING,
+    "offline": InstanceState.ENDING,
+}
+_BROKEN = "oci runtime create failed"
+_LAST_PORT = 65535
+
+
+def owner(row: Mapping[str, Any]) -> Tags | None:
+    """Read whose a machine is; None if it is none of ours."""
+    written = row.get("label")
+    return tags_of(written) if isinstance(written, str) else None
+
+
+def state(row: Mapping[str, Any]) -> InstanceState:
+    """
+    Say what Vast.ai says about a machine's life.
+
+    One that was outbid is stopped and billed for its disk: it is of no use any more, and has to be ended.
+
+    Args:
+        row: The machine.
+
+    Raises:
+        Misread: If its state is a word that is not known.
+
+    >>> state({"actual_status": None}).name, state({"actual_status": "exited"}).name
+    ('PENDING', 'ENDING')
+    """
+    if _BROKEN in str(row.get("status_msg") or "").lower():
+        return InstanceState.ENDING
+    if row.get("intended_status") == row.get("cur_state") == "stopped":
+        return InstanceState.ENDING
+    if field(row, "actual_status") is None:
+        return InstanceState.PENDING
+    return word(row, "actual_status", _STATES)
+
+
+def doing(row: Mapping[str, Any]) -> str | None:
+    """
+    Say what a machine does before it runs; None where nothing is known.
+
+    >>> doing({"actual_status": "loading"})
+    'image pull'
+    """
+    return "image pull" if row.get("actual_status") == "loading" else None
+
+
+def described(
+    row: Mapping[str, Any],
+    key: KeyPair | None = None,
+    *,
+    known_hosts: str | None = None,
+    on_demand: float | None = None,
+) -> Instance:
+    """
+    Describe a machine.
+
+    Args:
+        row: The machine, as a list has it.
+        key: What lets us in; None if nobody is to be let in.
+        known_hosts: Path of the file in which its host key is remembered.
+        on_demand: What it would cost on demand, in USD per hour; None where that is not known.
+
+    Raises:
+        ProvisionError: If what is told of it cannot be read.
+    """
+    try:
+        return _described(row, key, known_hosts, on_demand)
+    except Misread as error:
+        raise ProvisionError(
+            f"What Vast.ai tells of instance {row.get('id')} cannot be read: {error}.",
+            provider="vastai",
+            hint="It may have changed its API: look for a newer release of Skyward.",
+        ) from error
+
+
+def _described(
+    row: Mapping[str, Any], key: KeyPair | None, known_hosts: str | None, on_demand: float | None
+) -> Instance:
+    tags = owner(row) or Tags(pool_id="")
+    life, rate = state(row), optional(row, "dph_total", number)
+    spot = field(row, "is_bid")
+    if not isinstance(spot, bool):
+        raise Misread(f"'is_bid' is not true or false but {spot!r:.60}")
+    address = None
+    if life is InstanceState.RUNNING:
+        address = _address(row, key, known_hosts)
+        # Where it is reached comes a little later than the state.
+        life = life if address is not None else InstanceState.PENDING
+    count = optional(row, "num_gpus", whole) or 0
+    return Instance(
+        id=str(whole(row, "id")),
+        node=tags.node or 0,
+        provider="vastai",
+        state=life,
+        address=address if key is not None else None,
+        instance_type=kind(count, optional(row, "gpu_name", text)),
+        region=country(row.get("geolocation")),
+        spot=spot,
+        hourly_rate=rate,
+        on_demand_rate=on_demand if spot else rate,
+        ip=address.host if address is not None else None,
+        tags=tags if tags.pool_id else None,
+        launched_at=optional(row, "start_date", number),
+        doing=doing(row) if life is InstanceState.PENDING else None,
+    )
+
+
+def _address(row: Mapping[str, Any], key: KeyPair | None, known_hosts: str | None) -> SSHAddress | None:
+    """Return where a machine is reached directly: its host's address, and the port that leads to its own."""
+    ports = row.get("ports")
+    mapped = ports.get("22/tcp") if isinstance(ports, Mapping) else None
+    if not mapped or not row.get("public_ipaddr"):
+        return None
+    first = mapped[0] if isinstance(mapped, list) else mapped
+    port, host = text(first, "HostPort").strip(), text(row, "public_ipaddr").strip()
+    if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= _LAST_PORT:
+        raise Misread(f"'HostPort' is not the number of a port but {port!r:.60}")
+    private = key.private if key is not None else None
+    return SSHAddress(host=host, port=int(port), user="root", private_key=private, known_hosts=known_hosts)

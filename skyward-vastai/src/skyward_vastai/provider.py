@@ -1,0 +1,240 @@
+"""The provider of machines of Vast.ai."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import Factory, evolve, field, frozen
+from attrs.converters import optional
+
+from skyward.errors import ConfigError, SkywardError
+from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward.model.container import DockerImage, cuda, docker_image
+from skyward.model.setting import positive, switch
+from skyward.plan.volume import mount_path, mount_point, volume_name
+from skyward.rest import listed, readable, reply_of
+from skyward_vastai.account import Account, Row
+from skyward_vastai.catalogue import HIGHEST_BID, Wish, is_country, query, to_offer
+from skyward_vastai.instances import described, owner
+from skyward_vastai.launching import Order, launch
+from skyward_vastai.service import base_url
+from skyward_vastai.start import END_COMMAND
+from skyward_vastai.volumes import find_volume
+
+if TYPE_CHECKING:
+    from skyward.hookspecs import Cluster, LaunchRequest
+    from skyward.model.spec import Spec
+
+_OFFERS_TTL = 120.0
+_FORBIDDEN = 403
+
+
+def _regions(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the codes of countries, checked."""
+    given: object = value
+    names: tuple[object, ...] = ()
+    if isinstance(given, str):
+        names = (given,)
+    elif given is not None:
+        names = tuple(given) if isinstance(given, Iterable) else (given,)
+    codes = tuple(name.strip().upper() for name in names if isinstance(name, str))
+    if len(codes) < len(names) or not all(map(is_country, codes)):
+        raise ConfigError(f"region must be the code of a country such as 'US', or several, not {value!r}.")
+    return codes
+
+
+def _image(value: str | DockerImage) -> DockerImage:
+    """Return the image that containers start from, checked."""
+    return docker_image(value, "docker_image")
+
+
+def _reliability(value: float) -> float:
+    """Return the least reliability, checked."""
+    given: object = value
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not number or not math.isfinite(value) or not 0 <= value < 1:
+        raise ConfigError(f"reliability must be a number from 0 to below 1, not {value!r}.")
+    return float(value)
+
+
+def _bid_factor(value: float) -> float:
+    """Return how much more than the lowest bid is bid, checked."""
+    factor = positive(value, "bid_factor")
+    if not 1 <= factor <= HIGHEST_BID:
+        raise ConfigError(f"bid_factor must be at least 1, not {value!r}: a lower bid never runs.")
+    return factor
+
+
+@frozen(kw_only=True)
+class VastAI:
+    """
+    Rent machines of other people on Vast.ai, on demand or for a bid.
+
+    Every listing is one machine, a container with GPUs.
+
+    Args:
+        api_key: The account's key; None for `VAST_API_KEY`, or the one that Vast's own command keeps.
+        region: Code of the only country to rent in, or several; None for all.
+        docker_image: What containers start from: one of `sky.containers`, or its name.
+        registry: How a private registry is entered, as `"-u user -p token registry.example"`; None for public images.
+        verified: Whether only machines that Vast.ai has verified will do.
+        reliability: The least reliability of a machine, from 0 to 1, as Vast.ai has measured it.
+        bid_factor: What is bid for a machine that may be taken back, as a multiple of the lowest that would run now.
+        volume: Id or name of a local volume of the account; its machine is the only one that is rented.
+        mount: Where containers find it; None for `/mnt/` and its name.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> VastAI(api_key="hidden", region="us").region
+    ('US',)
+    """
+
+    api_key: str | None = field(default=None, repr=False)
+    region: tuple[str, ...] = field(default=None, converter=_regions)
+    docker_image: DockerImage = field(factory=lambda: cuda("12.8", variant="base"), converter=_image)
+    registry: str | None = field(default=None, repr=False)
+    verified: bool = field(default=True, validator=switch)
+    reliability: float = field(default=0.95, converter=_reliability)
+    bid_factor: float = field(default=1.2, converter=_bid_factor)
+    volume: str | None = field(default=None, converter=optional(volume_name))
+    mount: str | None = field(default=None, converter=optional(mount_path))
+    _account: Account = field(
+        default=Factory(lambda self: Account(self.api_key), takes_self=True), init=False, eq=False, repr=False
+    )
+
+    @property
+    def _wish(self) -> Wish:
+        return Wish(
+            countries=self.region,
+            verified=self.verified,
+            reliability=self.reliability,
+            cuda=self.docker_image.cuda,
+            bid_factor=self.bid_factor,
+        )
+
+    def _described(self, row: Row, cluster: Cluster) -> Instance:
+        known = self._account.launched.get(str(row["id"]))
+        return described(
+            row,
+            cluster.key,
+            known_hosts=self._account.known_hosts(str(row["id"])),
+            on_demand=known.on_demand if known is not None else None,
+        )
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: a container ends itself by a key of its own, and no two share a network."""
+        return ProviderFacts(
+            name="vastai",
+            ends_own_bill=True,
+            billing_granularity_s=1.0,
+            nodes_reach_each_other=False,
+            spot=True,
+            offers_ttl_s=_OFFERS_TTL,
+            # Listings are the same for everybody.
+            offers_key=base_url(os.environ),
+            end_command=END_COMMAND,
+        )
+
+    @hookimpl
+    async def skyward_preflight(self, spec: Spec) -> None:
+        """
+        Check the key, and the country's code.
+
+        Raises:
+            CredentialsError: If there is none, or Vast.ai refuses it.
+            ConfigError: If a region is no code of a country, or there is no such volume.
+        """
+        if spec.region is not None and not is_country(spec.region):
+            raise ConfigError(
+                f"Vast.ai has no region {spec.region!r}.",
+                provider="vastai",
+                hint="Its regions are countries: write their codes, such as region='US'.",
+            )
+        try:
+            await self._account.api.get("/api/v0/users/current/")
+        except SkywardError as error:
+            reply = reply_of(error)
+            if reply is None or reply.status != _FORBIDDEN:
+                raise
+            # A key may have the right to rent and none to know whose it is.
+            await self._account.rows()
+        await self._mounts()
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """
+        List the machines that are listed now.
+
+        Raises:
+            QuotaError: If the account's searches of today are used up.
+        """
+        wish = self._wish
+        if self.volume is not None:
+            wish = evolve(wish, machine=int((await find_volume(self._account, self.volume)).place))
+
+        def read(answer: object) -> list[Offer]:
+            return readable(listed(answer, "offers"), lambda row: to_offer(row, wish))
+
+        return await self._account.api.post(
+            "/api/v0/bundles/", json=query(spec, wish), once=False, lane="search", read=read
+        )
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest) -> Sequence[Instance]:
+        """
+        Rent the machine of the listing for the first node.
+
+        Raises:
+            CapacityError: If somebody else took it, or bids more.
+        """
+        order = Order(request=request, image=self.docker_image.tag, registry=self.registry, mounts=await self._mounts())
+        return await launch(self._account, order)
+
+    async def _mounts(self) -> dict[str, str]:
+        """Say which volume is found where."""
+        if self.volume is None:
+            return {}
+        volume = await find_volume(self._account, self.volume)
+        return {volume.id: mount_point(volume, self.mount)}
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
+        """List the pool's machines by label; one just rented that lists do not have yet is pending."""
+        found = await self._account.rows()
+        known = self._account.launched.items()
+        rows = {name: each.row for name, each in known if each.pool_id == cluster.pool_id and each.fresh}
+        for row in found:
+            tags = owner(row)
+            if tags is not None and tags.pool_id == cluster.pool_id:
+                rows[str(row["id"])] = row
+        return [self._described(row, cluster) for row in rows.values()]
+
+    @hookimpl
+    async def skyward_terminate(self, ids: Sequence[str]) -> None:
+        """
+        Destroy machines, and return when no list has them any more.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await self._account.end(ids)
+
+    @hookimpl
+    async def skyward_owned(self) -> Sequence[Instance]:
+        """List every machine of ours that the account has."""
+        return [described(row) for row in await self._account.rows() if owner(row) is not None]
+
+    @hookimpl
+    async def skyward_end(self, instances: Sequence[Instance]) -> None:
+        """
+        Destroy machines.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await self._account.end([each.id for each in instances])

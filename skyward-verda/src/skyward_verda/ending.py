@@ -1,0 +1,153 @@
+"""Machines and their disks end for good: a success may hide a failure, and a disk may outlive its machine."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from skyward.errors import ProvisionError, SkywardError
+from skyward.hookspecs import Instance, InstanceState, Tags
+from skyward.rest import end_for_good, listed, optional, text
+from skyward_verda.account import Account
+from skyward_verda.failure import is_gone
+from skyward_verda.instances import pool_of, state, tags_of
+
+__all__ = ["PROVISIONING", "end_machines", "loose", "remove_loose", "volume_as_instance", "volumes"]
+
+PROVISIONING = 900.0
+"""Seconds in which an end is asked for again and again, because no machine can be deleted that is not made yet."""
+
+_DETACHING = 30.0
+_GOING = ("deleting", "deleted")
+_HINT = "Delete them in Verda's console, or type: sky down"
+
+
+async def end_machines(account: Account, ids: Sequence[str]) -> None:
+    """
+    End machines with the disks that they boot from, and return when Verda lists none of them any more.
+
+    Args:
+        account: Who asks.
+        ids: Which; one that is gone already is no error.
+
+    Raises:
+        ProvisionError: If one may still be billed.
+    """
+    if not ids:
+        return
+    rows: dict[str, Mapping[str, Any]] = {}
+
+    async def left(those: Sequence[str]) -> Collection[str]:
+        rows.clear()
+        rows.update({text(row, "id"): row for row in await account.rows()})
+        return [each for each in those if each in rows and state(rows[each]) is not InstanceState.ENDED]
+
+    async def end(name: str) -> None:
+        row = rows[name]
+        if row.get("status") != "deleting":
+            await _end(account, name, optional(row, "os_volume_id", text))
+
+    await end_for_good(await left(ids), end=end, left=left, provider="verda", hint=_HINT, within=PROVISIONING)
+
+
+async def _end(account: Account, name: str, disk: str | None) -> None:
+    order: dict[str, Any] = {"id": [name], "action": "delete"}
+    if disk is not None:
+        # Named, it goes at once; not named, it would lie in the trash. Others, that the user attached, are detached.
+        order |= {"volume_ids": [disk], "delete_permanently": True}
+    try:
+        await account.api.put("/instances", json=order, subject=name)
+    except SkywardError as error:
+        if not is_gone(error):
+            raise
+
+
+async def volumes(account: Account) -> list[Mapping[str, Any]]:
+    """
+    List the disks of our machines.
+
+    Args:
+        account: Who asks.
+
+    Raises:
+        SkywardError: If there is no answer: that is no empty list.
+    """
+    rows: list[Mapping[str, Any]] = await account.api.get("/volumes", read=lambda answer: listed(answer, ""))
+    return [row for row in rows if pool_of(str(row.get("name", ""))) is not None]
+
+
+def loose(disks: Sequence[Mapping[str, Any]], machines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """
+    Return the disks whose machines are gone: a spot machine that is taken back may leave its disk, which is billed.
+
+    Args:
+        disks: Our disks.
+        machines: Our machines.
+
+    >>> loose([{"name": "skyward-a1-7f-3"}], [{"hostname": "skyward-a1-7f-4", "status": "running"}])
+    [{'name': 'skyward-a1-7f-3'}]
+    """
+    there = {row["hostname"] for row in machines if state(row) is not InstanceState.ENDED}
+    return [disk for disk in disks if disk["name"] not in there and disk.get("status") not in _GOING]
+
+
+async def remove_loose(account: Account, pools: Collection[str]) -> None:
+    """
+    Delete the disks of pools whose machines are gone.
+
+    Args:
+        account: Who asks.
+        pools: The pools.
+
+    Raises:
+        ProvisionError: If one is left, which is billed.
+    """
+    give_up_at, wait = time.monotonic() + _DETACHING, 0.2
+    while True:
+        disks = [row for row in await volumes(account) if pool_of(row["name"]) in pools]
+        # In this order: a machine that is rented in between has its disk in no list yet.
+        found = loose(disks, await account.rows()) if disks else []
+        last: SkywardError | None = None
+        for row in found:
+            try:
+                await account.api.delete(f"/volumes/{text(row, 'id')}", json={"is_permanent": True}, also=(404,))
+            except SkywardError as error:
+                last = error
+        if not found or (last is None and not await _still(account, found)):
+            return
+        if time.monotonic() + wait > give_up_at:
+            names = ", ".join(text(row, "id") for row in found)
+            raise ProvisionError(
+                f"The volumes {names} may still be there and billed{f': {last}' if last else '.'}",
+                provider="verda",
+                hint=_HINT,
+            ) from last
+        await asyncio.sleep(wait * random.uniform(0.8, 1.2))
+        wait = min(3.0, 2 * wait)
+
+
+async def _still(account: Account, deleted: Sequence[Mapping[str, Any]]) -> bool:
+    there = {row["id"] for row in await volumes(account) if row.get("status") not in _GOING}
+    return any(row["id"] in there for row in deleted)
+
+
+def volume_as_instance(disk: Mapping[str, Any]) -> Instance:
+    """
+    Describe a disk that outlived its machine, as what is left of that.
+
+    Args:
+        disk: The disk.
+    """
+    tags = tags_of({"hostname": disk["name"]}) or Tags(pool_id="")
+    return Instance(
+        id=text(disk, "id"),
+        node=tags.node or 0,
+        provider="verda",
+        state=InstanceState.ENDING,
+        instance_type="volume",
+        region=optional(disk, "location", text),
+        tags=tags,
+    )

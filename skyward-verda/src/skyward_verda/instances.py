@@ -1,0 +1,246 @@
+"""The machines there are: told apart by their names, described as instances."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+from skyward.plan.first_boot import host_key
+from skyward.rest import flag, listed, number, optional, text, word
+
+if TYPE_CHECKING:
+    from skyward.model.key_pair import KeyPair
+
+__all__ = ["Door", "checked", "described", "hostname", "pool_of", "read_rows", "state", "tags_of", "to_tags"]
+
+SETTLING = 120.0
+"""Seconds after its SSH server's first answer in which a machine may be running its startup script still."""
+
+_STATES = {
+    "new": InstanceState.PENDING,
+    "ordered": InstanceState.PENDING,
+    "provisioning": InstanceState.PENDING,
+    "validating": InstanceState.PENDING,
+    "pending": InstanceState.PENDING,
+    "restoring": InstanceState.PENDING,
+    "running": InstanceState.RUNNING,
+    # Switched off it is billed for what it holds; and what has failed is there until it is deleted.
+    "offline": InstanceState.ENDING,
+    "no_capacity": InstanceState.ENDING,
+    "error": InstanceState.ENDING,
+    "starting_hibernation": InstanceState.ENDING,
+    "hibernating": InstanceState.ENDING,
+    "unknown": InstanceState.ENDING,
+    "deleting": InstanceState.ENDING,
+    "discontinued": InstanceState.ENDED,
+    "notfound": InstanceState.ENDED,
+}
+_NAME = re.compile(r"skyward-(?P<pool>[a-z0-9]+)-(?P<token>[a-z0-9]+)-(?P<node>\d{1,5})", re.IGNORECASE)
+_LONGEST_KEY, _LONGEST_VALUE, _LONGEST_NAME = 63, 127, 60
+
+
+@frozen(kw_only=True)
+class Door:
+    """
+    Say how a pool's machines are reached.
+
+    Args:
+        port: Port of SSH.
+        key: The pool's key, which they let in.
+        host_key: The public half of the key that all of them prove themselves by.
+    """
+
+    port: int
+    key: KeyPair = field(repr=False, eq=False)
+    host_key: str
+
+    @classmethod
+    def of(cls, key: KeyPair, pool_id: str, port: int) -> Door:
+        """
+        Return the door of a pool.
+
+        Args:
+            key: The pool's key.
+            pool_id: The pool.
+            port: Port of SSH.
+        """
+        return cls(port=port, key=key, host_key=host_key(key, pool_id).public)
+
+
+def hostname(tags: Tags) -> str:
+    """
+    Name a machine, so that its pool, request and node can be read in the name alone.
+
+    Args:
+        tags: What is to be written on it.
+
+    >>> hostname(Tags(pool_id="a1", token="7f", node=3))
+    'skyward-a1-7f-3'
+    """
+    token = tags.token if re.fullmatch("[a-z0-9]+", tags.token, re.IGNORECASE) else ""
+    name = f"skyward-{tags.pool_id}-{token or _digest(tags.token)}-{tags.node or 0}"
+    if len(name) > _LONGEST_NAME:
+        name = f"skyward-{tags.pool_id}-{_digest(tags.token)}-{tags.node or 0}"
+    return name
+
+
+def to_tags(tags: Tags) -> list[dict[str, str]]:
+    """
+    Write what a machine is to bear; whether keys may hold a colon is not told, and a hyphen always may.
+
+    Args:
+        tags: What is to be written on it.
+
+    >>> to_tags(Tags(pool_id="a1", node=3))
+    [{'key': 'skyward-pool', 'value': 'a1'}, {'key': 'skyward-node', 'value': '3'}]
+    """
+    written = tags.to_strings().items()
+    return [{"key": key.replace(":", "-")[:_LONGEST_KEY], "value": text[:_LONGEST_VALUE]} for key, text in written]
+
+
+def tags_of(row: Mapping[str, Any]) -> Tags | None:
+    """
+    Read what is written on a machine, in its tags or its name alone; None if it is none of ours.
+
+    Args:
+        row: The machine, as it is listed.
+
+    >>> tags_of({"hostname": "skyward-a1-7f-3"}).node
+    3
+    """
+    name = _NAME.fullmatch(str(row.get("hostname", "")))
+    if name is None:
+        return None
+    strings = {
+        str(each.get("key", "")).replace("skyward-", "skyward:", 1): str(each.get("value") or "")
+        for each in row.get("tags") or ()
+        if isinstance(each, Mapping)
+    }
+    read = Tags.from_strings(strings) or Tags(pool_id=name["pool"])
+    # What the name says, nobody can have changed.
+    return evolve(read, pool_id=name["pool"], token=read.token or name["token"], node=int(name["node"]))
+
+
+def pool_of(name: str) -> str | None:
+    """
+    Return the pool that a machine's or a volume's name tells; None if it is none of ours.
+
+    Args:
+        name: The name.
+
+    >>> pool_of("skyward-a1-7f-3"), pool_of("web-1")
+    ('a1', None)
+    """
+    found = _NAME.fullmatch(name)
+    return found["pool"] if found else None
+
+
+def state(row: object) -> InstanceState:
+    """
+    Say what Verda says about a machine's life.
+
+    Args:
+        row: The machine.
+
+    Raises:
+        Misread: If it is a word that nobody knows.
+
+    >>> state({"status": "offline"}).name
+    'ENDING'
+    """
+    return word(row, "status", _STATES)
+
+
+def read_rows(answer: object) -> list[dict[str, Any]]:
+    """
+    Read a list of machines, and keep ours.
+
+    Args:
+        answer: What `GET /instances` says.
+
+    Raises:
+        Misread: If it is no such list: that is none without machines.
+    """
+    return [checked(row) for row in listed(answer, "") if pool_of(text(row, "hostname")) is not None]
+
+
+def checked(row: Any) -> dict[str, Any]:
+    """
+    Return a machine of ours that can be read.
+
+    Args:
+        row: The machine.
+
+    Raises:
+        Misread: If it cannot: left out, it would be billed unseen.
+    """
+    described(row)
+    found: dict[str, Any] = row
+    return found
+
+
+def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: float | None = None) -> Instance:
+    """
+    Describe a machine.
+
+    Args:
+        row: The machine, as it is listed.
+        door: How it is reached; None if it is not.
+        on_demand: What it would cost on demand, in USD per hour.
+
+    Raises:
+        Misread: If it is not as Verda describes machines.
+    """
+    tags, life, ip = tags_of(row), state(row), optional(row, "ip", text)
+    address = None
+    if door is not None and life is InstanceState.RUNNING and ip is not None:
+        address = SSHAddress(
+            host=ip,
+            port=door.port,
+            user="root",
+            private_key=door.key.private,
+            host_key=door.host_key,
+            settling_s=SETTLING,
+        )
+    if door is not None and life is InstanceState.RUNNING and address is None:
+        # An address may come a little later than the state.
+        life = InstanceState.PENDING
+    return Instance(
+        id=text(row, "id"),
+        node=(tags.node if tags is not None else None) or 0,
+        provider="verda",
+        state=life,
+        address=address,
+        instance_type=text(row, "instance_type"),
+        region=optional(row, "location", text),
+        spot=optional(row, "is_spot", flag) or False,
+        hourly_rate=optional(row, "price_per_hour", lambda each, name: number(each, name, written=True)),
+        on_demand_rate=on_demand,
+        ip=ip,
+        tags=tags,
+        launched_at=_seconds(row.get("created_at")),
+    )
+
+
+def known_rows(rows: Sequence[Mapping[str, Any]], pool_id: str) -> list[Mapping[str, Any]]:
+    """Return the machines of one pool."""
+    return [row for row in rows if pool_of(text(row, "hostname")) == pool_id]
+
+
+def _seconds(value: object) -> float | None:
+    """Read a time, which is not worth an error."""
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo else None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()[:16]

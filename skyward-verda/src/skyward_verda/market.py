@@ -1,0 +1,87 @@
+"""What Verda sells now: types, and what is left of each market in each location."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from skyward.errors import ConfigError
+from skyward.model.offer import Offer
+from skyward.rest import Api, listed, text
+from skyward_verda.catalogue import read_stock, to_offers
+from skyward_verda.together import together
+
+if TYPE_CHECKING:
+    from skyward.model.spec import Spec
+
+__all__ = ["check_places", "find_offers"]
+
+
+async def find_offers(api: Api, spec: Spec, places: Sequence[str]) -> Sequence[Offer]:
+    """
+    List what is sold: an offer for each type in each location.
+
+    Args:
+        api: The API.
+        spec: What is asked for.
+        places: The locations to look at; none for all.
+
+    Raises:
+        ConfigError: If the spec names a type that does not exist.
+        SkywardError: If Verda refuses.
+    """
+    kinds, on_demand, spot, known = await together(
+        # Without a currency, prices may be in euro.
+        api.get("/instance-types", params={"currency": "usd"}, read=lambda answer: listed(answer, "")),
+        _stock(api, spot=False),
+        _stock(api, spot=True),
+        _places(api),
+    )
+    here = list(places) or list(dict.fromkeys((*known, *on_demand, *spot)))
+    seen = time.time()
+    found = api.understood(kinds, lambda rows: to_offers(rows, on_demand, spot, here, seen), "GET /instance-types")
+    if spec.machine is None:
+        return found
+    names = list(dict.fromkeys(offer.instance_type for offer in found))
+    if spec.machine not in names:
+        near = get_close_matches(spec.machine, names, n=3)
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else None
+        raise ConfigError(f"Verda has no instance type {spec.machine!r}.", provider="verda", hint=hint)
+    return [offer for offer in found if offer.instance_type == spec.machine]
+
+
+async def check_places(api: Api, places: Sequence[str]) -> None:
+    """
+    Refuse a location that there is not.
+
+    Args:
+        api: The API.
+        places: The locations.
+
+    Raises:
+        ConfigError: If there is no such location.
+    """
+    known = await _places(api)
+    for place in places:
+        if place not in known:
+            near = get_close_matches(place.upper(), known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
+            raise ConfigError(f"Verda has no location {place!r}.", provider="verda", hint=hint)
+
+
+async def _places(api: Api) -> list[str]:
+    found: list[str] = await api.get(
+        "/locations", read=lambda answer: [text(row, "code") for row in listed(answer, "")]
+    )
+    return found
+
+
+async def _stock(api: Api, *, spot: bool) -> dict[str, Any]:
+    # Official clients spell the flag in two ways, and who ignores it says what is left of the other market.
+    flag = "true" if spot else "false"
+    found: dict[str, Any] = await api.get(
+        "/instance-availability", params={"isSpot": flag, "is_spot": flag}, read=read_stock
+    )
+    return found

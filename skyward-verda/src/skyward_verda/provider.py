@@ -1,0 +1,235 @@
+"""The provider of machines of Verda."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attrs import Factory, field, frozen
+from attrs.converters import optional
+
+from skyward.errors import ConfigError, CredentialsError
+from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward.model.port import port
+from skyward.model.region import RegionsLike, regions
+from skyward.plan.first_boot import host_key
+from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward_verda.account import Account, Wish, whose
+from skyward_verda.ending import end_machines, loose, remove_loose, volume_as_instance, volumes
+from skyward_verda.instances import Door, described
+from skyward_verda.launching import Order, find_image, launch
+from skyward_verda.market import check_places, find_offers
+from skyward_verda.place import Place, close_pools, open_place
+from skyward_verda.startup import startup_script
+from skyward_verda.tagging import renew
+from skyward_verda.together import together
+from skyward_verda.volumes import PATH, OwnVolume, find_volume, living, mount_script
+
+if TYPE_CHECKING:
+    from skyward.hookspecs import Cluster, LaunchRequest
+    from skyward.model.spec import Spec
+
+LEAST_DEADLINE = 120.0
+"""Seconds that a machine waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
+
+_BILLED = 600.0
+
+
+def _regions(value: RegionsLike) -> tuple[str, ...]:
+    """Return the codes of locations, checked."""
+    return regions(value, "the code of a location such as 'FIN-01'")
+
+
+def _port(value: int) -> int:
+    """Return the number of a TCP port, checked."""
+    return port(value, "ssh_port")
+
+
+@frozen(kw_only=True)
+class Verda:
+    """
+    Rent machines of Verda, on demand or as spot.
+
+    Credentials that are not given are looked for where Verda's own command looks.
+
+    Args:
+        client_id: Id of a client of the API.
+        client_secret: Its secret.
+        profile: Name of a profile in `~/.verda/credentials`.
+        region: The location to rent in, or several to choose from; None for all.
+        image: Image that machines boot; None for Ubuntu, with drivers and CUDA where there are GPUs.
+        ssh_port: Where its SSH server listens.
+        volume: Id or name of a volume of the account that machines get; they are rented in its location.
+        mount: Where it is found there; None for `/mnt/` and its name.
+
+    Raises:
+        ConfigError: If a value is none of what its field takes.
+
+    >>> Verda(region="FIN-01", client_id="me", client_secret="hidden").region
+    ('FIN-01',)
+    """
+
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    profile: str | None = None
+    region: tuple[str, ...] = field(default=None, converter=_regions)
+    image: str | None = None
+    ssh_port: int = field(default=22, converter=_port)
+    volume: str | None = field(default=None, converter=optional(volume_name))
+    mount: str | None = field(default=None, converter=optional(mount_path))
+    _account: Account = field(
+        default=Factory(lambda self: Account(self._wish), takes_self=True), init=False, eq=False, repr=False
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if (self.client_id is None) is not (self.client_secret is None):
+            raise ConfigError("client_id and client_secret go together.", hint="Give both, or neither.")
+
+    @property
+    def _wish(self) -> Wish:
+        return Wish(client_id=self.client_id, client_secret=self.client_secret, profile=self.profile)
+
+    def _door(self, cluster: Cluster) -> Door:
+        return Door.of(cluster.key, cluster.pool_id, self.ssh_port)
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Tell what holds here: a machine that is off is billed as well, and no network is the machines' own."""
+        return ProviderFacts(
+            name="verda",
+            ends_own_bill=False,
+            billing_granularity_s=_BILLED,
+            nodes_reach_each_other=False,
+            spot=True,
+            regions=self.region,
+            offers_ttl_s=60.0,
+            offers_key=whose(self._wish, os.environ),
+        )
+
+    @hookimpl
+    async def skyward_preflight(self, spec: Spec) -> None:
+        """
+        Check the credentials, what is left of the balance, and the locations' codes.
+
+        Raises:
+            CredentialsError: If there are none, Verda refuses them, or the account has no credit.
+            ConfigError: If there is no such location or volume, or the pool cannot have that.
+        """
+        api = self._account.api
+        amount = await api.get("/balance", read=lambda answer: answer.get("amount") if answer else None)
+        if isinstance(amount, int | float) and amount <= 0:
+            raise CredentialsError(
+                f"The account at Verda has no credit left: its balance is {amount:g}.",
+                provider="verda",
+                hint="Add credit in Verda's console.",
+            )
+        wanted = (spec.region,) if spec.region is not None else self.region
+        if wanted:
+            await check_places(api, wanted)
+        if self.volume is not None:
+            volume = await find_volume(self._account, self.volume)
+            holders = await living(self._account, volume.holders)
+            check_volume(volume, "Verda", places=wanted, nodes=spec.nodes.ceiling, holders=holders)
+            self._mounting(volume)
+
+    @hookimpl
+    async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
+        """
+        List what is sold: an offer for each type in each location, with the markets that have any left.
+
+        Raises:
+            ConfigError: If the spec names a type that does not exist.
+        """
+        places = (spec.region,) if spec.region is not None else self.region
+        if self.volume is not None:
+            places = ((await find_volume(self._account, self.volume)).place,)
+        return await find_offers(self._account.api, spec, places)
+
+    @hookimpl
+    async def skyward_open(self, cluster: Cluster) -> Place:
+        """Register the pool's key, and the script that its machines run at their first boot."""
+        ttl, region = cluster.spec.ttl, cluster.offer.region
+        if region is None:
+            raise ConfigError(f"The offer {cluster.offer.key} names no location.", provider="verda")
+        own = host_key(cluster.key, cluster.pool_id)
+        mount = ""
+        if self.volume is not None:
+            mount = self._mounting(await find_volume(self._account, self.volume))
+        deadline = max(ttl, LEAST_DEADLINE) if ttl else 0.0
+        script = startup_script(cluster.key.public, own, deadline, mount)
+        return await open_place(self._account.api, cluster.pool_id, region, cluster.key.public, script)
+
+    @hookimpl
+    async def skyward_launch(self, request: LaunchRequest, infra: Place) -> Sequence[Instance]:
+        """
+        Rent a machine for each node, as far as the location has any.
+
+        Raises:
+            CapacityError: If it has none left.
+            QuotaError: If the account may have no more.
+        """
+        cluster = request.cluster
+        name, gpus = cluster.offer.instance_type, bool(cluster.offer.accelerator_count)
+        image = await find_image(self._account, name, self.image, gpus=gpus)
+        order = Order(request=request, place=infra, image=image, door=self._door(cluster))
+        return await launch(self._account, order, self.volume)
+
+    def _mounting(self, volume: OwnVolume) -> str:
+        """Write what mounts a volume on a machine."""
+        where = mount_point(volume, self.mount)
+        return self._account.api.understood(volume, lambda volume: mount_script(volume, where), f"GET {PATH}")
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
+        """List the pool's machines by their names; one just rented that lists do not show is asked for by its id."""
+        door, offer = self._door(cluster), cluster.offer
+        rates = {offer.instance_type: offer.data.get("on_demand")}
+        rows = await self._account.watched(cluster.pool_id)
+        return [described(row, door, on_demand=rates.get(row["instance_type"])) for row in rows]
+
+    @hookimpl
+    async def skyward_renew(self, ids: Sequence[str], expires_at: float) -> None:
+        """Write a later expiry on machines, as far as they have tags."""
+        await renew(self._account, ids, expires_at)
+
+    @hookimpl
+    async def skyward_terminate(self, cluster: Cluster, ids: Sequence[str]) -> None:
+        """
+        Delete machines with their disks, and return when Verda lists neither.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await end_machines(self._account, ids)
+        await remove_loose(self._account, [cluster.pool_id])
+
+    @hookimpl
+    async def skyward_release(self, cluster: Cluster, infra: Place | None) -> None:
+        """Remove the key and the script, and disks that outlived their machines."""
+        region = infra.region if infra is not None else None
+        await together(
+            close_pools(self._account.api, [cluster.pool_id], region), remove_loose(self._account, [cluster.pool_id])
+        )
+
+    @hookimpl
+    async def skyward_owned(self) -> Sequence[Instance]:
+        """List every machine of ours, and every disk that outlived its machine."""
+        disks = await volumes(self._account)
+        rows = await self._account.rows()
+        return [*map(described, rows), *map(volume_as_instance, loose(disks, rows))]
+
+    @hookimpl
+    async def skyward_end(self, instances: Sequence[Instance]) -> None:
+        """
+        Delete machines and disks, and the keys and scripts of pools that have nothing left.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        await end_machines(self._account, [each.id for each in instances])
+        pools = {each.tags.pool_id for each in instances if each.tags is not None and each.tags.pool_id}
+        await remove_loose(self._account, pools)
+        there = {each.tags.pool_id for each in await self.skyward_owned() if each.tags is not None}
+        if over := pools - there:
+            await close_pools(self._account.api, over)

@@ -1,0 +1,143 @@
+"""The volumes that the user has at Verda: disks, each for one machine, and shares for several, of one location."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from skyward.errors import ConfigError
+from skyward.plan.volume import Volume, chosen, mount_disk, mount_share
+from skyward.rest import Misread, listed, optional, text
+from skyward_verda.account import Account
+from skyward_verda.instances import pool_of
+
+__all__ = ["PATH", "OwnVolume", "find_volume", "living", "mount_script"]
+
+_log = logging.getLogger(__name__)
+
+PATH = "/volumes"
+
+BOOT = 30.0
+"""Seconds that a machine waits for its volume; its startup script may run for two minutes in all."""
+
+_GOING = ("deleting", "deleted", "discontinued", "notfound")
+
+# Nobody tells before as which device a machine will see it.
+_FIND = r"""
+set -- $(lsblk -npPo NAME,FSTYPE,MOUNTPOINT |
+  sed -n 's/^NAME="\([^" ]*\)" FSTYPE="\(ext[234]\|xfs\|btrfs\)" MOUNTPOINT=""$/\1/p')
+[ "$#" = 1 ] && echo "$1"
+"""
+
+
+@frozen(kw_only=True)
+class OwnVolume(Volume):
+    """
+    Describe a volume of the user's.
+
+    Args:
+        mount_command: How a share is mounted, in Verda's words; empty for a disk.
+    """
+
+    mount_command: str = ""
+
+
+async def find_volume(account: Account, wanted: str) -> OwnVolume:
+    """
+    Look for a volume.
+
+    Args:
+        account: Who asks.
+        wanted: Its id or name.
+
+    Raises:
+        ConfigError: If there is none, or there are several of the name, or it is the disk of a pool's machine.
+        SkywardError: If Verda refuses.
+    """
+    known: list[OwnVolume] = await account.api.get(
+        PATH, read=lambda answer: [_volume(row) for row in listed(answer, "") if row.get("status") not in _GOING]
+    )
+    if any(wanted in (one.id, one.name) and pool_of(one.name) is not None for one in known):
+        # By such a name disks are deleted that have outlived their machine.
+        raise ConfigError(
+            f"The volume {wanted!r} of Verda has the name of a disk of a pool's machine, which is deleted with it.",
+            provider="verda",
+            hint="If it is to be kept, give it another name in Verda's console.",
+        )
+    return chosen([one for one in known if pool_of(one.name) is None], wanted, "Verda")
+
+
+async def living(account: Account, machines: Sequence[str]) -> list[str]:
+    """
+    Return those of a volume's machines that exist: one that was deleted a moment ago may still be named as its holder.
+
+    Args:
+        account: Who asks.
+        machines: Their ids.
+
+    Raises:
+        SkywardError: If Verda refuses.
+    """
+    rows = [(name, await account.api.get(f"/instances/{name}", also=(404,))) for name in machines]
+    return [name for name, row in rows if row is not None and row.get("status") not in _GOING]
+
+
+def mount_script(volume: OwnVolume, where: str) -> str:
+    """
+    Write the shell commands by which a machine mounts a volume that holds a filesystem; empty if nobody says how.
+
+    Args:
+        volume: The volume.
+        where: The directory.
+
+    Raises:
+        Misread: If a share is mounted in a way that is not known.
+
+    >>> command = "sudo mount -t nfs -o nconnect=16 nfs.example:/data-1a /mnt/data"
+    >>> share = OwnVolume(id="v1", name="data", place="FIN-01", shared=True, mount_command=command)
+    >>> "mount -t nfs -o nconnect=16 nfs.example:/data-1a" in mount_script(share, "/mnt/data")
+    True
+    """
+    if not volume.shared:
+        return mount_disk(_FIND.strip(), where, BOOT)
+    if not volume.mount_command:
+        _log.warning("verda.not_mounted volume=%s: Verda does not say how it is mounted", volume.id)
+        return ""
+    source, options = _share(volume.mount_command)
+    return mount_share(source, options, where, BOOT)
+
+
+def _share(command: str) -> tuple[str, str]:
+    """Read the source and the options of `mount -t nfs -o OPTIONS SOURCE DIRECTORY`."""
+    words, kind, options = shlex.split(command), "", ""
+    if words[:1] == ["sudo"]:
+        words = words[1:]
+    rest: list[str] = []
+    given = iter(words[1:])
+    for word in given:
+        if word == "-t":
+            kind = next(given, "")
+        elif word == "-o":
+            options = next(given, "")
+        else:
+            rest.append(word)
+    known = words[:1] == ["mount"] and kind in ("nfs", "nfs4") and len(rest) == 2 and ":/" in rest[0]
+    if not known or any(word.startswith("-") for word in rest):
+        raise Misread(f"'mount_command' mounts no share of NFS: {command!r:.200}")
+    return rest[0], options
+
+
+def _volume(row: Any) -> OwnVolume:
+    holder = optional(row, "instance_id", text)
+    return OwnVolume(
+        id=text(row, "id"),
+        name=text(row, "name"),
+        place=text(row, "location"),
+        holders=(holder,) if holder else (),
+        shared="Shared" in text(row, "type"),
+        mount_command=optional(row, "mount_command", text) or "",
+    )

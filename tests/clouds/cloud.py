@@ -1,0 +1,179 @@
+"""A test's view of a test cloud: start it, ask for faults, read its books."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.hosts import SSHD
+
+ROOT = Path(__file__).resolve().parents[2]
+
+IGNORED = [] if Path(SSHD).exists() else ["test_*.py"]
+"""The tests that are passed over where no machine can be made: all of them."""
+
+
+class Cloud:
+    """
+    Speak to a running test cloud.
+
+    Args:
+        url: Its address.
+        folder: Where its machines live.
+    """
+
+    def __init__(self, url: str, folder: str = "") -> None:
+        self.url = url
+        self.folder = folder
+        self.port: int = self.ask("port")
+
+    def environment(self) -> dict[str, str]:
+        """Return what a client needs in its environment to speak to this cloud and to no other."""
+        return {}
+
+    def fault(self, on: str, effect: str = "answer", **facts: Any) -> None:
+        """Have something go wrong, see `tests.clouds.emulator.Fault`."""
+        self.ask("fault", {"on": on, "effect": effect, **facts})
+
+    def calm(self) -> None:
+        """Forget faults and calls."""
+        self.ask("calm")
+
+    def lag(self, seconds: float) -> None:
+        """Have launches be missing from listings for a while."""
+        self.ask("lag", seconds)
+
+    def met(self) -> int:
+        """Count the faults that met a request since the last calm."""
+        count: int = self.ask("met")
+        return count
+
+    def interrupt(self, name: str) -> None:
+        """Take a spot machine back."""
+        self.ask("interrupt", {"id": name})
+
+    def terminate(self, name: str) -> None:
+        """End an instance behind everybody's back."""
+        self.ask(f"terminate?id={name}")
+
+    def instances(self) -> list[dict[str, Any]]:
+        """Return every instance there ever was."""
+        rows: list[dict[str, Any]] = self.ask("instances")
+        return rows
+
+    def alive(self) -> list[dict[str, Any]]:
+        """Return the instances of which something is billed."""
+        return [row for row in self.instances() if row["alive"]]
+
+    def calls(self, name: str = "") -> list[dict[str, Any]]:
+        """Return the calls made since the last calm whose name, such as `"GET /v2/sizes"`, begins like this."""
+        return [call for call in self.ask("calls") if call["name"].startswith(name)]
+
+    def remains(self) -> list[str]:
+        """Tell what a test left that is no machine, or did that nobody may."""
+        return []
+
+    def clear(self) -> None:
+        """Remove what is no machine."""
+
+    def ask(self, what: str, given: Any = None) -> Any:
+        """Have the cloud do or tell something that is none of its API."""
+        data = b"" if given is None else json.dumps(given).encode()
+        with urllib.request.urlopen(f"{self.url}/test-cloud/{what}", data=data, timeout=30) as answer:
+            return json.loads(answer.read())
+
+
+SomeCloud = TypeVar("SomeCloud", bound=Cloud)
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Wait until something holds, and return it."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"still not so after {seconds:g} s"
+        time.sleep(0.05)
+    return found
+
+
+@contextlib.contextmanager
+def running(kind: Callable[[str, str], SomeCloud], module: str, block: int) -> Iterator[SomeCloud]:
+    """
+    Run a test cloud in a process of its own.
+
+    Args:
+        kind: What speaks to it.
+        module: What is run, such as `"tests.clouds.aws.server"`.
+        block: The third number of its machines' addresses; each cloud has its own, from 32 on.
+    """
+    Path("/run/sshd").mkdir(exist_ok=True)
+    # A short path, because names of Unix sockets have hardly more than a hundred characters.
+    folder = tempfile.mkdtemp(prefix="cloud", dir="/tmp")
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, folder, f"127.{64 + os.getpid() % 128}.{block}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield kind(process.stdout.readline().decode().strip(), folder)
+    finally:
+        process.stdin.close()
+        process.wait(timeout=20)
+        process.stdout.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def left_empty(cloud: SomeCloud, monkeypatch: Any) -> Iterator[SomeCloud]:
+    """Give a test a calm cloud, and fail it when it leaves a machine there."""
+    cloud.calm()
+    for name, text in cloud.environment().items():
+        monkeypatch.setenv(name, text)
+    yield cloud
+    remains = cloud.remains()
+    cloud.calm()
+    left = [row["id"] for row in cloud.alive()]
+    for name in left:
+        cloud.terminate(name)
+    until(lambda: not cloud.alive())
+    cloud.clear()
+    assert ([], []) == (left, remains)
+
+
+def fixtures(cloud: Callable[[], AbstractContextManager[SomeCloud]]) -> tuple[Any, Any]:
+    """
+    Make the fixtures of a test cloud's tests: `_running`, one cloud for a process, and that which a test is given.
+
+    Args:
+        cloud: Runs a cloud.
+    """
+
+    @pytest.fixture(scope="session")
+    def _running() -> Iterator[SomeCloud]:
+        """Run one for the tests of a process."""
+        with cloud() as running:
+            yield running
+
+    @pytest.fixture
+    def calm(_running: SomeCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[SomeCloud]:
+        """Give the cloud, and fail a test that leaves anything there."""
+        with left_empty(_running, monkeypatch) as given:
+            yield given
+
+    return _running, calm

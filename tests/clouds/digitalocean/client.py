@@ -1,0 +1,13 @@
+"""A client of DigitalOcean's hooks, for a small droplet."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.clouds import client as clients
+from tests.clouds.digitalocean.cloud import CPU
+from tests.clouds.hooks import refusal, run
+
+__all__ = ["client", "refusal", "run"]
+
+client = partial(clients.client, machine=CPU)

@@ -1,0 +1,68 @@
+"""A client's view of DigitalOcean's test cloud."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import skyward as sky
+from tests.clouds import cloud as clouds
+from tests.clouds.cloud import running
+from tests.clouds.digitalocean.server import TOKEN
+
+__all__ = ["CPU", "GPU", "TOKEN", "Cloud", "cloud"]
+
+CPU, GPU = "s-2vcpu-4gb", "gpu-h100x1-80gb"
+
+
+class Cloud(clouds.Cloud):
+    """Speak to a running test cloud."""
+
+    def environment(self) -> dict[str, str]:
+        """Return what a client needs in its environment to speak to this cloud and to no other."""
+        return {"DIGITALOCEAN_API_URL": self.url, "DIGITALOCEAN_TOKEN": TOKEN, "DIGITALOCEAN_ACCESS_TOKEN": ""}
+
+    def provider(self, **changes: Any) -> Any:
+        """Make the provider of this cloud."""
+        return sky.DigitalOcean(**{"ssh_port": self.port, **changes})
+
+    def set(self, **limits: Any) -> None:
+        """Have the account's limits be others: `droplet_limit`, `burst`, `stock`, `scopes`, `status`."""
+        self.ask("set", limits)
+
+    def ssh_keys(self) -> list[dict[str, Any]]:
+        """Return the account's keys."""
+        found: list[dict[str, Any]] = self.ask("keys")
+        return found
+
+    def volume(
+        self, name: str = "data", region: str = "nyc3", kind: str = "ext4", droplets: Sequence[int] = ()
+    ) -> None:
+        """Let there be a volume that droplets have; `kind` is its filesystem, empty for none."""
+        self.ask("volume", {"name": name, "region": region, "kind": kind, "droplets": droplets})
+
+    def volumes(self) -> dict[str, list[int]]:
+        """Return the droplets that each volume is attached to, by its name."""
+        return {row["name"]: row["droplet_ids"] for row in self.ask("volumes")}
+
+    def remains(self) -> list[str]:
+        """Name the keys and tags of pools that are left."""
+        keys = [f"key: {row['name']}" for row in self.ssh_keys() if row["name"].startswith("skyward:")]
+        return keys + [f"tag: {tag}" for tag in self.tags() if tag.startswith("skyward:")]
+
+    def clear(self) -> None:
+        """Remove them."""
+        self.ask("clear")
+
+    def tags(self) -> list[str]:
+        """Return every tag that the account knows."""
+        found: list[str] = self.ask("tags")
+        return found
+
+
+@contextlib.contextmanager
+def cloud() -> Iterator[Cloud]:
+    """Run a test cloud in a process of its own."""
+    with running(Cloud, "tests.clouds.digitalocean.server", 40) as found:
+        yield found

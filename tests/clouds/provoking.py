@@ -1,0 +1,213 @@
+"""Have a fault happen to a pool on a test cloud, and see what comes of it and what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+import skyward as sky
+from skyward.engine import guarding
+from tests.clouds.cloud import until
+
+WORKED = "working pool"
+
+USUAL: Mapping[str, Any] = {
+    "allocation": "on-demand",
+    "bootstrap_timeout": 20,
+    "provision_retry_delay": 0.1,
+    "console": False,
+    "logging": False,
+}
+"""What every pool is given, besides its machine."""
+
+_GOING = ("shutting-down", "ending")
+
+
+@sky.function
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+@sky.function
+def second_time(folder: str) -> int:
+    """Wait for the end the first time, and come back the second time."""
+    mark = Path(folder, "begun")
+    if mark.exists():
+        return 5
+    mark.touch()
+    time.sleep(40)
+    return 0
+
+
+def take_back(cloud: Any, row: Mapping[str, Any]) -> None:
+    """Take a machine, as this cloud takes those of its kind."""
+    (cloud.interrupt if row["spot"] else cloud.terminate)(row["id"])
+
+
+@frozen
+class Fault:
+    """
+    One fault.
+
+    Args:
+        name: What the page calls it.
+        provoke: Has it happen.
+        works: Whether the pool works all the same.
+        options: What the pool is given.
+        provider: What the provider is given.
+        when: The event of the pool at which the machine is taken, or `"task"`; empty for never.
+        without: Variables that the client has not.
+        meets: Whether a request has to meet it.
+        take: Takes a machine.
+        over: Whether it is over when the pool was left: a guardian ends nothing before.
+    """
+
+    name: str
+    provoke: Callable[[Any], None] = lambda cloud: None
+    works: bool = True
+    options: Mapping[str, Any] = field(factory=dict)
+    provider: Mapping[str, Any] = field(factory=dict)
+    when: str = ""
+    without: tuple[str, ...] = ()
+    meets: bool = False
+    take: Callable[[Any, Mapping[str, Any]], None] = take_back
+    over: bool = False
+
+
+@frozen
+class Row:
+    """
+    What came of a fault.
+
+    Args:
+        outcome: A working pool, or the error.
+        instances: Machines in the cloud's books.
+        processes: Processes that live.
+    """
+
+    outcome: str
+    instances: int
+    processes: int
+
+
+def provoke(fault: Fault, cloud: Any, machine: str) -> Row:
+    """
+    Have one fault happen to a pool, and see what comes of it.
+
+    Args:
+        fault: The fault.
+        cloud: The cloud; calm, and with its variables in the environment.
+        machine: The kind of machine that the pool gets if the fault says nothing.
+    """
+    with _without(fault.without), _hurried_guardians():
+        fault.provoke(cloud)
+        outcome = _outcome(fault, cloud, {"machine": machine, **USUAL, **fault.options})
+        assert cloud.met() or not fault.meets, "no request met the fault"
+        if fault.over:
+            assert cloud.alive(), "nothing was left to a guardian"
+            cloud.calm()
+        # What a pool could not give back its guardian does.
+        until(lambda: not _guardians(), 40)
+    cloud.calm()
+    with contextlib.suppress(AssertionError):
+        until(lambda: not any(row["state"] in _GOING for row in cloud.instances()), 10)
+    return Row(outcome, len(cloud.alive()), len(living(_front(cloud), 10)))
+
+
+def said(error: BaseException) -> str:
+    """Give an error's type and the first line that it says, without what differs from run to run."""
+    line = re.sub(r"\b([im])-[0-9a-f]{8,}", r"\1-…", str(error).splitlines()[0])
+    line = re.sub(r"sg-[0-9a-f]{8,}|subnet-[0-9a-f]{8,}|\b[0-9]{7,}\b", "…", line)
+    line = re.sub(r"(?<=[Pp]ool ')[^']*|(?<=process )\d+|(?<=sky down )\w+", "…", line)
+    return f"`{type(error).__name__}`: {line.strip()}".replace("|", "\\|").replace("<", "&lt;")
+
+
+def living(front: str, patience: float = 0.0) -> list[int]:
+    """List the processes that live in a directory whose path begins so, once those that end had some seconds to."""
+    deadline = time.monotonic() + patience
+    while (found := _living(front)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def _front(cloud: Any) -> str:
+    return f"{cloud.folder}/"
+
+
+def _living(front: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if front.encode() in (path / "environ").read_bytes() + (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
+def _outcome(fault: Fault, cloud: Any, options: dict[str, Any]) -> str:
+    taken: list[str] = []
+
+    def take() -> None:
+        if not taken:
+            for row in cloud.alive():
+                taken.append(row["id"])
+                fault.take(cloud, row)
+
+    if fault.when and fault.when != "task":
+        options["on_event"] = lambda event: take() if type(event).__name__ == fault.when else None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with sky.Compute(provider=cloud.provider(**fault.provider), **options) as pool:
+                if fault.when == "task":
+                    future = second_time(folder) > pool
+                    until(Path(folder, "begun").exists)
+                    take()
+                    result = future.result(timeout=60)
+                else:
+                    result = add(2, 3) >> pool
+                assert living(_front(cloud)), "living processes are not seen"
+        except sky.SkywardError as error:
+            return said(error)
+    assert result == 5
+    assert taken or not fault.when, "nothing was taken"
+    return WORKED
+
+
+def _guardians() -> list[int]:
+    """List the guardians that this process started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
+            guards = b"skyward.engine.guardian" in (path / "cmdline").read_bytes()
+            if guards and int(parent) == os.getpid() and state != "Z":
+                found.append(int(path.name))
+    return found
+
+
+@contextlib.contextmanager
+def _hurried_guardians() -> Iterator[None]:
+    """Have guardians believe that nothing is left after a second; it is a minute outside of tests."""
+    before = guarding.APPEARING
+    guarding.APPEARING = 1.0
+    try:
+        yield
+    finally:
+        guarding.APPEARING = before
+
+
+@contextlib.contextmanager
+def _without(names: tuple[str, ...]) -> Iterator[None]:
+    before = {name: os.environ.pop(name) for name in names}
+    try:
+        yield
+    finally:
+        os.environ.update(before)

@@ -1,0 +1,21 @@
+"""The rehearsal cloud's section of the published table of faults: whole, true, and nothing left in any of its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.clouds.fault_page import check_row, check_section
+from tests.clouds.rehearsal.fault_table import FAULTS, TITLE, Rehearsed, provoke
+
+
+def test_every_fault_has_its_row_and_nothing_was_left() -> None:
+    """A fault that was not provoked has empty cells, which is none of the two."""
+    check_section(TITLE, FAULTS)
+
+
+@pytest.mark.clouds
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_row_is_true(fault: Rehearsed) -> None:
+    """What comes of the fault today is what the page says."""
+    check_row(TITLE, fault.name, provoke(fault))

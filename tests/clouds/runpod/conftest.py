@@ -1,0 +1,10 @@
+"""One RunPod test cloud for the tests of a process, calm before each of them and empty after it."""
+
+from __future__ import annotations
+
+from tests.clouds.cloud import IGNORED, fixtures
+from tests.clouds.runpod.cloud import cloud
+
+collect_ignore_glob = IGNORED
+
+_running, runpod = fixtures(cloud)

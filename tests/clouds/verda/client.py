@@ -1,0 +1,13 @@
+"""A client of Verda's hooks, for its smallest machine in Helsinki."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.clouds import client as clients
+from tests.clouds.hooks import refusal, run
+from tests.clouds.verda.cloud import MACHINE
+
+__all__ = ["client", "refusal", "run"]
+
+client = partial(clients.client, region="FIN-01", machine=MACHINE)

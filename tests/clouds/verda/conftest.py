@@ -1,0 +1,10 @@
+"""One Verda test cloud for the tests of a process, calm before each of them and empty after it."""
+
+from __future__ import annotations
+
+from tests.clouds.cloud import IGNORED, fixtures
+from tests.clouds.verda.cloud import cloud
+
+collect_ignore_glob = IGNORED
+
+_running, verda = fixtures(cloud)

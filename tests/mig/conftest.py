@@ -1,0 +1,5 @@
+"""GPUs for the tests of this folder."""
+
+from tests.nvidia.fixture import here
+
+__all__ = ["here"]

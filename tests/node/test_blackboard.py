@@ -1,0 +1,90 @@
+"""What ranks of a broadcast write for each other, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from skyward import InstanceInfo, TransportError
+from skyward.node.blackboard import Blackboard, noted
+
+HEAD = InstanceInfo(total_nodes=3, job_id="a1", broadcast=7)
+NAMES = {"job": "a1", "broadcast": 7, "rank": 2, "once": None, "says": {"at": "x"}}
+
+
+@pytest.fixture
+def boards() -> Iterator[list[Blackboard]]:
+    """What each of three ranks has of one blackboard."""
+    told: list[str] = []
+    ready = threading.Event()
+
+    def share(value: str) -> tuple[str]:
+        if value != "0":
+            told.append(value)
+            ready.set()
+        assert ready.wait(30.0)
+        return (told[0],)
+
+    with ThreadPoolExecutor(3) as threads, ExitStack() as stack:
+        met = [threads.submit(Blackboard, evolve(HEAD, node=node), share) for node in range(3)]
+        yield [stack.enter_context(closing(each.result())) for each in met]
+
+
+def test_what_one_writes_all_read(boards: list[Blackboard]) -> None:
+    """In the order of ranks, in place of what the same rank wrote before."""
+    assert {"at": ["", "1", ""]} == boards[1].write(at="1")
+    assert {"at": ["0", "1", ""]} == boards[0].write(at="0")
+    assert {"at": ["0", "2", ""], "stacks": ["", "here", ""]} == boards[1].write(at="2", stacks="here")
+    assert {"at": ["0", "2", ""], "stacks": ["", "here", ""]} == boards[2].write()
+
+
+def test_what_is_to_be_written_once_is_the_first_ones(boards: list[Blackboard]) -> None:
+    """However many want to at the same time, all see the same one."""
+    with ThreadPoolExecutor(3) as threads:
+        seen = [each["judge"] for each in threads.map(lambda board: board.write(once="judge"), boards)]
+    assert seen[0] == seen[1] == seen[2]
+    assert 2 == seen[0].count("")
+
+
+def test_the_board_outlives_the_heads_part(boards: list[Blackboard]) -> None:
+    """The others go on, and see what it wrote last."""
+    boards[0].write(at="returned")
+    boards[0].close()
+    assert {"at": ["returned", "1", ""]} == boards[1].write(at="1")
+    assert {"at": ["returned", "1", "2"]} == boards[2].write(at="2")
+
+
+def test_who_is_not_of_the_broadcast_is_seen_off(boards: list[Blackboard]) -> None:
+    """And the ranks notice nothing."""
+    boards[0].write(at="0")
+    for said in (json.dumps({**NAMES, "broadcast": 6}).encode() + b"\n", b"GET /\r\n", b"[]\n", b"{}\n"):
+        with socket.create_connection(boards[1]._sock.getpeername(), timeout=30.0) as visitor:
+            visitor.sendall(said)
+            assert b"" == visitor.recv(1)
+    assert {"at": ["0", "1", ""]} == boards[1].write(at="1")
+
+
+def test_a_head_that_is_not_there_is_named() -> None:
+    """With the address that was tried."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        with pytest.raises(TransportError, match=rf"Rank 1 of 3 does not reach its head at 127\.0\.0\.1:{port}"):
+            Blackboard(evolve(HEAD, node=1), lambda value: (port,))
+
+
+@pytest.mark.parametrize(
+    "change", [{"job": "b2"}, {"broadcast": 8}, {"rank": 3}, {"rank": -1}, {"says": 7}, {"rank": "1"}]
+)
+def test_only_ranks_of_the_broadcast_are_noted(change: dict[str, Any]) -> None:
+    """Nothing is changed by what others say."""
+    assert {"at": ["", "", "x"]} == noted({}, NAMES, HEAD)
+    assert noted({}, {**NAMES, **change}, HEAD) is None

@@ -1,0 +1,69 @@
+"""What ranks of a broadcast tell each other, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from attrs import evolve
+
+from skyward import InstanceInfo, TransportError, exchange
+from skyward.node.welcome import meeting_socket
+
+
+@pytest.fixture
+def head() -> Iterator[InstanceInfo]:
+    """The head of three ranks, whose port is kept free as an agent keeps it."""
+    with meeting_socket() as kept:
+        yield InstanceInfo(total_nodes=3, job_id="a1", broadcast=7, head_port=kept.getsockname()[1])
+
+
+def test_every_rank_gets_what_all_give_in_the_order_of_ranks(head: InstanceInfo) -> None:
+    """Whoever comes first, and as often as they meet."""
+    with ThreadPoolExecutor(3) as threads:
+        for turn in "ab":
+            met = [
+                threads.submit(exchange, f"{turn}{node}", info=evolve(head, node=node), within=30.0)
+                for node in (2, 0, 1)
+            ]
+            assert [(f"{turn}0", f"{turn}1", f"{turn}2")] * 3 == [each.result() for each in met]
+
+
+def test_who_is_not_of_the_broadcast_is_not_heard(head: InstanceInfo) -> None:
+    """Neither a rank of another broadcast, nor who says nothing that can be understood, nor who says too much."""
+    with ThreadPoolExecutor(3) as threads:
+        met = [threads.submit(exchange, "x", info=evolve(head, node=node), within=30.0) for node in (0, 1)]
+        other = {"job": "a1", "broadcast": 6, "rank": 2, "value": "wrong"}
+        for said in (json.dumps(other).encode() + b"\n", b"GET /\r\n", b"[]\n", b"x" * (65 << 10)):
+            with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as visitor:
+                visitor.sendall(said)
+        assert ("x", "x", "right") == exchange("right", info=evolve(head, node=2), within=30.0)
+        assert [("x", "x", "right")] * 2 == [each.result() for each in met]
+
+
+def test_a_rank_that_does_not_come_is_named(head: InstanceInfo) -> None:
+    """The head knows who is missing; the others know that somebody is."""
+    with ThreadPoolExecutor(2) as threads:
+        met = [threads.submit(exchange, "x", info=evolve(head, node=node), within=0.5) for node in (0, 1)]
+        with pytest.raises(TransportError, match=r"Rank 0 of 3 waited 0\.5 s .*127\..*not there: \[.*2\]"):
+            met[0].result()
+        with pytest.raises(TransportError, match=r"Rank 1 of 3 waited 0\.5 s .* not there: some of them"):
+            met[1].result()
+
+
+def test_a_call_that_is_no_broadcast_meets_nobody() -> None:
+    """Nor does a broadcast to one rank."""
+    assert ("x",) == exchange("x", info=InstanceInfo(total_nodes=3)) == exchange("x", info=InstanceInfo(broadcast=7))
+
+
+def _listening(head: InstanceInfo) -> int:
+    """Wait until the head listens, and give its port."""
+    while True:
+        try:
+            socket.create_connection((head.head_addr, head.head_port), timeout=10.0).close()
+        except ConnectionRefusedError:
+            continue
+        return head.head_port

@@ -1,0 +1,77 @@
+"""What ranks find in their environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from skyward import InstanceInfo
+from skyward_torch.environment import environment, threads
+from skyward_torch.network import interface_of
+
+
+def place(node: int, worker: int, *, broadcast: int = 9) -> InstanceInfo:
+    return InstanceInfo(
+        node=node,
+        worker=worker,
+        total_nodes=3,
+        workers_per_node=2,
+        head_addr="10.0.0.7",
+        head_port=2500,
+        job_id="a1",
+        broadcast=broadcast,
+    )
+
+
+@pytest.mark.parametrize(("node", "worker", "rank"), [(0, 0, "0"), (0, 1, "1"), (2, 0, "4"), (2, 1, "5")])
+def test_a_rank_is_told_as_torchrun_does(node: int, worker: int, rank: str) -> None:
+    """Every variable that torchrun documents for a script to read."""
+    expected = {
+        "RANK": rank,
+        "WORLD_SIZE": "6",
+        "LOCAL_RANK": str(worker),
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": str(node),
+        "NODE_RANK": str(node),
+        "GROUP_WORLD_SIZE": "3",
+        "MASTER_ADDR": "10.0.0.7",
+        "MASTER_PORT": "2500",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_RUN_ID": "a1",
+    }
+    assert expected == environment(place(node, worker), own_device=False)
+
+
+def test_a_rank_with_a_device_of_its_own_counts_from_that() -> None:
+    """`cuda:LOCAL_RANK` has to be there, and the rank sees one device."""
+    assert "0" == environment(place(1, 1), own_device=True)["LOCAL_RANK"]
+    assert "3" == environment(place(1, 1), own_device=True)["RANK"]
+
+
+def test_a_call_that_is_no_broadcast_is_a_world_of_one() -> None:
+    """Wherever it runs."""
+    told = environment(place(2, 1, broadcast=0), own_device=False)
+    assert ("0", "1", "0", "1") == tuple(
+        told[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    )
+    assert "False" == told["TORCHELASTIC_USE_AGENT_STORE"]
+
+
+@pytest.mark.parametrize(
+    ("env", "vcpus", "ranks", "expected"),
+    [
+        ({}, 8.0, 4, {"OMP_NUM_THREADS": "2"}),
+        ({}, 2.0, 4, {"OMP_NUM_THREADS": "1"}),
+        ({}, None, 2, {"OMP_NUM_THREADS": "1"}),
+        ({}, 8.0, 1, {}),
+        ({"OMP_NUM_THREADS": "8"}, 8.0, 4, {}),
+    ],
+)
+def test_ranks_share_the_processors(env: dict[str, str], vcpus: float | None, ranks: int, expected: dict) -> None:
+    """Unless the user says otherwise."""
+    assert expected == threads(env, vcpus=vcpus, ranks=ranks)
+
+
+def test_the_interface_of_an_address_is_found() -> None:
+    """That of the loopback address is there on every Linux; other systems are not asked."""
+    assert interface_of("127.0.0.1") in ("lo", None)
+    assert interface_of("203.0.113.77") is None
