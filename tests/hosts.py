@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -32,6 +33,13 @@ SetEnv HOME={base}/home PATH={base}/bin:{path}{extra_env}
 AllowStreamLocalForwarding {forwarding}
 Subsystem sftp internal-sftp
 """
+
+
+# One that is just about to become another program has no environment; on a busy machine that can take a while.
+_MOMENTS = 50
+
+_OF_KERNEL = 0x00200000
+"""The flag of the kernel's threads in the ninth field of `/proc/PID/stat`, see proc(5)."""
 
 
 class Host:
@@ -125,7 +133,10 @@ class Host:
         if self._process is None:
             return
         # A server that stands still lets nobody in while those who are in are ended.
-        self._process.send_signal(signal.SIGSTOP)
+        # In a container it is not the first process.
+        for pid in (self._process.pid, *self.connections()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         deadline = time.monotonic() + 10.0
         while self.connections() and time.monotonic() < deadline:
             self.cut()
@@ -141,24 +152,19 @@ class Host:
 
     def processes(self) -> list[int]:
         """List the processes that run with this host's home."""
-        mark = f"HOME={self.base}/home".encode()
-        found = []
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if mark in path.read_bytes().split(b"\0"):
-                    found.append(int(path.parent.name))
-        return found
+        return _processes(f"HOME={self.base}/home")[0]
 
     def sweep(self) -> None:
         """End whatever a test left here, and what that began while it was looked for."""
-        deadline, unseen = time.monotonic() + 10.0, 0
-        # One that is just about to become another program has no environment for a moment.
+        deadline, unseen, before = time.monotonic() + 10.0, 0, Counter[int]()
         while unseen < 2 and time.monotonic() < deadline:
-            found = self.processes()
+            found, nameless = _processes(f"HOME={self.base}/home")
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            unseen = 0 if found else unseen + 1
+            before.update(nameless)
+            becoming = [pid for pid in nameless if before[pid] < _MOMENTS]
+            unseen = 0 if found or becoming else unseen + 1
             time.sleep(0.01)
 
     def connections(self) -> list[int]:
@@ -273,6 +279,21 @@ def package_settings() -> dict[str, str]:
     """
     named = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_CERT"))}
     return {"UV_SYSTEM_CERTS": "1", "UV_CACHE_DIR": f"{os.environ['XDG_CACHE_HOME']}/uv", **named}
+
+
+def _processes(entry: str) -> tuple[list[int], list[int]]:
+    """List the processes whose environment has an entry, and those without any, but for threads of the kernel."""
+    found, nameless = [], []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            environ = path.read_bytes()
+            if entry.encode() in environ.split(b"\0"):
+                found.append(int(path.parent.name))
+            elif not environ:
+                state, *fields = (path.parent / "stat").read_text().rpartition(")")[2].split()
+                if state != "Z" and not int(fields[5]) & _OF_KERNEL:
+                    nameless.append(int(path.parent.name))
+    return found, nameless
 
 
 def _keygen(path: Path) -> None:

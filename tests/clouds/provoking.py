@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -120,7 +121,13 @@ def provoke(fault: Fault, cloud: Any, machine: str) -> Row:
     cloud.calm()
     with contextlib.suppress(AssertionError):
         until(lambda: not any(row["state"] in _GOING for row in cloud.instances()), 10)
-    return Row(outcome, len(cloud.alive()), len(living(_front(cloud), 10)))
+    left = living(_front(cloud), 10)
+    # They are counted in this row, and in none after it.
+    for pid in left:
+        with contextlib.suppress(OSError):
+            print(f"left: {Path(f'/proc/{pid}/cmdline').read_bytes()!r}")
+            os.kill(pid, signal.SIGKILL)
+    return Row(outcome, len(cloud.alive()), len(left))
 
 
 def said(error: BaseException) -> str:

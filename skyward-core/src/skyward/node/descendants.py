@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -50,15 +51,26 @@ def end_children() -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process of this machine whose environment carries the mark; only Linux tells."""
+    """Kill every process of this machine whose environment carries the mark, and its children; only Linux tells."""
     entry = f"{MARK}={mark}".encode()
+    for _ in range(_ROUNDS):
+        found = False
+        for pid in _carrying(entry):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                found = True
+        if not found:
+            return
+        time.sleep(0.005)
+
+
+def _carrying(entry: bytes) -> list[int]:
+    found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            found = entry in path.read_bytes().split(b"\0")
-            if found and int(path.parent.name) != os.getpid():
-                os.kill(int(path.parent.name), signal.SIGKILL)
-        except (OSError, ValueError):
-            continue
+        with contextlib.suppress(OSError, ValueError):
+            if entry in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return [pid for pid in found if pid != os.getpid()]
 
 
 def _outlives(pid: int) -> bool:

@@ -45,19 +45,18 @@ while [ -n "$pid" ] && alive "$pid" && [ "$tries" -lt @TRIES@ ]; do
     pause
 done
 if [ ! -d /proc/self ] && [ -n "$pid" ]; then kill -9 "-$pid" "$pid" 2>/dev/null; fi
-round=0
-while [ "$round" -lt 40 ]; do
-    round=$((round + 1))
-    found=
+round=0 unseen=0
+# One that is just about to become another program has no environment for a moment, so it is looked for twice.
+while [ "$round" -lt 40 ] && [ "$unseen" -lt 2 ]; do
+    [ "$round" = 0 ] || pause
+    round=$((round + 1)) unseen=$((unseen + 1))
     for file in $(those environ "SKYWARD_NODE=$name"); do
         # A mark goes to the end of its variable, or node 1 would take node 10 with it.
         if holds "$file" "SKYWARD_NODE=$name"; then
             process=${file#/proc/}
-            kill -9 "${process%/environ}" 2>/dev/null && found=yes
+            kill -9 "${process%/environ}" 2>/dev/null && unseen=0
         fi
     done
-    [ -n "$found" ] || break
-    pause
 done
 """
 

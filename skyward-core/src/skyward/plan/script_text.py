@@ -382,17 +382,19 @@ finish() {
     # A process that has taken over the number is none of ours.
     *) if carries "$agent" || [ ! -e "/proc/$agent" ]; then kill -9 "-$agent" "$agent" 2>/dev/null; fi ;;
   esac
+  # One that is just about to become another program has no environment for a moment, so it is looked for twice.
+  unseen=0
   for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    found=
+    unseen=$((unseen + 1))
     for path in $(likely); do
       pid=${path#/proc/}
       pid=${pid%/environ}
       if [ "$pid" != $$ ] && carries "$pid"; then
-        found=yes
+        unseen=0
         kill -9 "$pid" 2>/dev/null
       fi
     done
-    [ -n "$found" ] || break
+    [ "$unseen" -lt 2 ] || break
     sleep 0.1 2>/dev/null || sleep 1
   done
   trap - HUP INT QUIT TERM
