@@ -10,6 +10,8 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 from measure.harness import Job, Outcome, Results, answer, in_frameworks, number
@@ -17,7 +19,7 @@ from measure.table import Criterion, Row, milliseconds
 
 PLUGINS = {
     "torch": "what `instance_info` builds for the call",
-    "accelerate": "the torch plugin, and the environment, which is looked through before and after the call",
+    "accelerate": "the torch plugin, and the environment, which is compared before and after the call",
     "transformers": "what the accelerate plugin does",
     "jax": "what `instance_info` builds for the call",
     "keras": "the jax plugin, and `instance_info` once more",
@@ -43,12 +45,26 @@ def plugins(name: str) -> Sequence[Any]:
     return [getattr(sky.plugins, name)()]
 
 
+@cache
+def prepare(name: str) -> ExitStack:
+    """
+    Have around this process what the plugins have around every process of their pool.
+    """
+    import skyward as sky
+
+    around = ExitStack()
+    for plugin in plugins(name):
+        around.enter_context(plugin.skyward_around_process(sky.instance_info()))
+    return around
+
+
 def costs(name: str) -> int:
     """
     Call a function as the plugins wrap it and as it is, once each, and tell the difference in nanoseconds.
     """
     from skyward.plugin import decorated
 
+    prepare(name)
     wrapped = decorated(plugins(name), one)
     began = time.perf_counter_ns()
     wrapped()

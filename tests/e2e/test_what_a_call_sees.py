@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,34 @@ def test_broadcast_sends_a_large_argument_to_every_node(pool: sky.Pool) -> None:
         return data[-1]
 
     assert last(b"x" * 5_000_000) @ pool == [ord("x")] * 2
+
+
+def test_a_cached_function_of_a_program_keeps_what_it_found(pool: sky.Pool) -> None:
+    """Loaded once in each worker, and anew once what it captures has changed; Python has only its name for it."""
+    source = """
+import functools, os
+size = 1
+@functools.cache
+def load(name):
+    return name, size, os.urandom(8)
+def use():
+    return load("model")
+"""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(source, space)
+    use = sky.function(space["use"])
+    loaded = {use() >> pool for _ in range(8)}
+    assert {row[:2] for row in loaded} == {("model", 1)}
+    assert len(loaded) <= 2
+    space["size"] = 2
+    assert (use() >> pool)[:2] == ("model", 2)
+
+
+def test_a_cached_function_calls_itself(pool: sky.Pool) -> None:
+    """Its cache holds on the way."""
+
+    @functools.cache
+    def fib(n: int) -> int:
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    assert sky.function(lambda: fib(60))() >> pool == 1548008755920

@@ -380,3 +380,18 @@ class TestShareable:
         )
         fn, _ = defined(source)
         assert snapshot(fn).shareable
+
+
+def test_a_cached_function_is_settled_as_what_it_caches():
+    """
+    What that captures may change.
+    """
+    fn, space = defined(
+        "import functools\nrate = 1\n@functools.cache\ndef g():\n    return rate\ndef f():\n    return g()"
+    )
+    found = snapshot(fn)
+    assert found is not None
+    assert (found.shareable, found.still_true()) == (True, True)
+    space["rate"] = 2
+    assert not found.still_true()
+    assert snapshot(defined("def f():\n    return g()", g=functools.cache(lambda seen=[]: seen))[0]) is None

@@ -195,7 +195,7 @@ def _dynamo(value: Any) -> Dynamo | None:
     return _part(Dynamo, value)
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, cache_hash=True)
 class Config:
     """
     Say how Accelerate trains: what would be told to `accelerate launch`.

@@ -101,8 +101,8 @@ class Accelerate:
                     hook="around_process",
                     hint='Put it last in plugins=[...], or name a version: sky.plugins.accelerate(version="...").',
                 ) from error
-            state.check(self.config, "around_process")
-            yield
+            with state.CALLS.prepared(self.config):
+                yield
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:

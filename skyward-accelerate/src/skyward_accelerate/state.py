@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import torch
-from accelerate.state import AcceleratorState, GradientState
+from accelerate.state import AcceleratorState, GradientState, PartialState
 from accelerate.utils import check_cuda_p2p_ib_support
 
 from skyward import PluginError
@@ -22,12 +22,41 @@ __all__ = ["CALLS", "check"]
 _OURS = (b"ACCELERATE_", b"FSDP_", b"MEGATRON_LM_", b"PARALLELISM_CONFIG_")
 """How the variables begin that Accelerate reads and writes."""
 
+# What is beneath `os.environ`: the way through it takes longer than all the rest of a call.
+_ENVIRON: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
+
 
 class Calls:
     """Hold how deep a process is in calls, because what Accelerate knows is shared by all of them."""
 
     def __init__(self) -> None:
         self._depth = 0
+        self._prepared = False
+
+    @contextmanager
+    def prepared(self, config: Config) -> Iterator[None]:
+        """
+        Tell a process what its calls are told, so that none has to be told again.
+
+        Args:
+            config: How they train.
+
+        Raises:
+            PluginError: If there is no GPU and they need one.
+        """
+        check(config, "around_process")
+        if self._prepared:
+            # The plugin above this one has done so; what it says holds.
+            yield
+            return
+        before = dict(_ENVIRON)
+        _put(_told(config, within=False))
+        self._prepared = True
+        try:
+            yield
+        finally:
+            self._prepared = False
+            _restore(before)
 
     @contextmanager
     def around(self, config: Config) -> Iterator[None]:
@@ -41,10 +70,12 @@ class Calls:
             PluginError: If there is no GPU and it needs one.
         """
         check(config, "decorate")
-        before = {name: os.environ[name] for name in _names()}
+        before = dict(_ENVIRON)
         if not self._depth:
             _forget()
-        os.environ.update(_told(config, within=self._depth > 0))
+        told = _told(config, within=self._depth > 0)
+        if not told.items() <= before.items():
+            _put(told)
         self._depth += 1
         if not _gpus_talk():
             # Accelerate refuses such GPUs without, and its launcher sets them.
@@ -57,11 +88,8 @@ class Calls:
             if not self._depth:
                 _forget()
             # Accelerate writes what it is asked for in code there too.
-            for name in _names():
-                if name not in before:
-                    del os.environ[name]
-            if before:
-                os.environ.update(before)
+            if before != _ENVIRON:
+                _restore(before)
 
 
 CALLS = Calls()
@@ -89,23 +117,34 @@ def check(config: Config, hook: str) -> None:
 
 
 @cache
-def _told(config: Config, *, within: bool) -> dict[str, str]:
-    return environment(config, cpu=_on_cpu(config), within=within)
+def _told(config: Config, *, within: bool) -> dict[bytes, bytes]:
+    told = environment(config, cpu=_on_cpu(config), within=within)
+    return {os.fsencode(name): os.fsencode(text) for name, text in told.items()}
 
 
 def _on_cpu(config: Config) -> bool:
     return not torch.cuda.is_available() if config.use_cpu is None else config.use_cpu
 
 
-def _names() -> list[str]:
-    """Return which variables there are; this is done twice for every call."""
-    # In the dictionary beneath: the way through `os.environ` takes longer than all the rest of a call.
-    return [os.fsdecode(name) for name in os.environ._data if name.startswith(_OURS)]  # type: ignore[attr-defined]
+def _restore(before: dict[bytes, bytes]) -> None:
+    """Have the variables of Accelerate be again as they were; what else the call has set stays."""
+    for name in [name for name in _ENVIRON if name.startswith(_OURS) and name not in before]:
+        os.unsetenv(name)
+        del _ENVIRON[name]
+    _put({name: text for name, text in before.items() if name.startswith(_OURS) and _ENVIRON.get(name) != text})
+
+
+def _put(variables: dict[bytes, bytes]) -> None:
+    for name, text in variables.items():
+        os.putenv(name, text)
+        _ENVIRON[name] = text
 
 
 def _forget() -> None:
-    AcceleratorState._reset_state(reset_partial_state=True)
-    GradientState._reset_state()
+    # Most calls leave nothing, and to reset it takes longer than to look.
+    if AcceleratorState._shared_state or PartialState._shared_state or GradientState._shared_state:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        GradientState._reset_state()
 
 
 @cache

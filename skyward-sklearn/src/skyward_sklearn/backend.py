@@ -33,6 +33,10 @@ __all__ = ["PoolBackend", "slots_of"]
 _BROUGHT_BY = {"joblib": "joblib", "sklearn": "sklearn", "numpy": "sklearn", "scipy": "sklearn"}
 """Packages that tasks may miss on a node, and the plugin that brings them."""
 
+# joblib doubles, until a batch takes up to twice 0.2 s. One of less than 10 ms is below that with 32 times the tasks,
+# and most of its time is its way. The last tasks are dealt out in small batches all the same.
+_FASTER = 16
+
 _log = logging.getLogger(__name__)
 
 
@@ -187,11 +191,11 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return batch
 
     def compute_batch_size(self) -> int:
-        """Count the tasks of the next batch: as joblib does, but twice as many while a batch takes next to no time."""
+        """Count the tasks of the next batch: as joblib does, but far more while a batch takes next to no time."""
         brief = 0 < self._smoothed_batch_duration < self.MIN_IDEAL_BATCH_DURATION / 20
         size: int = super().compute_batch_size()
         if brief:
-            size *= 2
+            size *= _FASTER
             self._effective_batch_size = size
         return size
 

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from skyward.errors import SerializationError
+from skyward.link.cached import reduce_cached
 from skyward.link.capture import by_reference, captured_names
 
 _SECONDS: Final = 1.0
@@ -195,6 +196,9 @@ def _trial(value: object, deadline: float) -> _Found | None:
             last[0] = obj
             if monotonic() > deadline:
                 raise _OutOfTimeError
+
+        def reducer_override(self, obj: object) -> Any:
+            return reduce_cached(obj) or super().reducer_override(obj)
 
     try:
         # Buffers go nowhere: a large array costs nothing here.

@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
+from skyward.link.cached import CACHED
+
 _MISSING: Final = object()
 _VALUE_LIMIT: Final = 100_000
 
@@ -285,6 +287,9 @@ class _Walk:
         if isinstance(value, types.FunctionType):
             if not by_reference(value):
                 self._function(value)
+            return True
+        if kind is CACHED:
+            self._waiting.append(value.__wrapped__)
             return True
         if isinstance(value, types.ModuleType):
             self._holds_modules = True

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from skyward.errors import ProtocolError
+from skyward.link.cached import reduce_cached
 from skyward.link.frames import MAX_FDS
 from skyward.link.segment import Segment, aligned, write_segment
 
@@ -282,7 +283,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
             reduced = _reduce_tensor(obj)
             if reduced is not None:
                 return reduced
-        return super().reducer_override(obj)
+        return reduce_cached(obj) or super().reducer_override(obj)
 
 
 class _Writer:
