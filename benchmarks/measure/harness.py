@@ -60,11 +60,11 @@ class Outcome:
 Results = Mapping[str, Outcome]
 
 
-def limit(script: str) -> Job:
+def limit(script: str, repeats: int = 1) -> Job:
     """
     Run one of the measuring sticks, as it stands.
     """
-    return Job((sys.executable, str(HERE / "limits" / script)))
+    return Job((sys.executable, str(HERE / "limits" / script)), repeats=repeats)
 
 
 def module(name: str, *args: str, needs: str | None = None, repeats: int = 1) -> Job:
@@ -118,15 +118,19 @@ def run_once(job: Job) -> Mapping[str, float] | str:
 
 def take_turns(jobs: Mapping[str, Job], rounds: int, say: Callable[[str], None]) -> dict[str, Outcome]:
     """
-    Run every job once a round, one after the other, so that a slow minute of the machine meets all of them.
+    Run every job in each round, one after the other, so that a slow minute of the machine meets all of them.
+
+    Those that are run several times a round take turns there too.
     """
     outcomes = {name: Outcome() for name in jobs}
     for turn in range(rounds):
-        for name, job in jobs.items():
-            if job.needs and not _is_there(job.needs):
-                outcomes[name] = Outcome(failure=ABSENT)
-                continue
-            for _ in range(job.repeats):
+        for again in range(max((job.repeats for job in jobs.values()), default=0)):
+            for name, job in jobs.items():
+                if again >= job.repeats:
+                    continue
+                if job.needs and not _is_there(job.needs):
+                    outcomes[name] = Outcome(failure=ABSENT)
+                    continue
                 result = run_once(job)
                 before = outcomes[name]
                 if isinstance(result, str):
