@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from measure.harness import Job, Results, answer, module, number
+from measure.harness import Job, Results, answer, in_frameworks, number
 from measure.table import Criterion, Number, Row, rate, seconds
 
 TASKS = 1000
@@ -89,8 +89,8 @@ def jobs(quick: bool) -> dict[str, Job]:
     List what has to be run.
     """
     return {
-        "sklearn tasks": module("measure.sklearn", "tasks", "61" if quick else "201"),
-        "sklearn grid": module("measure.sklearn", "grid", "5" if quick else "15"),
+        "sklearn tasks": in_frameworks("measure.sklearn", "tasks", "61" if quick else "201"),
+        "sklearn grid": in_frameworks("measure.sklearn", "grid", "5" if quick else "15"),
     }
 
 
