@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -155,3 +157,16 @@ def test_task_events_tell_of_each_attempt() -> None:
     assert started.task_id == completed.task_id
     assert (completed.success, completed.node) == (False, 0)
     assert "ZeroDivisionError" in completed.error
+
+
+def test_a_call_that_the_end_of_its_pool_cuts_off_says_how_long_it_ran() -> None:
+    """And not that it failed after no time."""
+    started, ended = threading.Event(), list[sky.TaskCompleted]()
+    pool = sky.Compute(console="silent").on(sky.TaskCompleted, ended.append)
+    pool.on(sky.TaskStarted, lambda event: started.set())
+    with contextlib.suppress(ZeroDivisionError), pool:
+        future = sky.function(time.sleep)(60) > pool
+        assert started.wait(20)
+        raise ZeroDivisionError
+    assert isinstance(future.exception(), sky.PoolClosedError)
+    assert [(event.success, 0 < event.duration < 60) for event in ended] == [(False, True)]
