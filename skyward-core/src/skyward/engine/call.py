@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
@@ -135,6 +136,11 @@ class Call:
         self.began = 0.0
         self.cancelled = False
         self.gave = False
+
+    @property
+    def ran(self) -> float:
+        """Return for how many seconds it has run, as seen from here."""
+        return time.monotonic() - self.began if self.began else 0.0
 
     def begin_again(self) -> None:
         """Become the next attempt, which has an id of its own: what is still on its way for this one is nobody's."""

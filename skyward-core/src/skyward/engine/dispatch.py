@@ -419,7 +419,7 @@ class Dispatch:
             closed.text,
             where=closed.where,
             function=call.function.name,
-            seconds=_ran(call),
+            seconds=call.ran,
             pool=self._pool,
             heard=closed.heard,
         )
@@ -431,14 +431,9 @@ class Dispatch:
             json.dumps({"error": kind, "message": message}).encode(),
             where=where,
             function=call.function.name if call else "",
-            seconds=_ran(call) if call else 0.0,
+            seconds=call.ran if call else 0.0,
             pool=self._pool,
         )
-
-
-def _ran(call: Call) -> float:
-    """Tell for how many seconds a call has run, as seen from here."""
-    return time.monotonic() - call.began if call.began else 0.0
 
 
 def _reason(answer: Answer) -> Failure:
