@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,38 @@ def test_arguments_are_the_callees_own(pool: sky.Pool, size: int) -> None:
     array = np.zeros(size)
     assert [scribble(array) >> pool for _ in range(4)] == [1.0] * 4
     assert array[0] == 0.0
+
+
+def _memory_of(array: Any) -> str:
+    """Name the file in memory that an array lies in, as this process sees it."""
+    address = array.ctypes.data
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, _, _, _, inode, *_ = line.split()
+        start, end = (int(bound, 16) for bound in span.split("-"))
+        if start <= address < end:
+            return inode
+    raise AssertionError("The array is nowhere.")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages were written to")
+def test_array_that_goes_on_as_it_came_is_not_copied(pool: sky.Pool) -> None:
+    """Back to the caller, and from there to the next call; what the caller writes to it stays the caller's."""
+
+    @sky.function
+    def look(array: Any) -> tuple[str, Any]:
+        return _memory_of(array), array
+
+    @sky.function
+    def make() -> Any:
+        return np.arange(1_000_000)
+
+    made = make() >> pool
+    seen, back = look(made) >> pool
+    assert _memory_of(made) == seen == _memory_of(back)
+    back += 1
+    seen_changed, back_again = look(back) >> pool
+    assert _memory_of(back_again) == seen_changed != seen
+    assert (made[-1], back[-1], back_again[-1]) == (999_999, 1_000_000, 1_000_000)
 
 
 def test_array_changed_between_calls_is_sent_as_it_is(pool: sky.Pool) -> None:

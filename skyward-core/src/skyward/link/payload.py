@@ -16,6 +16,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from mmap import mmap
 from pickle import PickleBuffer
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ import cloudpickle
 from skyward.errors import ProtocolError
 from skyward.link.cached import reduce_cached
 from skyward.link.frames import MAX_FDS
+from skyward.link.lending import lending
 from skyward.link.segment import Segment, aligned, write_segment
 
 OUT_OF_BAND = 64 << 10
@@ -213,7 +215,14 @@ def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None)
         else:
             parts.append(Part(Place.SEGMENT, len(buffer)))
             shared.append([buffer])
-    return Payload(tuple(parts), b"".join(inline), write_segment(shared) if shared else None, tuple(stored))
+    return Payload(tuple(parts), b"".join(inline), _segment(shared) if shared else None, tuple(stored))
+
+
+def _segment(shared: Sequence[Sequence[bytes | memoryview]]) -> Segment:
+    """Find the segment that these buffers came in, or copy them into a new one."""
+    single = [pieces[0] for pieces in shared if len(pieces) == 1 and isinstance(pieces[0], memoryview)]
+    lent = lending.find(single) if len(single) == len(shared) else None
+    return lent or write_segment(shared)
 
 
 def load(payload: Payload) -> Any:
@@ -246,7 +255,7 @@ def views(payload: Payload) -> list[memoryview | bytearray]:
     """Give the bytes of each part; they are writable and nobody else's."""
     if not payload.parts:
         return [bytearray(payload.inline)]
-    mapped = payload.segment.map() if payload.segment else memoryview(b"")
+    mapped = _map(payload.segment) if payload.segment else memoryview(b"")
     stored = iter(payload.stored)
     found: list[memoryview | bytearray] = []
     inline_at = segment_at = 0
@@ -258,8 +267,15 @@ def views(payload: Payload) -> list[memoryview | bytearray]:
             found.append(mapped[segment_at : segment_at + size])
             segment_at += aligned(size)
         else:
-            found.append(next(stored).map()[:size])
+            found.append(_map(next(stored))[:size])
     return found
+
+
+def _map(segment: Segment) -> memoryview:
+    mapped = segment.map()
+    if isinstance(mapped.obj, mmap):
+        lending.remember(mapped.obj, segment)
+    return mapped
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types

@@ -25,10 +25,6 @@ KEPT_BYTES = 512 << 20
 """How much of them a process keeps."""
 
 
-# While bytes are copied into a mapping no other thread of this process runs.
-_AT_ONCE = 4 << 20
-
-
 class Writable:
     """
     Hold the writable end of a segment.
@@ -49,12 +45,13 @@ class Writable:
         if self._mapped is None:
             populate = getattr(mmap, "MAP_POPULATE", 0)
             self._mapped = mmap.mmap(self.fd, self.capacity, flags=mmap.MAP_SHARED | populate)
+        from skyward.link.address import copy
+
         at = 0
-        for part in parts:
-            for start in range(0, len(part), _AT_ONCE):
-                piece = part[start : start + _AT_ONCE]
-                self._mapped[at : at + len(piece)] = piece
-                at += len(piece)
+        with memoryview(self._mapped) as target:
+            for part in parts:
+                copy(part, target[at:])
+                at += len(part)
 
     def close(self) -> None:
         """Let go of it."""
