@@ -31,26 +31,32 @@ TEXT = tuple(
 PROSE = files(".md")
 
 
-@pytest.mark.parametrize("path", [path for path in sources() if path.name != DOORS], ids=relative)
-def test_a_module_holds_one_subject(path: Path) -> None:
+def test_a_module_holds_one_subject() -> None:
     """No shipped module is longer than one subject needs."""
-    with path.open(encoding="utf-8") as lines:
-        assert sum(1 for _ in lines) <= LONGEST
+    lengths = {
+        relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in sources() if path.name != DOORS
+    }
+    assert {} == {name: length for name, length in lengths.items() if length > LONGEST}
 
 
-@pytest.mark.parametrize("path", TEXT, ids=relative)
-def test_nothing_names_one_machine(path: Path) -> None:
+def test_nothing_names_one_machine() -> None:
     """No file holds a path of somebody's machine or the host of a package registry."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert [] == [f"{relative(path)}:{number}" for number, line in enumerate(lines, 1) if OF_ONE_MACHINE.search(line)]
+    assert [] == [
+        f"{relative(path)}:{number}"
+        for path in TEXT
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if OF_ONE_MACHINE.search(line)
+    ]
 
 
-@pytest.mark.parametrize("path", PROSE, ids=relative)
-def test_links_lead_to_files_and_headings(path: Path) -> None:
+def test_links_lead_to_files_and_headings() -> None:
     """A relative link in prose names a file of the repository, and its anchor a heading there."""
-    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    targets = re.findall(r"\]\(([^)\s]+)\)", text)
-    assert [] == [target for target in targets if "://" not in target and not _leads(path, target)]
+    assert [] == [
+        f"{relative(path)}: {target}"
+        for path in PROSE
+        for target in _targets(path)
+        if "://" not in target and not _leads(path, target)
+    ]
 
 
 @pytest.mark.parametrize("folder", distributions(), ids=lambda folder: folder.name)
@@ -64,6 +70,12 @@ def test_a_distribution_carries_licence_and_readme(folder: Path) -> None:
 def test_a_distribution_is_typed(folder: Path) -> None:
     """Every import package carries the mark that its annotations may be relied on."""
     assert 1 == len(list(folder.glob("src/*/py.typed")))
+
+
+def _targets(path: Path) -> list[str]:
+    """List what the links of a page lead to, those in its code aside."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
 
 
 def _leads(path: Path, target: str) -> bool:

@@ -5,9 +5,8 @@ Imports of core point one way: from a room to the rooms above it in the table of
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import pytest
 
 from checks.tree import CORE, ROOT, imports, relative, sources
 
@@ -40,44 +39,47 @@ def test_the_house_lists_every_room() -> None:
     assert {room_of(path) for path in MODULES} == set(LEVELS)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_a_room_imports_only_from_those_above_it(path: Path) -> None:
+def test_a_room_imports_only_from_those_above_it() -> None:
     """No module of core imports from a room that stands further down in the table."""
-    own = LEVELS[room_of(path)]
-    wrong = [
-        f"{relative(path)}:{line} imports {name}"
-        for line, name in imports(path)
-        if name.split(".")[0] == "skyward" and LEVELS[_room_named(name)] > own
-    ]
-    assert [] == wrong
+    assert [] == _importing(
+        MODULES,
+        lambda path, name: name.split(".")[0] == "skyward" and LEVELS[_room_named(name)] > LEVELS[room_of(path)],
+    )
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if room_of(path) in {"model", "plan"}], ids=relative)
-def test_values_and_decisions_touch_nothing(path: Path) -> None:
+def test_values_and_decisions_touch_nothing() -> None:
     """`model/` and `plan/` compute: they have no clock, no randomness, no log and no threads."""
-    forbidden = WORLD - EXEMPT.get(relative(path), set())
-    wrong = [
-        f"{relative(path)}:{line} imports {name}" for line, name in imports(path) if name.split(".")[0] in forbidden
-    ]
-    assert [] == wrong
+    assert [] == _importing(
+        [path for path in MODULES if room_of(path) in {"model", "plan"}],
+        lambda path, name: name.split(".")[0] in WORLD - EXEMPT.get(relative(path), set()),
+    )
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if room_of(path) != "console"], ids=relative)
-def test_only_the_console_imports_rich(path: Path) -> None:
+def test_only_the_console_imports_rich() -> None:
     """No room but `console/` imports rich."""
-    assert [] == [line for line, name in imports(path) if name.split(".")[0] == "rich"]
+    modules = [path for path in MODULES if room_of(path) != "console"]
+    assert [] == _importing(modules, lambda _, name: name.split(".")[0] == "rich")
 
 
-@pytest.mark.parametrize("path", [path for path in sources() if path.parent.name != "rest"], ids=relative)
-def test_only_one_room_imports_httpx(path: Path) -> None:
+def test_only_one_room_imports_httpx() -> None:
     """No module but those of `rest/` imports httpx: every cloud's calls are made in one way."""
-    assert [] == [line for line, name in imports(path) if name.split(".")[0] == "httpx"]
+    modules = [path for path in sources() if path.parent.name != "rest"]
+    assert [] == _importing(modules, lambda _, name: name.split(".")[0] == "httpx")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_core_names_no_other_distribution(path: Path) -> None:
+def test_core_names_no_other_distribution() -> None:
     """Core never imports a provider's or a framework's distribution."""
-    assert [] == [line for line, name in imports(path) if name.startswith("skyward_")]
+    assert [] == _importing(MODULES, lambda _, name: name.startswith("skyward_"))
+
+
+def _importing(modules: Iterable[Path], wrong: Callable[[Path, str], bool]) -> list[str]:
+    """List the imports of modules that are wrong."""
+    return [
+        f"{relative(path)}:{line} imports {name}"
+        for path in modules
+        for line, name in imports(path)
+        if wrong(path, name)
+    ]
 
 
 def _room_named(name: str) -> str:

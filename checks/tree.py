@@ -55,13 +55,18 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(path: Path) -> tuple[tuple[int, str], ...]:
     """
-    Yield the line and the full name of everything that a module imports, wherever in it.
+    Return the line and the full name of everything that a module imports, wherever in it.
 
     What stands under `if TYPE_CHECKING` is left out: it is there for readers and never runs.
     """
-    waiting: list[ast.AST] = [parsed(path)]
+    return tuple(_imports(parsed(path)))
+
+
+def _imports(module: ast.Module) -> Iterator[tuple[int, str]]:
+    waiting: list[ast.AST] = [module]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":

@@ -42,6 +42,7 @@ def test_a_pool_is_used_while_it_is_open(use: object) -> None:
         use(sky.Compute())  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_an_open_pool_tells_about_itself() -> None:
     """Handlers given before it opened hear of it, and methods of objects run in it as functions do."""
     ready: list[int | None] = []

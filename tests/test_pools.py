@@ -24,6 +24,7 @@ def test_multi_pool_takes_pools() -> None:
         sky.MultiPool(sky.Compute(), 3)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_session_closes_what_is_left_open() -> None:
     """Pools end in any order, and the rest with the session."""
     with sky.Session() as session:

@@ -47,6 +47,7 @@ def test_a_call_is_abandoned_by_a_thread_beside_it() -> None:
         assert before != sky.function(os.getpid)() >> pool
 
 
+@pytest.mark.slow
 def test_the_ranks_of_a_broadcast_share_its_number() -> None:
     """Each broadcast has another, and a call that is none has 0."""
     with sky.Compute(nodes=2, per_node=2, console="silent") as pool:
@@ -58,6 +59,7 @@ def test_the_ranks_of_a_broadcast_share_its_number() -> None:
     assert 0 == alone
 
 
+@pytest.mark.slow
 def test_two_pools_meet_at_ports_of_their_own() -> None:
     """A pool's port is kept for it as long as it lives, and a task of its head may listen there, again and again."""
     with sky.Compute(console="silent") as one, sky.Compute(console="silent") as other:
@@ -79,6 +81,7 @@ def retires(*, raising: bool) -> int:
     return os.getpid()
 
 
+@pytest.mark.slow
 def test_ranks_tell_each_other_something() -> None:
     """All of them learn the same, in the order of ranks, as often as they like; alone there is nobody else."""
     with sky.Compute(nodes=2, per_node=2, console="silent") as pool:
@@ -101,6 +104,7 @@ def test_a_process_retires_with_its_call_answered(raising: bool) -> None:
         assert (1, False) == (len(after), before in after)
 
 
+@pytest.mark.slow
 def test_calls_that_wait_behind_one_that_retires_run_elsewhere() -> None:
     """Those that were sent ahead are given back."""
     with sky.Compute(console="silent") as pool:
@@ -123,6 +127,7 @@ def spent_unless_fresh(fn: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_errors", [False, True])
 def test_a_broadcast_begins_again_where_processes_were_spent(keep_errors: bool) -> None:
     """Its user sees one that works, in fresh processes on ranks that were not fresh."""
@@ -134,6 +139,7 @@ def test_a_broadcast_begins_again_where_processes_were_spent(keep_errors: bool) 
         assert 4 == len({*first, *again})
 
 
+@pytest.mark.slow
 def test_a_call_begins_again_where_its_process_was_spent() -> None:
     """Whichever operator sends it."""
     plugin = sky.Plugin.create("fresh").with_decorator(spent_unless_fresh)
@@ -151,6 +157,7 @@ def always_spent(fn: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 def test_a_broadcast_does_not_begin_again_for_ever() -> None:
     """What fresh processes do not help is the broadcast's error."""
     plugin = sky.Plugin.create("spent").with_decorator(always_spent)
@@ -158,6 +165,7 @@ def test_a_broadcast_does_not_begin_again_for_ever() -> None:
         sky.function(os.getpid)() @ pool
 
 
+@pytest.mark.slow
 def test_a_broadcast_after_a_call_was_abandoned_has_each_rank_in_its_place() -> None:
     """Also where its call had been sent to the process that was about to end."""
     with sky.Compute(nodes=2, console="silent") as pool:

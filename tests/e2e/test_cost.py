@@ -61,6 +61,7 @@ def told(pool: sky.Pool) -> list[Any]:
     return heard
 
 
+@pytest.mark.slow
 def test_a_pool_tells_what_it_costs_and_where_the_time_went(cloud: Callable[[float], Any]) -> None:
     """Events, `pool.cost` and the receipt agree with each other, and with the calls that ran."""
     pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), nodes=2, console=False, timeout=100)
@@ -207,6 +208,7 @@ def deaf(cloud: Any, answers: Callable[[], bool]) -> Any:
     return Deaf(cloud.directory, cloud.price)
 
 
+@pytest.mark.slow
 def test_a_machine_whose_end_nobody_confirmed_may_still_be_billed(
     cloud: Callable[[float], Any], machines: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,6 +227,7 @@ def test_a_machine_whose_end_nobody_confirmed_may_still_be_billed(
     shutil.rmtree(room)
 
 
+@pytest.mark.slow
 def test_an_end_that_is_confirmed_late_is_one(cloud: Callable[[float], Any]) -> None:
     """A machine is billed until a last look has found that it is gone, and no longer."""
     began = time.monotonic()

@@ -38,6 +38,7 @@ def moves(rounds: int) -> int:
         return sum(looked.acquire() for _ in range(rounds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_broadcast_whose_other_rank_returned_ends_with_the_stack_of_the_one_that_waits(
     pool: sky.Pool, who: int

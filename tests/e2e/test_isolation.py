@@ -61,6 +61,7 @@ def stubborn() -> None:
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "facts", "message"),
     [
@@ -163,6 +164,7 @@ def test_threads_are_interrupted_at_their_next_bytecode() -> None:
         assert pid() >> pool == before
 
 
+@pytest.mark.slow
 def test_processes_are_isolated_from_each_other() -> None:
     """With `executor="process"` each call has a process to itself."""
     with sky.Compute(console="silent", concurrency=2, executor="process") as pool:
@@ -197,6 +199,7 @@ def test_several_ranks_on_a_node() -> None:
         assert [item for part in parts for item in part] == list(range(10))
 
 
+@pytest.mark.slow
 def test_lost_node_is_replaced_and_its_calls_tried_again() -> None:
     """The caller notices nothing but the time."""
     replaced: list[sky.InstanceReplaced] = []
@@ -279,6 +282,7 @@ def test_calls_that_need_each_other_meet_after_lone_ones() -> None:
             assert (meet(f"{turn}!") & meet(f"{turn}!")) >> pool == (True, True)
 
 
+@pytest.mark.slow
 def test_signal_without_a_name_is_told_by_its_number() -> None:
     """Programs may use some for themselves; the next call runs."""
     suicide = sky.function(lambda: os.kill(os.getpid(), 44))

@@ -181,6 +181,7 @@ def refuse(*places: str | None, spot: bool | None = None, error: type[Exception]
     return answer
 
 
+@pytest.mark.slow
 def test_machines_that_take_their_time_are_waited_for(clouds: list[Cloud]) -> None:
     """They are asked for once, and told of as they come."""
     cloud = Cloud(slow=2)

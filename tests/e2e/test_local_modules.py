@@ -36,6 +36,7 @@ def _container() -> Iterator[list[str]]:
     yield ["Container", json.dumps({"image": base_image(), "binary": "podman"})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "provider",
     [

@@ -109,6 +109,7 @@ def test_collect_metrics_false_measures_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_commands_that_hang_or_fail_harm_nothing(tmp_path: Path) -> None:
     """Other metrics and calls go on, each trouble is told once, and nothing is left behind."""
     pids = tmp_path / "pids"
@@ -136,6 +137,7 @@ def test_commands_that_hang_or_fail_harm_nothing(tmp_path: Path) -> None:
     until(lambda: not Path(f"/proc/{pids.read_text().strip()}").exists())
 
 
+@pytest.mark.slow
 def test_gpus_are_asked_for_with_one_call_a_tick(nvidia_smi: Path) -> None:
     """Each GPU's values come by themselves, and together in the snapshot."""
     heard: list[Any] = []

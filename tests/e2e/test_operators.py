@@ -340,6 +340,7 @@ def test_decorated_callers_have_a_pool() -> None:
     assert asyncio.run(main_async()) == 10
 
 
+@pytest.mark.slow
 def test_pool_works_in_async_with() -> None:
     """The loop is not blocked while the nodes come up."""
 
@@ -360,6 +361,7 @@ def test_leaving_waits_for_futures_but_not_for_unread_streams() -> None:
     assert future.result() == 0.1
 
 
+@pytest.mark.slow
 def test_resize_changes_the_number_of_nodes(pool: sky.Pool) -> None:
     """Up and down, while the pool is open."""
     with sky.Compute(nodes=1, console="silent") as growing:
@@ -377,6 +379,7 @@ def wait_for(path: str) -> int:
     return sky.instance_info().node
 
 
+@pytest.mark.slow
 def test_elastic_pool_grows_under_load_and_shrinks_when_idle(tmp_path: Path) -> None:
     """Between its bounds, by what waits."""
     gate = tmp_path / "gate"

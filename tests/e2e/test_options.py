@@ -129,6 +129,7 @@ def test_bootstrap_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 def test_default_compute_timeout() -> None:
     """It is the limit of calls that have none of their own."""
     with _compute(default_compute_timeout=0.2) as pool:
@@ -174,6 +175,7 @@ def test_reconcile_tick_interval() -> None:
     assert seldom.listings < 10
 
 
+@pytest.mark.slow
 def test_shutdown_timeout() -> None:
     """Leaving waits so long for the provider, and then names what may still exist."""
     errors: list[sky.Error] = []

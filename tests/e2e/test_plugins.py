@@ -97,6 +97,7 @@ def test_around_app_sets_the_environment_of_all_workers(tmp_path: Path) -> None:
     assert Path(log).read_text().split() == ["enter", "leave"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["enters", "is there"])
 def test_around_app_is_left_when_the_client_is_killed(tmp_path: Path, moment: str) -> None:
     """What it changed on the machine is changed back, however far it had come; no worker starts any more."""
@@ -280,6 +281,7 @@ def test_launch_that_fails_is_tried_again() -> None:
     assert sham.log.count("launch") == 3
 
 
+@pytest.mark.slow
 def test_launch_that_goes_on_failing_is_one_error() -> None:
     """And what was set up is released."""
     sham = Sham([], {"launch": 99})

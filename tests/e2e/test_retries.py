@@ -140,6 +140,7 @@ def test_number_may_be_given_with_the_function_or_the_call(pool: sky.Pool, log: 
     assert [attempts(log + name) for name in "abc"] == [3, 1, 5]
 
 
+@pytest.mark.slow
 def test_each_attempt_after_a_timeout_has_a_fresh_clock(pool: sky.Pool, log: str) -> None:
     """What is left of the last one does not count."""
 
@@ -254,6 +255,7 @@ def test_cancelled_call_is_not_tried_again(pool: sky.Pool, log: str) -> None:
     assert attempts(log) == 1
 
 
+@pytest.mark.slow
 def test_cancelled_call_that_waits_for_its_next_attempt_never_has_it(log: str, tmp_path: Path) -> None:
     """Also where it waits in the worker that ran the last one."""
     gates = [tmp_path / "gate0", tmp_path / "gate1"]

@@ -571,6 +571,7 @@ def test_function_that_waits_for_an_item_can_time_out(pool: sky.Pool) -> None:
         never.set()
 
 
+@pytest.mark.slow
 def test_iterator_reaches_the_node_that_runs_the_call(tmp_path: Path) -> None:
     """Also where the call was sent ahead to a busy worker first, and given back: each item comes once."""
     with sky.Compute(nodes=2, console="silent", worker=Worker(buffer=1)) as pool:

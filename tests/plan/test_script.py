@@ -482,6 +482,7 @@ def test_commands_have_the_environment_first_on_their_path(host: Host) -> None:
     assert second == "/theirs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flock", [True, False])
 def test_two_scripts_at_once(host: Host, flock: bool) -> None:
     """Two nodes on one host share the environment that one of them makes, with flock and setsid and without."""
@@ -599,6 +600,7 @@ def test_a_silent_client_ends_the_node(host: Host) -> None:
     until(lambda: not _read(Path(f"/proc/{dog}/cmdline")))
 
 
+@pytest.mark.slow
 def test_a_node_ends_with_its_life(host: Host) -> None:
     """However often its client tells that it is there."""
     script = host.script(life=1)
@@ -651,6 +653,7 @@ def test_a_machine_that_cannot_end_itself_tries_again(host: Host) -> None:
     assert (host.home / "tries").read_text() == "try\n" * 3
 
 
+@pytest.mark.slow
 def test_a_watchdog_ends_what_the_script_still_runs(host: Host) -> None:
     """A step that hangs is ended with the node, and no agent is started after that."""
     process = host.start(host.script(Image(), Shell("sleep 600"), ttl=1))

@@ -63,6 +63,7 @@ def test_a_hundred_machines_come_and_go_side_by_side(engine: EngineLoop, times: 
     assert over <= 1.1 * longest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "taken"), [(1, 1), (6, 3)])
 def test_machines_that_go_in_their_bootstrap_are_missed_at_once(engine: EngineLoop, nodes: int, taken: int) -> None:
     """The cloud is asked when their links break, and not more often otherwise."""

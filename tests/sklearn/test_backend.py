@@ -177,6 +177,7 @@ def test_threads_share_a_pool(pool: sky.Pool) -> None:
     assert ["failed"] * 4 == [failure.result() for failure in failures]
 
 
+@pytest.mark.slow
 def test_pool_that_is_open_can_be_lent(pool: sky.Pool) -> None:
     """To joblib, for a block, whatever it used before."""
     with sky.Compute(console="silent") as other, parallel_config(backend="threading"):

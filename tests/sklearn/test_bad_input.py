@@ -93,6 +93,7 @@ def test_a_version_that_does_not_exist_is_one_clear_error(
     assert "or what a plugin was given for version=" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_node_without_joblib_says_which_plugin_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the pool has an environment of its own, and was opened without the plugin."""
     monkeypatch.setenv("SKYWARD_CACHE", str(tmp_path / "cache"))

@@ -72,6 +72,7 @@ def test_cross_validation_scores_the_same(pool: sky.Pool, digits: tuple[Any, Any
     np.testing.assert_array_equal(here, also)
 
 
+@pytest.mark.slow
 def test_forest_grows_the_same_trees(pool: sky.Pool, digits: tuple[Any, Any]) -> None:
     """scikit-learn prefers threads for forests; they are asked for on the pool all the same, as the user said so."""
     seen: list[str] = []

@@ -98,6 +98,7 @@ def test_accelerator_that_the_host_lacks(site: Site) -> None:
     assert "no accelerator" in str(_refused(site.provider(), accelerator="A100"))
 
 
+@pytest.mark.slow
 def test_accelerator_that_the_host_has(site: Site) -> None:
     """Read from nvidia-smi."""
     _program(site.hosts[0], "nvidia-smi", "echo 'NVIDIA A100-SXM4-80GB, 81920'; echo 'NVIDIA A100-SXM4-80GB, 81920'")

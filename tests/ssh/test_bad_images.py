@@ -80,6 +80,7 @@ def test_package_that_is_not_in_the_index(site: Site, empty_index: str) -> None:
     assert "Check the package names in Image(pip=[...])" in str(error)
 
 
+@pytest.mark.slow
 def test_index_that_cannot_be_reached(site: Site) -> None:
     """It is named, and how to name another."""
     env = {"UV_DEFAULT_INDEX": NOBODY, "UV_INDEX_URL": NOBODY, "UV_HTTP_RETRIES": "0"}
@@ -169,6 +170,7 @@ def test_disk_that_is_full_in_the_middle(site: Site) -> None:
     assert "Free some space there" in str(error)
 
 
+@pytest.mark.slow
 def test_disk_that_is_full_when_modules_arrive(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node says why it gives up; if it did so before the modules came, the one that was to replace it does."""
     (tmp_path / "large_of_test.py").write_text(f"TEXT = {'x' * 100_000!r}\ndef size():\n    return len(TEXT)\n")

@@ -30,6 +30,7 @@ def _names(site: Site) -> list[str]:
     return [f"{host.address}:{host.port}" for host in site.hosts]
 
 
+@pytest.mark.slow
 def test_the_cache_is_gone(two: Site) -> None:
     """On every host, straight and through another."""
     for host in two.hosts:

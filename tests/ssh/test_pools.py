@@ -57,6 +57,7 @@ def _left(host: Host) -> list[str]:
     return [path.name for path in nodes.iterdir()] if nodes.exists() else []
 
 
+@pytest.mark.slow
 def test_operators_do_what_they_do_at_home(two: Site) -> None:
     """Calls, broadcasts, groups, streams, maps, arrays, exceptions."""
     import numpy as np

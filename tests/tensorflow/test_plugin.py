@@ -114,6 +114,7 @@ def trains() -> None:
 LACKING = pytest.mark.skipif(find_spec("tensorflow") is not None, reason="TensorFlow is here")
 
 
+@pytest.mark.slow
 @LACKING
 def test_a_node_without_tensorflow_names_the_plugin() -> None:
     """The error says what to give the pool."""

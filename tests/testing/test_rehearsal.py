@@ -203,6 +203,7 @@ def test_lists_that_lag(books: str) -> None:
     until(lambda: client.list() == {})
 
 
+@pytest.mark.slow
 def test_too_many_requests(books: str) -> None:
     """The provider asks again for a while, and each pool has its own count."""
     assert {} == Client(books, TooManyRequests(times=4)).list()
