@@ -8,6 +8,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +24,47 @@ from skyward.node.held import close_all
 SEEDS = [int(os.environ["WIRE_SEED"])] if "WIRE_SEED" in os.environ else list(range(12))
 
 
+class Clock:
+    """A loop whose time is the test's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._now = 1000.0
+        self._timers: list[Timer] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    def time(self) -> float:
+        return self._now
+
+    def call_at(self, when: float, call: Callable[[], None]) -> Timer:
+        self._timers.append(Timer(when, call))
+        return self._timers[-1]
+
+    def advance(self, seconds: float) -> None:
+        """Let time go by, and what is due happen."""
+        self._now += seconds
+        due = [timer for timer in self._timers if timer.at <= self._now]
+        self._timers = [timer for timer in self._timers if timer.at > self._now]
+        for timer in sorted(due, key=Timer.when):
+            timer.call()
+
+
+class Timer:
+    """What a clock has to do at a time."""
+
+    def __init__(self, at: float, call: Callable[[], None]) -> None:
+        self.at = at
+        self.call = call
+
+    def when(self) -> float:
+        return self.at
+
+    def cancel(self) -> None:
+        self.call = lambda: None
+
+
 class Line:
     """One connection between two wires: bytes wait on it until the test lets some through, or cuts it."""
 
@@ -33,9 +75,11 @@ class Line:
         one.wire.attach(self.halves[0])
         other.wire.attach(self.halves[1])
 
-    def step(self, most: int = 1 << 30) -> bool:
-        """Let up to so many bytes through, each way."""
+    def step(self, most: int = 1 << 30, seconds: float = 0.001) -> bool:
+        """Let up to so many bytes through, each way, in so many seconds."""
         moved = False
+        for end in self.ends:
+            end.clock.advance(seconds)
         for half, there, to in zip(self.halves, reversed(self.halves), reversed(self.ends), strict=True):
             data = half.take(most)
             if data:
@@ -84,8 +128,17 @@ class End:
         self.frames: deque[tuple[Frame, list[bytes]]] = deque()
         self.closed: list[Exception | None] = []
         self.lost = 0
+        self.heard = 0
+        self.clock = Clock(loop)
+        timed = cast("asyncio.AbstractEventLoop", self.clock)
         self.wire = Wire(
-            loop, Batch(loop), "s", on_frame=self._frame, on_closed=self.closed.append, on_lost=self._on_lost
+            timed,
+            Batch(loop),
+            "s",
+            on_frame=self._frame,
+            on_closed=self.closed.append,
+            on_lost=self._on_lost,
+            on_heard=self._on_heard,
         )
 
     def _frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -95,6 +148,9 @@ class End:
 
     def _on_lost(self, error: Exception | None) -> None:
         self.lost += 1
+
+    def _on_heard(self) -> None:
+        self.heard += 1
 
     def bodies(self) -> list[bytes]:
         return [frame.body for frame, _ in self.frames]
@@ -176,7 +232,7 @@ def test_nothing_is_lost_or_doubled_when_connections_are_cut(seed: int) -> None:
                 os.write(fd, content)
             arrived[call] = [bytes(view) for view in views(decode(frame.body, RESULT.size, memory))]
         assert arrived == sent
-        other.wire._acknowledge()
+        line.step(seconds=1.0)
         line.step()
         assert sorted(received) == list(range(120))
 
@@ -265,6 +321,44 @@ def test_thousands_of_large_frames_take_few_descriptors_at_the_other_end() -> No
         assert (one.closed, other.closed) == ([], [])
         assert sorted(body[:8] for body in other.bodies()) == sorted(map(CALL.pack, range(1100)))
         assert most <= MOST_OPEN
+
+    _run(test)
+
+
+@pytest.mark.parametrize(("apart", "fewest", "most"), [(0.00002, 16, 40), (0.0002, 60, 90), (0.001, 125, 140)])
+def test_bytes_that_arrive_quickly_are_acknowledged_together(apart: float, fewest: int, most: int) -> None:
+    """Not more often than every half a millisecond, nor later than every 512 KiB."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=1 << 30)
+        one.wire._outbox._window = 1 << 30
+        frame, fds, hold = _result(1, bytes(256 * CHUNK))
+        one.wire.send(frame, fds, hold)
+        answers = 0
+        line.step()
+        while not other.frames:
+            line.step(CHUNK, apart)
+            answers += one.heard
+            one.heard = 0
+        assert fewest <= answers <= most
+
+    _run(test)
+
+
+def test_all_bytes_are_acknowledged_soon_after_the_last() -> None:
+    """Also those for which an acknowledgement was put off."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, room=1 << 30)
+        received: list[int] = []
+        frame, fds, hold = _result(1, bytes(3 * CHUNK - 1000))
+        one.wire.send(frame, fds, hold, lambda: received.append(1))
+        line.step()
+        while not other.frames:
+            line.step(CHUNK, 0.00001)
+        for _ in range(25):
+            line.step()
+        assert received == [1]
 
     _run(test)
 

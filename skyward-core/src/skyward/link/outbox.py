@@ -22,7 +22,10 @@ _PACKET = 16 << 10
 """Bytes of small frames that travel in one cell."""
 
 _PATIENCE = 0.0002
-"""Seconds that a cell may wait behind others before fewer are sent ahead; small frames wait as long."""
+"""Seconds that cells may wait behind others before fewer are sent ahead; small frames wait as long."""
+
+_RECENT = 16
+"""How many cells tell how the line is: the quickest of them, as any of the others may have waited for a processor."""
 
 
 Receipt = Callable[[], None]
@@ -100,6 +103,7 @@ class Outbox:
         self._streams = 0
         self._window = LEAST_WINDOW
         self._quickest = float("inf")
+        self._recent: deque[float] = deque(maxlen=_RECENT)
         self.backlog = 0
 
     @property
@@ -218,6 +222,7 @@ class Outbox:
         self._under_way = 0
         self._window = LEAST_WINDOW
         self._quickest = float("inf")
+        self._recent.clear()
 
     def _next(self, now: float) -> _Cell | None:
         if self._again:
@@ -295,7 +300,8 @@ class Outbox:
 
     def _adapt(self, took: float, size: int) -> None:
         self._quickest = min(self._quickest, took)
-        if took <= 1.5 * self._quickest + _PATIENCE:
+        self._recent.append(took)
+        if min(self._recent) <= 1.5 * self._quickest + _PATIENCE:
             self._window = min(MOST_WINDOW, self._window + size)
         else:
             self._window = max(LEAST_WINDOW, self._window - size // 2)

@@ -21,7 +21,13 @@ from skyward.link.outbox import Outbox
 _log = logging.getLogger(__name__)
 
 ACK_AFTER = 64 << 10
-"""Bytes after which they are acknowledged at once."""
+"""Bytes after which they are acknowledged, unless others just were."""
+
+ACK_APART = 0.0005
+"""Seconds between two acknowledgements of bytes that arrive faster than that, because each wakes up the other end."""
+
+ACK_AT_ONCE = 512 << 10
+"""Bytes after which they are acknowledged whatever was before."""
 
 ACK_WITHIN = 0.02
 """Seconds within which everything is acknowledged."""
@@ -81,6 +87,7 @@ class Wire:
         self._unacknowledged = 0
         self._asked = False
         self._acknowledging: asyncio.TimerHandle | None = None
+        self._acknowledged_at = 0.0
         self.closed = False
         self.heard_at = loop.time()
         self.on_drained: Callable[[], None] | None = None
@@ -183,8 +190,10 @@ class Wire:
                 self._take(piece)
                 if connection is not self._connection:
                     return
-            if self._asked or self._unacknowledged >= ACK_AFTER:
+            if self._asked or self._unacknowledged >= ACK_AT_ONCE:
                 self._acknowledge()
+            elif self._unacknowledged >= ACK_AFTER:
+                self._acknowledge_at(self._acknowledged_at + ACK_APART)
         except SkywardError as error:
             self.close(error)
         except SENSELESS as error:
@@ -229,7 +238,7 @@ class Wire:
             self._unacknowledged += len(body)
             self._inbox.take(piece)
             if self._acknowledging is None:
-                self._acknowledging = self._loop.call_later(ACK_WITHIN, self._acknowledge)
+                self._acknowledge_at(self.heard_at + ACK_WITHIN)
         elif kind is CellType.ACK:
             self._outbox.acknowledged(COUNT.unpack(body)[0], time.monotonic())
             self.flush()
@@ -252,11 +261,23 @@ class Wire:
         self._greeted = True
         self.flush()
 
-    def _acknowledge(self) -> None:
+    def _acknowledge_at(self, when: float) -> None:
+        """Acknowledge what has arrived at a time of the loop's clock, or before."""
+        if when <= self.heard_at:
+            self._acknowledge()
+        elif self._acknowledging is None or when < self._acknowledging.when():
+            self._settle()
+            self._acknowledging = self._loop.call_at(when, self._acknowledge)
+
+    def _settle(self) -> None:
         if self._acknowledging is not None:
             self._acknowledging.cancel()
             self._acknowledging = None
+
+    def _acknowledge(self) -> None:
+        self._settle()
         self._unacknowledged = 0
+        self._acknowledged_at = self._loop.time()
         if self._connection is not None and self._greeted:
             # An end that asks and never reads must not fill our memory: what is owed waits for room.
             self._asked = self._connection.room() <= 0
@@ -266,8 +287,7 @@ class Wire:
     def _shut(self, error: Exception | None) -> None:
         self.closed = True
         self._drop_connection()
-        if self._acknowledging is not None:
-            self._acknowledging.cancel()
+        self._settle()
         self._inbox.close()
         self._on_closed(error)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
 from skyward.ssh.host_keys import HostKeys
-from skyward.ssh.ignore_packets import leave_out
 from skyward.ssh.jump import hops
+from skyward.ssh.per_packet import keep_one_timer, leave_out_ignored
 
 if TYPE_CHECKING:
     from asyncssh import ChannelOpenError, SSHClientConnection
@@ -131,7 +131,8 @@ async def _enter(
         raise
     if tunnel is not None:
         connection.set_tunnel(tunnel)
-    leave_out(connection)
+    leave_out_ignored(connection)
+    keep_one_timer(connection, KEEP_ALIVE)
     return connection
 
 

@@ -116,6 +116,8 @@ class Line:
         gathered, self._gathered, self._gathered_size = self._gathered, None, 0
         if gathered:
             self._write(b"".join(gathered))
+            # There may be more than there was room for.
+            self._wire.flush()
 
     def _write(self, data: bytes) -> None:
         if self._channel is not None and not self._channel.is_closing():
