@@ -14,7 +14,11 @@ _SLOT = Struct("<QdQ")
 
 
 class Running(NamedTuple):
-    """A call in a slot: its id, when it began (monotonic seconds), and the thread it runs in."""
+    """
+    A call in a slot: its id, when it began (monotonic seconds), and the thread it runs in.
+
+    In a slot that is free the id is 0, and the call that it ran last stands in place of the thread.
+    """
 
     call: int
     since: float
@@ -43,14 +47,19 @@ class Board:
         """Note that a slot begins a call."""
         _SLOT.pack_into(self._map, slot * _SLOT.size, call, time.monotonic(), thread)
 
-    def stop(self, slot: int) -> None:
-        """Note that a slot is free."""
-        _SLOT.pack_into(self._map, slot * _SLOT.size, 0, 0.0, 0)
+    def stop(self, slot: int, call: int) -> None:
+        """Note that a slot is free, and which call it ran."""
+        _SLOT.pack_into(self._map, slot * _SLOT.size, 0, 0.0, call)
 
     def running(self) -> list[Running]:
         """List the calls that run now."""
         slots = (Running(*_SLOT.unpack_from(self._map, slot * _SLOT.size)) for slot in range(self._slots))
         return [running for running in slots if running.call]
+
+    def over(self) -> list[int]:
+        """List the calls that the slots which are free ran last."""
+        slots = (Running(*_SLOT.unpack_from(self._map, slot * _SLOT.size)) for slot in range(self._slots))
+        return [slot.thread for slot in slots if not slot.call and slot.thread]
 
     def close(self) -> None:
         """Let go of the page."""

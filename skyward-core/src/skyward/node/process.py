@@ -252,11 +252,18 @@ class Process:
         return more
 
     def _tell(self, stream: int, lines: list[tuple[int | None, str]], call: int) -> None:
-        if not call and self.slots == 1 and (running := self.board.running()):
-            call = running[0].call
+        if not call and self.slots == 1:
+            call = self._talking()
         told = [LogLine(its_call or call, text) for its_call, text in lines]
         self.last_lines.extend(told)
         self._on_lines(self, stream, told)
+
+    def _talking(self) -> int:
+        """Name the only call that can have written what is there now; 0 if there is none."""
+        if running := self.board.running():
+            return running[0].call
+        # It is over, and its result waits to be read as what it wrote does.
+        return next((call for call in self.board.over() if call in self.in_flight), 0)
 
 
 def _spawn(argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> int:

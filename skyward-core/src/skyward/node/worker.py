@@ -175,7 +175,7 @@ class Worker:
         with self._state:
             self._executions.pop(call, None)
             self._over.append(call)
-        self._board.stop(slot)
+        self._board.stop(slot, call)
 
     def _report(self, call: int, outcome: Outcome) -> None:
         _flush(sys.stdout)
