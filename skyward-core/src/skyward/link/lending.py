@@ -78,12 +78,10 @@ class Lending:
         if place is None:
             return None
         start, size = place
-        from skyward.link.address import address_of
-
         with self._lock:
             for mapped in self._mapped:
                 mapping = mapped.mapping()
-                if mapping is None or address_of(memoryview(mapping)) != start:
+                if mapping is None or _address(memoryview(mapping)) != start:
                     continue
                 if size > len(mapping) or 2 * size < os.fstat(mapped.fd).st_size or not _is_unchanged(start, size):
                     return None
@@ -97,14 +95,19 @@ class Lending:
 
 def _place(buffers: Sequence[memoryview]) -> tuple[int, int] | None:
     """Tell where in memory buffers begin and how many bytes they take, if they lie there as in a segment."""
-    from skyward.link.address import address_of
-
-    start, at = address_of(buffers[0]), 0
+    start, at = _address(buffers[0]), 0
     for buffer in buffers:
-        if address_of(buffer) != start + at:
+        if _address(buffer) != start + at:
             return None
         at += aligned(len(buffer))
     return start, at
+
+
+def _address(buffer: memoryview) -> int:
+    # Imported late: ctypes is not loaded for those who send nothing large.
+    from skyward.link.address import address_of
+
+    return address_of(buffer)
 
 
 def _is_unchanged(start: int, size: int) -> bool:
