@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from skyward.link import segment as segments
 from skyward.link.recycling import KEPT_BYTES, WORTH_IT, Recycling, Writable
-from skyward.link.segment import Segment, aligned, write_segment
+from skyward.link.segment import Arriving, Segment, aligned, write_segment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux opens shared memory anew")
 
@@ -84,6 +86,13 @@ def test_no_more_than_the_limit_is_kept(recycling: Recycling) -> None:
             written.close()
 
 
+def test_segment_beyond_the_limit_is_not_kept(recycling: Recycling) -> None:
+    """Nor does it take the place of what is kept."""
+    os.close(recycling.lend(_file(WORTH_IT)))
+    os.close(recycling.lend(_file(KEPT_BYTES + 1)))
+    assert recycling.take(KEPT_BYTES + 1) is None
+
+
 def test_values_written_one_after_the_other_do_not_mix() -> None:
     """Two large segments that are both in use have two memories; a later one may take the first's."""
     first, second = write_segment([[b"a" * WORTH_IT]]), write_segment([[b"b" * WORTH_IT]])
@@ -106,3 +115,48 @@ def test_segment_is_written_whole_when_it_is_taken_again() -> None:
             at += aligned(len(piece))
         segment.close()
         del view
+
+
+def _arrived(size: int, seed: int, piece: int = 70_001) -> Segment:
+    """Have a segment arrive in pieces, each at its place, in any order."""
+    content = memoryview(random.Random(seed).randbytes(size))
+    arriving = Arriving(size)
+    places = list(range(0, size, piece))
+    random.Random(seed).shuffle(places)
+    for at in places:
+        arriving.write(at, content[at : at + piece])
+    segment = Segment(arriving.finish(), size)
+    assert segment.map() == content
+    return segment
+
+
+@pytest.mark.parametrize("size", [1, 70_001, WORTH_IT - 1, WORTH_IT, WORTH_IT + 12345])
+def test_segment_that_arrives_in_pieces_is_whole(size: int) -> None:
+    """Also where it takes the memory of one that nobody reads any more."""
+    for seed in range(3):
+        _arrived(size, seed).close()
+
+
+def test_memory_of_one_that_arrived_is_used_again(recycling: Recycling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not before its last reader is gone."""
+    monkeypatch.setattr(segments, "recycling", recycling)
+    first = _arrived(WORTH_IT, 1)
+    second = _arrived(WORTH_IT, 2)
+    memory = os.fstat(first.fd).st_ino
+    assert os.fstat(second.fd).st_ino != memory
+    first.close()
+    third = _arrived(WORTH_IT, 3)
+    assert os.fstat(third.fd).st_ino == memory
+
+
+@pytest.mark.parametrize("size", [10, WORTH_IT])
+def test_segment_that_is_given_up_leaves_no_descriptor(size: int) -> None:
+    """As when the link ends in the middle; twice is no matter."""
+    _arrived(size, 1).close()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        arriving = Arriving(size)
+        arriving.write(0, memoryview(b"x"))
+        arriving.close()
+        arriving.close()
+    assert len(os.listdir("/proc/self/fd")) <= before

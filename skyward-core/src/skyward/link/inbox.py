@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from skyward.errors import ProtocolError
@@ -10,7 +9,7 @@ from skyward.link.cells import DATA, MOST_OPEN, OPENING, SIZE, CellType, Piece
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import MAX_FDS, Frame, Parser
 from skyward.link.order import sizes_of
-from skyward.link.segment import anonymous_file
+from skyward.link.segment import Arriving
 
 _LARGEST = 1 << 40
 
@@ -18,18 +17,18 @@ _LARGEST = 1 << 40
 class _Filling:
     """A frame that waits for its buffers."""
 
-    __slots__ = ("at", "fds", "frame", "sizes")
+    __slots__ = ("at", "buffers", "frame", "sizes")
 
     def __init__(self, frame: Frame, sizes: list[int]) -> None:
         self.frame = frame
         self.sizes = sizes
-        self.fds: list[int] = []
+        self.buffers: list[Arriving] = []
         self.at = 0
 
     def close(self) -> None:
         """Give up what has arrived."""
-        for fd in self.fds:
-            os.close(fd)
+        for buffer in self.buffers:
+            buffer.close()
 
 
 class Inbox:
@@ -90,8 +89,7 @@ class Inbox:
             raise ProtocolError(f"A link announced buffers of {sizes} bytes, which are not those of the frame.")
         filling = self._open[stream] = _Filling(frame, sizes)
         for size in sizes:
-            filling.fds.append(anonymous_file())
-            os.ftruncate(filling.fds[-1], size)
+            filling.buffers.append(Arriving(size))
 
     def _fill(self, piece: Piece) -> None:
         body = memoryview(piece.body)
@@ -101,13 +99,11 @@ class Inbox:
         filling = self._open.get(self._stream)
         if filling is None:
             raise ProtocolError(f"A link sent bytes of stream {self._stream}, which is not open.")
-        fd, size = filling.fds[len(filling.fds) - len(filling.sizes)], filling.sizes[0]
+        buffer, size = filling.buffers[len(filling.buffers) - len(filling.sizes)], filling.sizes[0]
         if filling.at + self._torn + len(body) > size:
             raise ProtocolError(f"A link sent more bytes of stream {self._stream} than it announced.")
-        while body:
-            written = os.pwrite(fd, body, filling.at + self._torn)
-            self._torn += written
-            body = body[written:]
+        buffer.write(filling.at + self._torn, body)
+        self._torn += len(body)
         if not piece.last:
             return
         filling.at += self._torn
@@ -117,7 +113,7 @@ class Inbox:
             filling.at = 0
             if not filling.sizes:
                 del self._open[self._stream]
-                fds = tuple(filling.fds)
+                fds = tuple(buffer.finish() for buffer in filling.buffers)
                 with handed_out(fds):
                     self._on_frame(filling.frame, fds)
 

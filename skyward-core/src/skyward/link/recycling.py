@@ -22,7 +22,7 @@ WORTH_IT = 8 << 20
 """Segments from this size on, in bytes, are kept for another time."""
 
 KEPT_BYTES = 512 << 20
-"""How much of them a process keeps."""
+"""How much of them a process keeps; larger ones are never kept, as their memory would be missing elsewhere."""
 
 
 class Writable:
@@ -52,6 +52,12 @@ class Writable:
             for part in parts:
                 copy(part, target[at:])
                 at += len(part)
+
+    def write_at(self, at: int, piece: memoryview) -> None:
+        """Write one piece of many at its place; pages are mapped as they are written to, so that none takes long."""
+        if self._mapped is None:
+            self._mapped = mmap.mmap(self.fd, self.capacity)
+        self._mapped[at : at + len(piece)] = piece
 
     def close(self) -> None:
         """Let go of it."""
@@ -83,7 +89,7 @@ class Recycling:
         written.capacity = os.fstat(written.fd).st_size
         with self._lock:
             self._kept.append(written)
-            while sum(kept.capacity for kept in self._kept) > KEPT_BYTES and len(self._kept) > 1:
+            while sum(kept.capacity for kept in self._kept) > KEPT_BYTES:
                 self._kept.pop(0).close()
         return reader
 

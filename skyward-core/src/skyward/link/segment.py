@@ -108,6 +108,63 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
     return segment
 
 
+class Arriving:
+    """
+    Be a segment whose bytes come one after the other.
+
+    Args:
+        size: Bytes that it will hold.
+
+    >>> arriving = Arriving(4)
+    >>> arriving.write(2, memoryview(b"cd"))
+    >>> arriving.write(0, memoryview(b"ab"))
+    >>> bytes(Segment(arriving.finish(), 4).map())
+    b'abcd'
+    """
+
+    __slots__ = ("_fd", "_kept", "_warm")
+
+    def __init__(self, size: int) -> None:
+        self._kept = AVAILABLE and size >= WORTH_IT
+        self._warm = recycling.take(size) if self._kept else None
+        self._fd = -1
+        if self._warm is None:
+            self._fd = anonymous_file()
+            os.ftruncate(self._fd, size)
+
+    def write(self, at: int, piece: memoryview) -> None:
+        """
+        Put some bytes at their place.
+
+        Raises:
+            OSError: If the machine has no room for them.
+        """
+        if self._warm is not None:
+            self._warm.write_at(at, piece)
+            return
+        while piece:
+            written = os.pwrite(self._fd, piece, at)
+            at += written
+            piece = piece[written:]
+
+    def finish(self) -> int:
+        """Give a descriptor of what has arrived, the caller's now."""
+        fd, self._fd = self._fd, -1
+        warm, self._warm = self._warm, None
+        if warm is None and self._kept:
+            warm = Writable(fd)
+        return fd if warm is None else recycling.lend(warm)
+
+    def close(self) -> None:
+        """Give up what has arrived, if it was not given out."""
+        fd, self._fd = self._fd, -1
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.close()
+        elif fd >= 0:
+            os.close(fd)
+
+
 def anonymous_file() -> int:
     """Make a file in memory that has no name, and give its descriptor."""
     memfd_create = getattr(os, "memfd_create", None)
