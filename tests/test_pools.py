@@ -39,6 +39,7 @@ def test_session_closes_what_is_left_open() -> None:
     assert not second.is_active
 
 
+@pytest.mark.slow
 def test_every_pool_that_could_not_be_left_is_told() -> None:
     """One error is raised and bears the others as notes."""
 
@@ -66,6 +67,7 @@ def test_session_pools_are_no_target_of_the_context() -> None:
             double(1) >> sky
 
 
+@pytest.mark.slow
 def test_handler_of_sigterm_is_shared_and_put_back() -> None:
     """Pools that end before others leave it to them, and the last puts the default back."""
     before = signal.getsignal(signal.SIGTERM)
@@ -78,6 +80,7 @@ def test_handler_of_sigterm_is_shared_and_put_back() -> None:
     assert before == signal.getsignal(signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_multi_pool_is_left_when_it_is_terminated() -> None:
     """SIGTERM unwinds the block, although its pools were opened in other threads."""
     pools = (sky.Compute(console="silent", logging=False), sky.Compute(console="silent", logging=False))

@@ -51,6 +51,7 @@ def test_a_broadcast_whose_other_rank_returned_ends_with_the_stack_of_the_one_th
     assert [7, 7] == sky.function(lambda: 7)() @ pool
 
 
+@pytest.mark.slow
 def test_a_broadcast_whose_ranks_all_wait_ends_with_the_stacks_of_all(pool: sky.Pool) -> None:
     """Each where it is in its own code."""
     with pytest.raises(sky.HangError, match=r"rank 1: .* in waits_elsewhere") as caught:

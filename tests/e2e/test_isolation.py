@@ -135,6 +135,7 @@ def test_call_that_holds_the_interpreter_in_c_ends_with_its_process(pool: sky.Po
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.slow
 def test_siblings_in_one_process_fail_with_the_culprits_name() -> None:
     """With threads, a crash takes the whole process."""
     with sky.Compute(console="silent", concurrency=3) as pool:
@@ -147,6 +148,7 @@ def test_siblings_in_one_process_fail_with_the_culprits_name() -> None:
                 sibling.result(timeout=20)
 
 
+@pytest.mark.slow
 def test_threads_are_interrupted_at_their_next_bytecode() -> None:
     """A timeout in one thread leaves the others alone."""
 
@@ -175,12 +177,14 @@ def test_processes_are_isolated_from_each_other() -> None:
         assert sky.function(lambda: sky.instance_info().total_workers)() >> pool == 1
 
 
+@pytest.mark.slow
 def test_fresh_process_for_each_call() -> None:
     """`reuse_processes=False` gives no process twice."""
     with sky.Compute(console="silent", executor="process", reuse_processes=False) as pool:
         assert len(set(pool.map(lambda _: os.getpid(), range(6)))) == 6
 
 
+@pytest.mark.slow
 def test_several_ranks_on_a_node() -> None:
     """A broadcast reaches each once, and each knows its place."""
 
@@ -240,6 +244,7 @@ def scribble() -> None:
     time.sleep(30)
 
 
+@pytest.mark.slow
 def test_code_that_writes_to_our_socket_costs_its_own_task() -> None:
     """The error says what it did; the next call runs."""
     with sky.Compute(console="silent") as pool:
@@ -271,6 +276,7 @@ def meet(name: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_calls_that_need_each_other_meet_after_lone_ones() -> None:
     """However they arrive, a second thread reads while the first runs."""
     with sky.Compute(concurrency=2, console="silent") as pool:

@@ -194,6 +194,7 @@ def test_machines_that_take_their_time_are_waited_for(clouds: list[Cloud]) -> No
     assert order == sorted(order)
 
 
+@pytest.mark.slow
 def test_next_offer_is_tried_when_one_is_sold_out(clouds: list[Cloud]) -> None:
     """In another zone or region, on the same market first."""
     cloud = Cloud(refuse("a", "b"))
@@ -202,6 +203,7 @@ def test_next_offer_is_tried_when_one_is_sold_out(clouds: list[Cloud]) -> None:
     assert [(one.cluster.offer.zone, one.spot) for one in cloud.requests] == [("a", True), ("b", True), ("c", True)]
 
 
+@pytest.mark.slow
 def test_on_demand_is_tried_when_no_spot_is_left(clouds: list[Cloud]) -> None:
     """And not before."""
     cloud = Cloud(refuse("a", "b", "c", spot=True))
@@ -210,6 +212,7 @@ def test_on_demand_is_tried_when_no_spot_is_left(clouds: list[Cloud]) -> None:
     assert [one.spot for one in cloud.requests] == [True, True, True, False]
 
 
+@pytest.mark.slow
 def test_a_quota_is_not_run_into_twice(clouds: list[Cloud]) -> None:
     """It holds for the other zones of the region too."""
     cloud = Cloud(refuse("a", "b", spot=True, error=sky.errors.QuotaError))
@@ -263,6 +266,7 @@ def test_a_lost_answer_costs_no_second_machine(clouds: list[Cloud]) -> None:
     assert len(cloud.ended) == 2
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_rented_twice_is_ended(clouds: list[Cloud]) -> None:
     """While the pool goes on."""
     cloud = Cloud(forgets=True)

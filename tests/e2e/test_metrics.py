@@ -75,6 +75,7 @@ def test_every_node_is_measured_by_default() -> None:
     assert {"%", "MB"} <= {event.unit for event in heard if isinstance(event, sky.Metric)}
 
 
+@pytest.mark.slow
 def test_all_that_can_be_asked_for_at_home() -> None:
     """Disk, network and commands, in one pool; what can't be found on this machine is left out quietly."""
     asked = [

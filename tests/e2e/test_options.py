@@ -94,6 +94,7 @@ def test_max_provision_attempts(attempts: int) -> None:
     assert attempts == len(shop.launches)
 
 
+@pytest.mark.slow
 def test_a_launch_that_fails_at_first_is_tried_again() -> None:
     """The pool opens as soon as one attempt succeeds."""
     shop = Shop(failures=1)
@@ -227,6 +228,7 @@ def test_selection(selection: Any, chosen: str) -> None:
     assert chosen == _chosen(selection, *shops)
 
 
+@pytest.mark.slow
 def test_selection_of_what_is_available() -> None:
     """A provider that has nothing now is passed over."""
     assert "stocked" == _chosen("available", Shop(name="empty", sold_out=True), Shop(name="stocked", price=9.0))

@@ -41,6 +41,7 @@ def test_decorators_nest_first_outermost() -> None:
         assert pool.map(lambda x: x, [1, 2]) == ["outer(inner(1))", "outer(inner(2))"]
 
 
+@pytest.mark.slow
 def test_image_transform_and_launcher_reach_the_worker() -> None:
     """Folded in order: the later plugin sees what the earlier made."""
 
@@ -57,6 +58,7 @@ def test_image_transform_and_launcher_reach_the_worker() -> None:
         assert read() @ pool == [("poolpool", "0.0"), ("poolpool", "1.0")]
 
 
+@pytest.mark.slow
 def test_around_process_is_entered_and_left_in_each_worker(tmp_path: Path) -> None:
     """Also in a worker that stands in for a dead one."""
     log = str(tmp_path / "log")
@@ -80,6 +82,7 @@ def _write(path: str, line: str) -> None:
         file.write(line + "\n")
 
 
+@pytest.mark.slow
 def test_around_app_sets_the_environment_of_all_workers(tmp_path: Path) -> None:
     """It is entered once a node, and left at the end."""
     log = str(tmp_path / "log")
@@ -203,6 +206,7 @@ def test_hook_that_raises_names_its_plugin(plugin: sky.Plugin, hook: str, tmp_pa
     assert not pool.is_active
 
 
+@pytest.mark.slow
 def test_decorator_that_raises_fails_the_call() -> None:
     """And the pool goes on."""
     with sky.Compute(console="silent", plugins=[sky.Plugin.create("bad").with_decorator(_raise)]) as pool:
@@ -299,6 +303,7 @@ def test_preflight_that_fails_launches_nothing() -> None:
     assert sham.log == ["preflight"]
 
 
+@pytest.mark.slow
 def test_next_provider_is_tried_when_one_fails() -> None:
     """Each says why, if all do."""
     bad, good = Sham([], {"open": 9}), Sham([], {})
@@ -310,6 +315,7 @@ def test_next_provider_is_tried_when_one_fails() -> None:
     assert [provider for provider, _ in caught.value.reasons] == ["sham", "sham"]
 
 
+@pytest.mark.slow
 def test_instance_that_cannot_be_terminated_is_reported() -> None:
     """By its id, as an error event."""
     errors: list[sky.Error] = []

@@ -172,6 +172,7 @@ def trains() -> None:
     """Never gets this far without JAX."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("__import__('importlib.util').util.find_spec('jax') is not None", reason="JAX is here")
 def test_a_node_without_jax_names_the_plugin() -> None:
     """The error says what to give the pool."""

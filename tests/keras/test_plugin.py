@@ -118,6 +118,7 @@ def trains() -> None:
     """Never gets this far without Keras."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("__import__('importlib.util').util.find_spec('keras') is not None", reason="Keras is here")
 def test_a_node_without_keras_names_the_plugin() -> None:
     """The error says what to give the pool."""

@@ -136,6 +136,7 @@ def test_an_end_that_fails_is_tried_again(folder: Path) -> None:
         host.sweep()
 
 
+@pytest.mark.slow
 @needs_sshd
 def test_it_ends_itself_when_nobody_makes_a_node_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The boot deadline needs no client and no SSH server."""
@@ -148,6 +149,7 @@ def test_it_ends_itself_when_nobody_makes_a_node_of_it(folder: Path, monkeypatch
         host.sweep()
 
 
+@pytest.mark.slow
 @needs_sshd
 def test_it_leaves_its_end_to_the_watchdog_of_a_node(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where somebody has made a node of it, the deadline passes and nothing happens."""

@@ -51,6 +51,7 @@ def test_a_machine_lets_one_key_in_and_is_known_by_one(user: str, closed: bool) 
     } == config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_node", [True, False])
 def test_a_machine_that_nobody_makes_a_node_of_ends_itself(has_node: bool, tmp_path: Path) -> None:
     """The deadline runs the command that ends it, unless a node is there by then."""

@@ -67,6 +67,7 @@ def idle(pool: sky.Pool) -> bool:
     return pool.snapshot()["running"] == 0
 
 
+@pytest.mark.slow
 def test_tasks_run_in_the_processes_of_the_pool(pool: sky.Pool) -> None:
     """None of them here, in the order of the tasks."""
     pids = Parallel(n_jobs=-1, batch_size=1)(delayed(where)() for _ in range(20))

@@ -94,6 +94,7 @@ def test_search_of_forests_is_nested(pool: sky.Pool, digits: tuple[Any, Any]) ->
     np.testing.assert_array_equal(here, there)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="bytes that are written are counted by Linux")
 @pytest.mark.parametrize("kind", ["plain", "mapped", "column by column"])
 def test_large_array_is_sent_once(pool: sky.Pool, tmp_path: Path, kind: str) -> None:

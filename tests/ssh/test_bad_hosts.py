@@ -114,6 +114,7 @@ def _program(host: Host, name: str, body: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_host_whose_home_cannot_be_written_to(site: Site) -> None:
     """The directory is named."""
     (site.hosts[0].base / "home" / ".cache").write_text("a file stands where a folder has to be")
@@ -122,6 +123,7 @@ def test_host_whose_home_cannot_be_written_to(site: Site) -> None:
     assert "cannot be written to" in str(error)
 
 
+@pytest.mark.slow
 def test_host_without_room(site: Site) -> None:
     """It says how much there is."""
     _program(site.hosts[0], "df", "echo header; echo '/dev/x 100 90 10 90% /'")
@@ -140,6 +142,7 @@ def test_bootstrap_that_takes_too_long(site: Site) -> None:
     assert not any(b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.hosts[0].processes())
 
 
+@pytest.mark.slow
 def test_step_that_fails(site: Site) -> None:
     """Its last lines, its command, and its host."""
     broken = sky.Plugin.create("broken").with_bootstrap(lambda cluster: ["echo before; echo oops >&2; exit 3"])
@@ -149,6 +152,7 @@ def test_step_that_fails(site: Site) -> None:
     assert site.hosts[0].address in str(error)
 
 
+@pytest.mark.slow
 def test_host_without_python(site: Site) -> None:
     """It says which one is wanted."""
     host = site.hosts[0]

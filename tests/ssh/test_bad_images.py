@@ -71,6 +71,7 @@ def _program(host: Host, name: str, body: str) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_package_that_is_not_in_the_index(site: Site, empty_index: str) -> None:
     """Its name is repeated, and what to check is said."""
     env = {"UV_DEFAULT_INDEX": empty_index, "UV_INDEX_URL": empty_index}
@@ -90,6 +91,7 @@ def test_index_that_cannot_be_reached(site: Site) -> None:
     assert "index cannot be reached from there" in str(error)
 
 
+@pytest.mark.slow
 def test_system_packages_without_root(site: Site) -> None:
     """It says what is missing, and who may install it."""
     _program(site.hosts[0], "id", "echo 1000")
@@ -159,6 +161,7 @@ def test_disk_that_is_too_small(site: Site) -> None:
         assert "MB are needed" in str(_refused(site))
 
 
+@pytest.mark.slow
 def test_disk_that_is_full_in_the_middle(site: Site) -> None:
     """The step that fails is shown, and what to do."""
     filling = sky.Plugin.create("filling").with_bootstrap(

@@ -47,6 +47,7 @@ def test_the_cache_is_gone(two: Site) -> None:
     assert gate.entered() == 2
 
 
+@pytest.mark.slow
 def test_a_host_that_fails_keeps_no_other_from_it(two: Site) -> None:
     """It is named, with the reason."""
     bad, good = two.hosts

@@ -55,6 +55,7 @@ class TestGuarded(ProviderConformance):
         return Rehearsal(directory=books, ends_own_bill=False)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 class TestSlowRehearsal(ProviderConformance):
     """The rehearsal cloud on a day on which everything works and nothing is fast."""
@@ -79,6 +80,7 @@ class TestSample(ProviderConformance):
 
 
 @pytest.mark.skipif(not Path(SSHD).exists(), reason="there is no OpenSSH server")
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 class TestSSH(ProviderConformance):
     """A machine that one has."""

@@ -192,6 +192,7 @@ def test_termination_that_fails(books: str) -> None:
     client.end(machine.id)
 
 
+@pytest.mark.slow
 def test_lists_that_lag(books: str) -> None:
     """What was rented is not listed yet, and what is gone is listed still; the books know better."""
     client = Client(books, ListingLag(seconds=0.5))

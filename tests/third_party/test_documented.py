@@ -56,6 +56,7 @@ def test_the_class_of_the_page_works() -> None:
     assert ("nice", "-n5", "python") == command.argv
 
 
+@pytest.mark.slow
 def test_the_provider_of_the_page_works() -> None:
     """The example of a provider runs a task, and leaves nothing behind."""
     desk = example("class Desk")["Desk"]

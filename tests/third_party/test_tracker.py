@@ -59,6 +59,7 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return sky.function(train), sky.function(stream)
 
 
+@pytest.mark.slow
 def test_what_ranks_log_is_in_files_of_their_own(tracker: Any, tmp_path: Path) -> None:
     """In order, numbered through by each process, and complete once the pool is left."""
     train, stream = functions()
@@ -76,6 +77,7 @@ def test_what_ranks_log_is_in_files_of_their_own(tracker: Any, tmp_path: Path) -
     assert ("pool", 2) == (about["pool"], about["nodes"])
 
 
+@pytest.mark.slow
 def test_what_is_logged_without_the_plugin_goes_nowhere(tracker: Any) -> None:
     """Neither here nor on a pool is it an error."""
     train, _ = functions()

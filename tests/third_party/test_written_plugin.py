@@ -21,6 +21,7 @@ def test_every_builder_has_an_example(builder: str) -> None:
     assert f"`{builder}`" in PAGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_the_example_of_a_builder_runs(
     builder: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

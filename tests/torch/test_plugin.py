@@ -135,6 +135,7 @@ def trains() -> None:
     """Never gets this far without torch."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("__import__('importlib.util').util.find_spec('torch') is not None", reason="torch is here")
 def test_a_node_without_torch_names_the_plugin() -> None:
     """The error says what to give the pool."""

@@ -100,6 +100,7 @@ def trains() -> None:
     """Never gets this far without Transformers."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("__import__('importlib.util').util.find_spec('transformers') is not None", reason="it is here")
 def test_a_node_without_transformers_names_the_plugin() -> None:
     """The error says what to give the pool."""
