@@ -123,5 +123,4 @@ def _is_unchanged(start: int, size: int) -> bool:
 
 
 lending = Lending()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lending.forget_after_fork)
+os.register_at_fork(after_in_child=lending.forget_after_fork)

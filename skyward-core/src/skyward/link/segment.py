@@ -141,11 +141,8 @@ class Arriving:
         """
         if self._warm is not None:
             self._warm.write_at(at, piece)
-            return
-        while piece:
-            written = os.pwrite(self._fd, piece, at)
-            at += written
-            piece = piece[written:]
+        else:
+            _write_all(self._fd, [piece], at)
 
     def finish(self) -> int:
         """Give a descriptor of what has arrived, the caller's now."""

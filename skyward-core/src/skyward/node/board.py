@@ -10,15 +10,11 @@ from typing import NamedTuple
 
 from skyward.link.segment import write_segment
 
-_SLOT = Struct("<QdQ")
+_SLOT = Struct("<QdQQ")
 
 
 class Running(NamedTuple):
-    """
-    A call in a slot: its id, when it began (monotonic seconds), and the thread it runs in.
-
-    In a slot that is free the id is 0, and the call that it ran last stands in place of the thread.
-    """
+    """A call in a slot: its id, when it began (monotonic seconds), and the thread it runs in."""
 
     call: int
     since: float
@@ -45,21 +41,22 @@ class Board:
 
     def start(self, slot: int, call: int, thread: int) -> None:
         """Note that a slot begins a call."""
-        _SLOT.pack_into(self._map, slot * _SLOT.size, call, time.monotonic(), thread)
+        _SLOT.pack_into(self._map, slot * _SLOT.size, call, time.monotonic(), thread, 0)
 
     def stop(self, slot: int, call: int) -> None:
         """Note that a slot is free, and which call it ran."""
-        _SLOT.pack_into(self._map, slot * _SLOT.size, 0, 0.0, call)
+        _SLOT.pack_into(self._map, slot * _SLOT.size, 0, 0.0, 0, call)
 
     def running(self) -> list[Running]:
         """List the calls that run now."""
-        slots = (Running(*_SLOT.unpack_from(self._map, slot * _SLOT.size)) for slot in range(self._slots))
-        return [running for running in slots if running.call]
+        return [Running(call, since, thread) for call, since, thread, _ in self._read() if call]
 
     def over(self) -> list[int]:
         """List the calls that the slots which are free ran last."""
-        slots = (Running(*_SLOT.unpack_from(self._map, slot * _SLOT.size)) for slot in range(self._slots))
-        return [slot.thread for slot in slots if not slot.call and slot.thread]
+        return [last for *_, last in self._read() if last]
+
+    def _read(self) -> list[tuple[int, float, int, int]]:
+        return [_SLOT.unpack_from(self._map, slot * _SLOT.size) for slot in range(self._slots)]
 
     def close(self) -> None:
         """Let go of the page."""
