@@ -101,6 +101,25 @@ def test_what_is_kept_arrives_once_and_in_order(tmp_path_factory: pytest.TempPat
         node.close()
 
 
+def test_client_that_comes_and_goes_without_reading_is_sent_no_more(tmp_path: Path) -> None:
+    """What was listened to because it was away is kept, though it has come back by then."""
+    node = Node(tmp_path, files=64)
+    try:
+        while node.heard:
+            node.step("print")
+        sent = len(node.unread)
+        for _ in range(10):
+            for step in ("leave", "look", "come", "print"):
+                node.step(step)
+        assert len(node.unread) == sent
+        assert len(node.printed) == sent + 10
+        while node.unread:
+            node.step("read")
+        assert node.read == node.printed
+    finally:
+        node.close()
+
+
 def test_oldest_lines_are_lost_when_a_client_is_away_for_too_much(tmp_path: Path) -> None:
     """It is told, and what remains is in order."""
     node = Node(tmp_path, files=2)

@@ -107,7 +107,8 @@ class SpooledLines(Lines):
     def say(self, process: Process, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
-        if self._spool.waiting or (self._unread > WINDOW and self._link.away(SILENT)):
+        # Who is behind is listened to only while away: what is printed at the very moment of coming back is kept, too.
+        if self._spool.waiting or (self._unread > WINDOW and (self._heard or self._link.away(SILENT))):
             self._spool.append(_LANE.pack(process.lane) + body, len(lines))
         else:
             self._send(process.lane, body)
