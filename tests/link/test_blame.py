@@ -7,11 +7,11 @@ from collections import deque, namedtuple
 from time import monotonic
 
 import attrs
-import cloudpickle
 import pytest
 
 from skyward.errors import SerializationError
 from skyward.link.blame import blame
+from skyward.link.payload import dump
 
 LOCK = threading.Lock()
 
@@ -75,7 +75,7 @@ def blamed(target=None, **arguments):
     Blame what pickling the call raises.
     """
     with pytest.raises(Exception) as raised:  # noqa: PT011
-        cloudpickle.dumps((target, arguments))
+        dump((target, arguments))
     error = blame(raised.value, function="train", arguments=arguments, target=target)
     assert isinstance(error, SerializationError)
     assert error.__cause__ is raised.value
@@ -198,13 +198,17 @@ class TestFunction:
 
 
 class TestWords:
-    def test_open_file(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("mode", "kind"), [("w", "TextIOWrapper"), ("r", "TextIOWrapper"), ("rb", "BufferedReader")]
+    )
+    def test_open_file(self, tmp_path, mode, kind):
         """
-        A file is named, with the advice to pass its path.
+        A file is named, with the advice to pass its path; one that is open for reading does not travel either.
         """
-        with (tmp_path / "x.txt").open("w") as file:
+        (tmp_path / "x.txt").write_text("what a node could not read")
+        with (tmp_path / "x.txt").open(mode) as file:
             error = blamed(out=file)
-        assert f"_io.TextIOWrapper (open file {str(tmp_path / 'x.txt')!r})" in str(error)
+        assert f"_io.{kind} (open file {str(tmp_path / 'x.txt')!r})" in str(error)
         assert error.hint == "Pass the path and open the file inside the function."
 
     @pytest.mark.parametrize(

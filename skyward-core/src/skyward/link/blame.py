@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from skyward.errors import SerializationError
 from skyward.link.cached import reduce_cached
 from skyward.link.capture import by_reference, captured_names
+from skyward.link.opened import refuse_file
 
 _SECONDS: Final = 1.0
 _OBJECTS: Final = 10_000
@@ -198,6 +199,7 @@ def _trial(value: object, deadline: float) -> _Found | None:
                 raise _OutOfTimeError
 
         def reducer_override(self, obj: object) -> Any:
+            refuse_file(obj)
             return reduce_cached(obj) or super().reducer_override(obj)
 
     try:

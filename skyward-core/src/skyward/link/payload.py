@@ -26,6 +26,7 @@ from skyward.errors import ProtocolError
 from skyward.link.cached import reduce_cached
 from skyward.link.frames import MAX_FDS
 from skyward.link.lending import lending
+from skyward.link.opened import refuse_file
 from skyward.link.segment import Segment, aligned, write_segment
 
 OUT_OF_BAND = 64 << 10
@@ -299,6 +300,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
             reduced = _reduce_tensor(obj)
             if reduced is not None:
                 return reduced
+        refuse_file(obj)
         return reduce_cached(obj) or super().reducer_override(obj)
 
 
