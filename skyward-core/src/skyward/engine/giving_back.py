@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
     from skyward.model.machine import Instance, ProviderFacts
     from skyward.model.options import Options
+
+_log = logging.getLogger(__name__)
 
 BOOTING = 60.0
 """Seconds that a machine is waited for that does not run yet, so that it can be told to end itself."""
@@ -71,17 +74,24 @@ class GivingBack:
         """
         try:
             await shell.end(min(patience, self._options.shutdown_timeout))
+        except Exception:
+            # Whatever is wrong with the node, its machine is given back.
+            _log.exception("node.end_failed node=%s", shell.index)
         finally:
-            try:
-                await self._launching.end(shell.rented, partial(self._told_to_end, shell))
-            except Exception as error:
-                self._unconfirmed.append(shell)
-                return f"{shell.where} may still exist: {error}"
-            except asyncio.CancelledError:
-                self._launching.unended.setdefault(shell.instance.id, "Nobody waited for the end of it.")
-                raise
-            finally:
-                await shell.let_go()
+            trouble = await self._end_machine(shell)
+        return trouble
+
+    async def _end_machine(self, shell: NodeShell) -> str:
+        try:
+            await self._launching.end(shell.rented, partial(self._told_to_end, shell))
+        except Exception as error:
+            self._unconfirmed.append(shell)
+            return f"{shell.where} may still exist: {error}"
+        except asyncio.CancelledError:
+            self._launching.unended.setdefault(shell.instance.id, "Nobody waited for the end of it.")
+            raise
+        finally:
+            await shell.let_go()
         return ""
 
     async def close(self) -> str:

@@ -106,7 +106,7 @@ def sql(wanted: Wanted, sources: Sequence[int]) -> tuple[str, tuple[Value, ...]]
 
     >>> text, parameters = sql(Wanted(provider="aws'; DROP TABLE offer", way="spot", limit=5), [1])
     >>> text[text.index("WHERE") :]
-    'WHERE +source IN (?) AND provider = ? AND spot_price IS NOT NULL ORDER BY spot_price, key, id LIMIT ?'
+    'WHERE +source IN (?) AND provider = ? AND unlikely(spot_price IS NOT NULL) ORDER BY spot_price, key, id LIMIT ?'
     >>> parameters
     (1, "aws'; DROP TABLE offer", 5)
     """
@@ -155,7 +155,8 @@ def _conditions(wanted: Wanted) -> Iterator[Condition]:
     if wanted.accelerator_memory_most_gb is not None:
         yield "accelerator_memory_gb <= ?", (wanted.accelerator_memory_most_gb,)
     if wanted.way is not None or wanted.to_be_had:
-        yield f"{price} IS NOT NULL", ()
+        # Without the hint, newer versions of SQLite sort all offers rather than follow the index of prices.
+        yield f"unlikely({price} IS NOT NULL)", ()
     if wanted.max_price is not None:
         yield f"{price} <= ?", (wanted.max_price,)
     if wanted.to_be_had:
