@@ -135,7 +135,7 @@ def processes(directory: Path) -> set[int]:
 @pytest.mark.slow
 def test_a_budget_stops_a_pool_in_the_middle_of_a_task(cloud: Callable[[float], Any], machines: Path) -> None:
     """The call fails with the figures, the machines are ended at once, and the budget holds."""
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), nodes=2, budget=72.0, console=False)
+    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), nodes=2, budget=80.0, console=False)
     heard = told(pool)
 
     def work() -> None:
@@ -145,11 +145,11 @@ def test_a_budget_stops_a_pool_in_the_middle_of_a_task(cloud: Callable[[float], 
             waiting.result()
 
     with pytest.raises(
-        sky.BudgetExceededError, match=r"'pool' was stopped: it has cost .*budget is \$72\.00"
+        sky.BudgetExceededError, match=r"'pool' was stopped: it has cost .*budget is \$80\.00"
     ) as caught:
         work()
-    assert 72.0 == caught.value.budget
-    assert 2 <= caught.value.cost <= pool.cost.accumulated <= 72.0
+    assert 80.0 == caught.value.budget
+    assert 2 <= caught.value.cost <= pool.cost.accumulated <= 80.0
     assert pool.receipt is not None
     assert all(node.ended for node in pool.receipt.nodes)
     assert 2 == sum(isinstance(event, sky.InstanceLaunched) for event in heard)
@@ -159,7 +159,7 @@ def test_a_budget_stops_a_pool_in_the_middle_of_a_task(cloud: Callable[[float], 
 @pytest.mark.slow
 def test_what_was_caught_inside_is_not_raised_again(cloud: Callable[[float], Any]) -> None:
     """A program that saves what it has may leave its pool in peace; new calls fail in the same way."""
-    with sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=36.0, console=False) as pool:
+    with sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=40.0, console=False) as pool:
         with pytest.raises(sky.BudgetExceededError):
             wait(300) >> pool
         with pytest.raises(sky.BudgetExceededError):
@@ -181,7 +181,7 @@ def until_stopped(pool: sky.Pool, then: Callable[[], object]) -> None:
 @pytest.mark.slow
 def test_a_stop_that_nobody_noticed_is_raised_by_leaving(cloud: Callable[[float], Any]) -> None:
     """The machines are ended while the program does something else, and the end of the block says so."""
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=36.0, console=False)
+    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=40.0, console=False)
     with pytest.raises(sky.BudgetExceededError, match="was stopped"):
         until_stopped(pool, lambda: None)
     assert not pool.is_active
@@ -190,7 +190,7 @@ def test_a_stop_that_nobody_noticed_is_raised_by_leaving(cloud: Callable[[float]
 @pytest.mark.slow
 def test_another_error_of_the_block_is_not_hidden(cloud: Callable[[float], Any]) -> None:
     """What the program itself raised after the stop comes out."""
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=36.0, console=False)
+    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=40.0, console=False)
     with pytest.raises(ZeroDivisionError):
         until_stopped(pool, lambda: 1 // 0)
 
