@@ -181,6 +181,16 @@ def test_a_lost_response(books: str) -> None:
     client.end()
 
 
+def test_a_lost_response_about_a_machine_that_is_taken_back(books: str) -> None:
+    """Asked again, the cloud has seen to its end already."""
+    client = Client(books, LostResponse(), Preempt(after=0.5))
+    with pytest.raises(TransportError, match="broke before it answered"):
+        client.launch(0)
+    client.launch(0)
+    until(lambda: client.list() == {})
+    client.end()
+
+
 def test_termination_that_fails(books: str) -> None:
     """The machine goes on; asked often enough, the cloud ends it."""
     client = Client(books, TerminateFails(times=2))

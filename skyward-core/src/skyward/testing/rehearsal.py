@@ -251,13 +251,15 @@ class Rehearsal:
         await asyncio.to_thread(self._cloud.end, ids)
 
     def _watch(self, machine: Machine) -> None:
-        """See to it that what is written about a machine comes true."""
+        """See to it, once, that what is written about a machine comes true."""
+        if machine.id in self._watchers:
+            return
         coming: Coroutine[Any, Any, None] | None = None
         if machine.taken_at is not None:
             coming = self._take(machine, machine.taken_at)
         elif machine.fate == "DiesInBootstrap":
             coming = self._kill_in_bootstrap(machine)
-        if coming is not None and machine.id not in self._watchers:
+        if coming is not None:
             self._watchers[machine.id] = asyncio.get_running_loop().create_task(coming)
 
     async def _take(self, machine: Machine, moment: float) -> None:
