@@ -169,3 +169,33 @@ def test_timeout_is_prompt_and_says_so(pool: sky.Pool) -> None:
     with pytest.raises(sky.TaskTimeoutError, match=r"longer than its timeout of 0\.2 s"):
         sleep().with_timeout(0.2) >> pool
     assert issubclass(sky.TaskTimeoutError, TimeoutError)
+
+
+@pytest.mark.slow
+def test_result_of_two_gibibytes_arrives(pool: sky.Pool) -> None:
+    """There is no size that a result may not have."""
+    big = sky.function(lambda: bytes(2 << 30))
+    assert len(big() >> pool) == 2 << 30
+
+
+def test_result_that_finds_no_place_on_the_node(pool: sky.Pool) -> None:
+    """The system refuses the memory that it would be shared in."""
+
+    @sky.function
+    def too_much() -> bytes:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+        return bytes(64 << 20)
+
+    @sky.function
+    def lift() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    try:
+        with pytest.raises(sky.ResultError, match=r"too_much\(\) on node .* its result, a bytes, .*File too large"):
+            too_much() >> pool
+    finally:
+        lift() @ pool
