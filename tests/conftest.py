@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.seeds import announce
+
 # A deadline would time the machine and not the code.
 settings.register_profile("skyward", deadline=None, print_blob=True)
 settings.load_profile("skyward")
@@ -20,11 +22,18 @@ settings.load_profile("skyward")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the tests a home of their own, so that logs and settings of the user's stay out of it."""
+    # Workers inherit it, and so agree on what is drawn.
+    announce()
     home = os.path.expanduser("~")
     os.environ.setdefault("XDG_CACHE_HOME", os.path.join(home, ".cache"))
     # Whoever looks for credentials is not to ask the network for them.
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["HOME"] = tempfile.mkdtemp(prefix="home-of-tests-")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how to draw again what this run draws."""
+    return announce()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

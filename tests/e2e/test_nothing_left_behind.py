@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.seeds import seeds, share
+
 PROGRAM = """
 import os, signal, sys, time
 import skyward as sky
@@ -161,7 +163,7 @@ def test_pool_that_is_never_left(start: Callable[[str], Client], kept: str) -> N
     assert _soon(client.has_left_nothing)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds("moments of a kill", share(12)))
 def test_killed_at_any_moment(start: Callable[[str], Client], seed: int) -> None:
     """Also while the pool is being opened or closed."""
     moment = random.Random(seed).uniform(0.05, 1.2)

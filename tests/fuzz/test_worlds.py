@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SEED = int(os.environ.get("FUZZ_SEED", "") or random.randrange(2**31))
+from tests.seeds import seeds
+
 EACH = 60
 
 
 @pytest.mark.slow
-def test_inputs_of_every_target_are_taken_or_refused() -> None:
-    """Nothing but a refusal, no hang, no descriptor left; replay with FUZZ_SEED."""
-    print(f"FUZZ_SEED={SEED}")
+@pytest.mark.parametrize("seed", seeds("inputs of links", 1))
+def test_inputs_of_every_target_are_taken_or_refused(seed: int) -> None:
+    """Nothing but a refusal, no hang, no descriptor left."""
     worlds = Path(__file__).with_name("coverage") / "fuzz_worlds.py"
     done = subprocess.run(
-        [sys.executable, str(worlds), str(SEED), str(EACH)],
+        [sys.executable, str(worlds), str(seed), str(EACH)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         check=False,
         capture_output=True,

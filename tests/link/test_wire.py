@@ -20,8 +20,7 @@ from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
 from skyward.link.payload import decode, pack, views
 from skyward.link.wire import Wire, why_refused
 from skyward.node.held import close_all
-
-SEEDS = [int(os.environ["WIRE_SEED"])] if "WIRE_SEED" in os.environ else list(range(12))
+from tests.seeds import seeds
 
 
 class Clock:
@@ -194,9 +193,9 @@ def test_frames_arrive_in_order_both_ways() -> None:
     _run(test)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds("cut connections", 12))
 def test_nothing_is_lost_or_doubled_when_connections_are_cut(seed: int) -> None:
-    """At any byte, many times, wherever buffers are taken from meanwhile; replay with WIRE_SEED."""
+    """At any byte, many times, wherever buffers are taken from meanwhile."""
     random_ = random.Random(seed)
 
     def test(one: End, other: End) -> None:
@@ -467,9 +466,9 @@ def test_hostile_bytes_close_the_link(data: bytes) -> None:
     _run(test)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds("random cells", 12))
 def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
-    """Nothing else is raised; replay with WIRE_SEED."""
+    """Nothing else is raised."""
     random_ = random.Random(seed)
 
     def test(one: End, other: End) -> None:

@@ -7,8 +7,6 @@ The launch path, the SSH servers and the link are real; the machines behind them
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -19,10 +17,11 @@ from skyward.engine import loop as loops
 from skyward.engine.launching import BATCH
 from skyward.engine.loop import EngineLoop
 from skyward.ssh.dial import AT_ONCE
+from tests.seeds import seeds
 from tests.simulated.cloud import QUICK, SLOW, SimulatedCloud, Times
 from tests.simulated.loop import VirtualLoop
 
-SEED = int(os.environ.get("SIMULATED_SEED") or random.randrange(10**6))
+SEED = seeds("simulated machines", 1)[0]
 NODES = 100
 
 
@@ -40,8 +39,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineLoop]:
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("times", [pytest.param(SLOW, id="slow"), pytest.param(QUICK, id="quick")])
 def test_a_hundred_machines_come_and_go_side_by_side(engine: EngineLoop, times: Times) -> None:
-    """Launched in batches, dialled so many at a time, ended at once; replay with SIMULATED_SEED."""
-    print(f"SIMULATED_SEED={SEED}")
+    """Launched in batches, dialled so many at a time, ended at once."""
     cloud, ready, left = SimulatedCloud(SEED, times), [0.0], 0.0
     pool = sky.Compute(provider=cloud, nodes=NODES, console="silent", logging=False)
     pool.on(sky.ClusterReady, lambda event: ready.append(event.elapsed))
@@ -67,7 +65,6 @@ def test_a_hundred_machines_come_and_go_side_by_side(engine: EngineLoop, times: 
 @pytest.mark.parametrize(("nodes", "taken"), [(1, 1), (6, 3)])
 def test_machines_that_go_in_their_bootstrap_are_missed_at_once(engine: EngineLoop, nodes: int, taken: int) -> None:
     """The cloud is asked when their links break, and not more often otherwise."""
-    print(f"SIMULATED_SEED={SEED}")
     cloud = SimulatedCloud(SEED, SLOW, taken=taken)
     with sky.Compute(
         provider=cloud, nodes=nodes, reconcile_tick_interval=300.0, console="silent", logging=False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import subprocess
 import sys
@@ -14,21 +13,21 @@ from pathlib import Path
 import pytest
 
 from tests.hosts import Host
+from tests.seeds import seeds, share
 from tests.ssh.conftest import Site
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
-SEED = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
-KILLS = 50
+KILLS = share(50)
 AT_ONCE = 5
 TTL = 5
 LONGEST_LIFE = 4.0
 
 
-def test_clients_killed_at_any_moment_leave_nothing(site: Site, tmp_path: Path) -> None:
-    """Fifty SIGKILLs between the first byte and long after the first result; replay with CHAOS_SEED."""
-    print(f"CHAOS_SEED={SEED}")
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", seeds("clients over SSH", 1))
+def test_clients_killed_at_any_moment_leave_nothing(seed: int, site: Site, tmp_path: Path) -> None:
+    """SIGKILLs, fifty if all are drawn, between the first byte and long after the first result."""
+    random_ = random.Random(seed)
     script = tmp_path / "main.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -58,7 +57,7 @@ def test_clients_killed_at_any_moment_leave_nothing(site: Site, tmp_path: Path) 
     deadline = time.monotonic() + TTL + 15
     nodes = host.cache / "nodes"
     while host.processes() or (nodes.exists() and any(nodes.iterdir())):
-        assert time.monotonic() < deadline, (SEED, _commands(host), list(nodes.iterdir()) if nodes.exists() else [])
+        assert time.monotonic() < deadline, (seed, _commands(host), list(nodes.iterdir()) if nodes.exists() else [])
         time.sleep(0.1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -11,9 +10,9 @@ from collections import Counter
 import pytest
 
 import skyward as sky
+from tests.seeds import seeds
 from tests.ssh.conftest import Site
 
-SEED = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
 CALLS = 1000
 CUTS = 10
 LONGEST_CALL = 8.0
@@ -28,10 +27,10 @@ def answer(number: int, size: int, seconds: float) -> tuple[int, bytes]:
 
 
 @pytest.mark.chaos
-def test_thousand_calls_while_links_are_cut(two: Site) -> None:
-    """Small results and large ones; replay with CHAOS_SEED."""
-    print(f"CHAOS_SEED={SEED}")
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", seeds("cuts of links", 1))
+def test_thousand_calls_while_links_are_cut(seed: int, two: Site) -> None:
+    """Small results and large ones."""
+    random_ = random.Random(seed)
     sizes = [random_.choice([1, 1, 1, 1000, 100_000]) for _ in range(CALLS)]
     lines: list[str] = []
     began: Counter[str] = Counter()

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.seeds import seeds, share
 from tests.testing.guarded import Client, until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 
-SEED = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
-KILLS = 40
+KILLS = share(40)
 AT_ONCE = 4
 LONGEST_LIFE = 6.0
 
 
-def test_clients_killed_at_any_moment_leave_no_machine(books: str, tmp_path: Path) -> None:
-    """Forty SIGKILLs at launch, boot, bootstrap, task and exit, some of the guardian too; replay with CHAOS_SEED."""
-    print(f"CHAOS_SEED={SEED}")
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", seeds("clients with guardians", 1))
+def test_clients_killed_at_any_moment_leave_no_machine(seed: int, books: str, tmp_path: Path) -> None:
+    """SIGKILLs, forty if all are drawn, at launch, boot, bootstrap, task and exit, some of the guardian too."""
+    random_ = random.Random(seed)
     stages: Counter[str] = Counter()
     for round_ in range(KILLS // AT_ONCE):
         clients = [_client(books, tmp_path / f"{round_}-{number}", random_) for number in range(AT_ONCE)]
@@ -37,7 +37,7 @@ def test_clients_killed_at_any_moment_leave_no_machine(books: str, tmp_path: Pat
             for client in clients:
                 client.kill()
     print(f"killed after {dict(stages)}")
-    assert len(stages) > 4
+    assert len(stages) > min(4, KILLS // 10)
 
 
 def _client(books: str, home: Path, random_: random.Random) -> Client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import subprocess
 import sys
@@ -15,20 +14,22 @@ import pytest
 
 import skyward as sky
 from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.seeds import seeds, share
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
-SEED = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
-KILLS = 50
+KILLS = share(50)
 AT_ONCE = 5
 TTL, BOOT_DEADLINE = 3, 8
 LONGEST_LIFE = 10.0
 
 
-def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(aws: Cloud, tmp_path: Path) -> None:
-    """Fifty SIGKILLs at launch, boot, bootstrap, task and exit of a pool; replay with CHAOS_SEED."""
-    print(f"CHAOS_SEED={SEED}")
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", seeds("clients of AWS", 1))
+def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(
+    seed: int, aws: Cloud, tmp_path: Path
+) -> None:
+    """SIGKILLs, fifty if all are drawn, at launch, boot, bootstrap, task and exit of a pool."""
+    random_ = random.Random(seed)
     script = tmp_path / "main.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -61,9 +62,9 @@ def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(aw
         before = {row["id"] for row in aws.alive()}
         seen = {one.id for one in sky.instances([aws.provider()])}
         # What ended while we looked may be missing.
-        assert not (before & {row["id"] for row in aws.alive()}) - seen, SEED
+        assert not (before & {row["id"] for row in aws.alive()}) - seen, seed
     print(f"killed after {stages}; {len(aws.instances())} machines were rented")
-    assert len(stages) > 4
+    assert len(stages) > min(4, KILLS // 10)
     # The lease or the wait for a first node, the watchdog's pause, and a shutdown.
     until(lambda: not aws.alive(), max(TTL, BOOT_DEADLINE) + 20)
     assert [] == list(sky.instances([aws.provider()]))

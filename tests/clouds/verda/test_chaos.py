@@ -16,18 +16,20 @@ import pytest
 import skyward as sky
 from tests.clouds.cloud import ROOT, until
 from tests.clouds.verda.cloud import MACHINE, Cloud
+from tests.seeds import seeds, share
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 
-SEED = int(os.environ.get("CHAOS_SEED", "") or random.randrange(2**32))
-KILLS, AT_ONCE = 50, 5
+KILLS, AT_ONCE = share(50), 5
 SHORTEST_LIFE, LONGEST_LIFE = 1.5, 14.0
 
 
-def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(verda: Cloud, tmp_path: Path) -> None:
-    """Fifty SIGKILLs at launch, boot, bootstrap, task and exit of a pool; replay with CHAOS_SEED."""
-    print(f"CHAOS_SEED={SEED}")
-    random_ = random.Random(SEED)
+@pytest.mark.parametrize("seed", seeds("clients of Verda", 1))
+def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(
+    seed: int, verda: Cloud, tmp_path: Path
+) -> None:
+    """SIGKILLs, fifty if all are drawn, at launch, boot, bootstrap, task and exit of a pool."""
+    random_ = random.Random(seed)
     script = tmp_path / "main.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -61,9 +63,9 @@ def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(ve
         before = {row["id"] for row in verda.alive()}
         seen = {one.id for one in sky.instances([verda.provider()])}
         # What ended while we looked may be missing.
-        assert not (before & {row["id"] for row in verda.alive()}) - seen, SEED
+        assert not (before & {row["id"] for row in verda.alive()}) - seen, seed
     print(f"killed after {stages}; {len(verda.instances())} machines were rented")
-    assert len(stages) > 4
+    assert len(stages) > min(4, KILLS // 10)
     until(lambda: not verda.alive(), 60)
     assert [] == list(sky.instances([verda.provider()]))
     assert [] == verda.left()["volumes"]
