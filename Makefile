@@ -5,17 +5,17 @@
 
 PYTHON ?= python3
 # Looked up only where it is used: it starts every interpreter there is.
-OTHERS ?= $(shell sh .ci/interpreters $(BIN)/python | sed 's/ .*//')
+OTHERS ?= $(shell sh .ci/interpreters $(PYTHON) | sed 's/ .*//')
 
 SECONDS ?= 600
 
 VENV := .venv
 BIN := $(VENV)/bin
 PROJECTS := pyproject.toml $(wildcard skyward-*/pyproject.toml)
-EDITABLE := $(patsubst %/pyproject.toml,-e ./%,$(wildcard skyward-*/pyproject.toml))
+LOCKED := constraints.txt $(PROJECTS)
 SOURCES := $(wildcard skyward-*/src)
 READY := $(VENV)/.ready-$(subst /,_,$(PYTHON))
-MINOR := import sys; print("%d.%d" % sys.version_info[:2])
+DEMO := $(READY)-demo
 
 # What the workers of a suite and the nodes that they start import is compiled once, and not by each of them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,15 +40,17 @@ help:
 	@echo "make bench      run the benchmarks side by side with their peers"
 	@echo "make clean      remove what these targets made"
 
-$(READY): $(PROJECTS)
+# A stamp an environment holds for each of its groups; the lock file and the project files make it stale.
+.PRECIOUS: .cache/python%/.ready
+$(READY) $(DEMO):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Skyward needs Python 3.11 or newer; $(PYTHON) is older. Try make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@test "$$($(PYTHON) -c '$(MINOR)')" = "$$($(BIN)/python -c '$(MINOR)' 2>/dev/null)" || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --group dev $(EDITABLE)
+	@.ci/environment $(VENV) $(PYTHON) $(if $(filter %-demo,$@),demo,dev)
 	@touch $@
 
-demo: $(READY)
+$(READY) $(DEMO): $(LOCKED)
+
+demo: $(DEMO)
 	$(BIN)/python .ci/readme.py README.md
 	$(BIN)/python examples/digits.py
 
@@ -56,13 +58,21 @@ test: $(READY)
 	@$(MAKE) --no-print-directory --silent $(READY) $(OTHERS:%=.cache/python%/.ready)
 	@sh .ci/test $(BIN)/python $(OTHERS:%=.cache/python%/bin/python)
 
-.cache/python%/.ready: $(PROJECTS)
+.cache/python%/.ready: $(LOCKED)
 	@python=$$(sh .ci/interpreters | sed -n 's/^$* //p'); \
 		test -n "$$python" || { echo "Python $* is not found."; exit 1; }; \
-		rm -rf .cache/python$* && "$$python" -m venv .cache/python$*
-	.cache/python$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	.cache/python$*/bin/python -m pip install --quiet --group test $(EDITABLE)
+		.ci/environment .cache/python$* "$$python" test
 	@touch $@
+
+.cache/frameworks/.ready: $(LOCKED)
+	@.ci/environment .cache/frameworks $(PYTHON) frameworks
+	@touch $@
+
+environments: $(READY) .cache/frameworks/.ready $(OTHERS:%=.cache/python%/.ready)
+
+# What changes the interpreter of the lock file is one release of uv, and that is in the file itself.
+lock: $(READY)
+	@.ci/lock $(BIN)/uv
 
 packaging: $(READY)
 	$(BIN)/python -m pytest -m packaging -n 0
@@ -72,15 +82,6 @@ containers: $(READY)
 
 clouds: $(READY)
 	$(BIN)/python -m pytest -m clouds -n 4 --timeout 240
-
-# Elsewhere the usual index has the build for GPUs, which is gigabytes.
-CPU_WHEELS = $(if $(PIP_FIND_LINKS),,--extra-index-url https://download.pytorch.org/whl/cpu)
-
-.cache/frameworks/.ready: $(PROJECTS)
-	@rm -rf .cache/frameworks && $(PYTHON) -m venv .cache/frameworks
-	.cache/frameworks/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	.cache/frameworks/bin/python -m pip install --quiet --group frameworks $(CPU_WHEELS) $(EDITABLE)
-	@touch $@
 
 frameworks: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m frameworks -n 0
@@ -92,7 +93,6 @@ chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -n 0 -rfEP --timeout 300
 
 fuzz: $(READY)
-	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/coverage --seconds $(SECONDS)
 
 lint: $(READY)
