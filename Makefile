@@ -21,7 +21,8 @@ DEMO := $(READY)-demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test packaging containers clouds frameworks slow chaos fuzz lint types checks docs bench clean
+.PHONY: help demo test environments lock packaging containers clouds frameworks slow chaos fuzz everything lint types checks \
+	docs bench clean
 
 help:
 	@echo "make demo       run the README's example, then a sweep and a training on handwritten digits"
@@ -33,11 +34,13 @@ help:
 	@echo "make slow       run the tests that take long"
 	@echo "make chaos      kill clients and cut links at random moments"
 	@echo "make fuzz       search for bytes that break a link, for SECONDS=600"
+	@echo "make everything run all of the above, with all seeds and interpreters: more than an hour"
 	@echo "make lint       check style and format"
 	@echo "make types      check types"
 	@echo "make checks     check the rules that hold for the whole repository"
 	@echo "make docs       build the documentation into site/"
 	@echo "make bench      run the benchmarks side by side with their peers"
+	@echo "make lock       write constraints.txt anew, with the latest releases"
 	@echo "make clean      remove what these targets made"
 
 # A stamp an environment holds for each of its groups; the lock file and the project files make it stale.
@@ -70,7 +73,6 @@ test: $(READY)
 
 environments: $(READY) .cache/frameworks/.ready $(OTHERS:%=.cache/python%/.ready)
 
-# What changes the interpreter of the lock file is one release of uv, and that is in the file itself.
 lock: $(READY)
 	@.ci/lock $(BIN)/uv
 
@@ -94,6 +96,9 @@ chaos: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz/coverage --seconds $(SECONDS)
+
+everything:
+	@EVERYTHING=1 .ci/run
 
 lint: $(READY)
 	$(BIN)/ruff check .
