@@ -21,7 +21,7 @@ DEMO := $(READY)-demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environments lock packaging containers clouds frameworks slow chaos fuzz everything lint types checks \
+.PHONY: help demo test environment environments lock packaging containers clouds frameworks slow chaos fuzz everything lint types checks \
 	docs bench clean
 
 help:
@@ -71,10 +71,12 @@ test: $(READY)
 	@.ci/environment .cache/frameworks $(PYTHON) frameworks
 	@touch $@
 
+environment: $(READY)
+
 environments: $(READY) .cache/frameworks/.ready $(OTHERS:%=.cache/python%/.ready)
 
 lock: $(READY)
-	@.ci/lock $(BIN)/uv
+	@.ci/lock .cache/tools/bin/uv
 
 packaging: $(READY)
 	$(BIN)/python -m pytest -m packaging -n 0
