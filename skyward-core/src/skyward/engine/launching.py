@@ -242,7 +242,8 @@ class Launching:
     async def _end_all(self) -> None:
         try:
             if (self._records.kept or self.unended) and self.regions.used:
-                await self._end_listed()
+                async for _ in self.strays.looks():
+                    await self._end_listed()
             self._records.settled()
         finally:
             # What finds and reaches the machines that are left goes with the last of them.
@@ -372,6 +373,7 @@ class Launching:
             raise
         except BaseException:
             self._records.unanswered()
+            self.strays.unanswered()
             raise
         finally:
             self.under_way.discard(token)
