@@ -69,6 +69,13 @@ async def _settled(future: Future[Any]) -> None:
     await asyncio.wait([asyncio.wrap_future(future)])
 
 
+async def _left() -> list[str]:
+    """List what runs in the loop, a moment after it was told to end."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return [str(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
 class MemoryJournal:
     """Keep what a pool writes down of its machines, and write it nowhere: a disk knows no virtual time."""
 
@@ -106,6 +113,7 @@ def simulated_engine() -> Iterator[SimulatedEngine]:
     try:
         with patch.object(loops, "_current", [engine]), patch.object(Journal, "open", MemoryJournal):
             yield engine
+            assert [] == engine.run(_left()), "a pool that was left has left something running"
     finally:
         engine.run(engine.loop.shutdown_default_executor())
         engine.close()

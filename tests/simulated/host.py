@@ -14,7 +14,7 @@ from skyward.engine.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.recipe import Recipe
 from skyward.errors import ProvisionError, TransportError
 from skyward.link.failure import dump_failure
-from skyward.link.frames import VERSION, Frame, Kind, Parser, encode, encode_json
+from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION, RESULT, TASK, Status
 from skyward.link.payload import decode, dump, load
 
@@ -236,6 +236,8 @@ class Agent:
                 self.say(encode(Kind.STOPPED))
             case Kind.REFRESH:
                 self.say(encode(Kind.REFRESHED))
+            case Kind.ASK:
+                self._answer(decode_json(frame.body))
             case Kind.FUNCTION:
                 digest, _ = FUNCTION.unpack_from(frame.body)
                 self._functions[digest] = load(decode(frame.body, FUNCTION.size, ()))
@@ -250,6 +252,11 @@ class Agent:
                 for call in waiting:
                     self._calls.pop(call).cancel()
                 self.say(encode(Kind.RECALLED, b"".join(map(CALL.pack, waiting)), lane=frame.lane))
+
+    def _answer(self, question: dict[str, Any]) -> None:
+        """Find a port, and reach all others."""
+        found = {"port": 1} if "listen" in question else {"unreached": [""] * len(question.get("reach", ()))}
+        self.say(encode_json(Kind.ANSWER, {"number": question["number"], **found}))
 
     def _task(self, frame: Frame) -> None:
         call, *_, digest = TASK.unpack_from(frame.body)

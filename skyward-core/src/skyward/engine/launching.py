@@ -95,7 +95,7 @@ class Launching:
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
         self._last: SkywardError | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: list[asyncio.Task[None]] = []
         self.regions = Regions(provider, options, reporting)
         self.strays = Strays(provider.name, self.regions, reporting.meter)
         self.under_way: set[str] = set()
@@ -141,7 +141,7 @@ class Launching:
         self.first = self._blueprint(candidates[0].offer)
         if self.billed:
             self._records.write()
-            self._looking = asyncio.ensure_future(self._warn_of_forgotten())
+            self._looking.append(asyncio.ensure_future(self._warn_of_forgotten()))
 
     async def launch(
         self, nodes: Sequence[int], staying: Sequence[Instance], take: Callable[[int, Rented], None]
@@ -231,8 +231,8 @@ class Launching:
         try:
             await self._end_all()
         finally:
-            if self._looking is not None:
-                self._looking.cancel()
+            for question in (*self._looking, *self.regions.checks):
+                question.cancel()
         await self._records.close()
 
     async def hand_over(self) -> int | None:
