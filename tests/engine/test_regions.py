@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from attrs import evolve
 
@@ -67,7 +69,7 @@ def test_what_machines_share_stays_as_long_as_one_may_exist(engine: SimulatedEng
     """What finds and reaches them goes with the last of them."""
     cloud = ScriptedCloud(Fails("terminate", times=ALWAYS))
     pool, _ = compute(cloud, shutdown_timeout=5.0)
-    with pytest.raises(sky.LeftBehindError), pool:  # noqa: PT012
+    with pytest.raises(sky.LeftBehindError), pool:
         pass
     assert (["eu"], []) == (cloud.open, cloud.times("release"))
 
@@ -79,7 +81,7 @@ def test_a_call_that_fails_is_made_again_with_growing_pauses(engine: SimulatedEn
     with pool:
         pass
     times = cloud.times("terminate")
-    pauses = [after - before for before, after in zip(times, times[1:], strict=False)]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
     assert RETRIES == len(pauses)
     assert all(0.8 * 0.5 * 2**n <= pause <= 1.2 * 0.5 * 2**n for n, pause in enumerate(pauses))
 

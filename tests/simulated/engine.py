@@ -30,6 +30,12 @@ class SimulatedEngine(EngineLoop):
     def __init__(self) -> None:
         super().__init__(lambda: VirtualLoop(sockets=False, gated=True))
         self.clock: VirtualLoop = self.loop  # type: ignore[assignment]  # made above
+        self.journals: list[MemoryJournal] = []
+
+    def journal(self) -> MemoryJournal:
+        """Open a journal."""
+        self.journals.append(MemoryJournal())
+        return self.journals[-1]
 
     @property
     def now(self) -> float:
@@ -66,7 +72,9 @@ class SimulatedEngine(EngineLoop):
 
 
 async def _settled(future: Future[Any]) -> None:
-    await asyncio.wait([asyncio.wrap_future(future)])
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
+    await done.wait()
 
 
 async def _left() -> list[str]:
@@ -111,7 +119,7 @@ def simulated_engine() -> Iterator[SimulatedEngine]:
     """Have all pools of this process run on a virtual clock, and their journal in memory."""
     engine = SimulatedEngine()
     try:
-        with patch.object(loops, "_current", [engine]), patch.object(Journal, "open", MemoryJournal):
+        with patch.object(loops, "_current", [engine]), patch.object(Journal, "open", engine.journal):
             yield engine
             assert [] == engine.run(_left()), "a pool that was left has left something running"
     finally:

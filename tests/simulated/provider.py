@@ -80,6 +80,8 @@ class Row:
         ended_at: When it ended; None while it is there.
         state: What is said of it instead of what is so.
         hidden: Whether lists leave it out.
+        answered: Whether the launch was answered that rented it.
+        asked_at: When its end was first asked for; None never.
         doing: What it does before it runs, in words.
     """
 
@@ -91,6 +93,8 @@ class Row:
     ended_at: float | None = None
     state: InstanceState | None = None
     hidden: bool = False
+    answered: bool = False
+    asked_at: float | None = None
     doing: str | None = None
 
     @property
@@ -193,6 +197,8 @@ class ScriptedCloud:
         before = [row for row in self.rows if row.request.token == request.token]
         made = before if before and not self.forgets else self._rent(request)
         self._answered("launch")
+        for row in made:
+            row.answered = True
         # Whatever it does by now, it was granted as one that does not run yet.
         return [self._instance(row, state=InstanceState.PENDING) for row in made]
 
@@ -213,6 +219,9 @@ class ScriptedCloud:
 
     @hookimpl
     async def skyward_terminate(self, ids: Sequence[str]) -> None:
+        for row in self.rows:
+            if row.id in ids and row.asked_at is None:
+                row.asked_at = asyncio.get_running_loop().time()
         await self._asked("terminate")
         going = [row for row in self.rows if row.id in ids and row.there]
         if going:
