@@ -163,9 +163,9 @@ def test_a_budget_stops_a_pool_in_the_middle_of_a_call(engine: SimulatedEngine) 
     """The call fails with the figures, the machines are ended in time, and the budget holds."""
     cloud = ScriptedCloud(minimum_billed_s=60.0)
     pool, heard = compute(cloud, nodes=2, budget=0.1)
-    with pytest.raises(sky.BudgetExceededError, match=r"'pool' was stopped: it has cost .*budget is \$0\.10") as caught:
-        with pool:
-            engine.result(work(1e6) > pool)
+    stopped = r"'pool' was stopped: it has cost .*budget is \$0\.10"
+    with pytest.raises(sky.BudgetExceededError, match=stopped) as caught, pool:
+        engine.result(work(1e6) > pool)
     assert 0.09 <= caught.value.cost <= pool.cost.accumulated <= 0.1
     # Two machines at 0.1 USD an hour.
     assert 1740.0 <= engine.now <= 1800.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -28,13 +29,14 @@ def test_it_grows_while_calls_wait_and_shrinks_when_idle(engine: SimulatedEngine
         calls = [work(200.0) > pool for _ in range(40)]
         engine.until(lambda: pool.snapshot()["desired"] == 8)
         grown = engine.now - begun
-        asked = [(round(at - begun), len(one.nodes)) for at, one in zip(cloud.times("launch"), cloud.requests)][1:]
+        times = zip(cloud.times("launch"), cloud.requests, strict=True)
+        asked = [(round(at - begun), len(one.nodes)) for at, one in times][1:]
         for call in calls:
             engine.result(call)
         idle = engine.until(lambda: pool.snapshot()["desired"] == 1)
         engine.until(lambda: len(cloud.there) == 1)
     assert [1, 2, 4] == [count for _, count in asked]
-    assert all(after - before >= 29 for (before, _), (after, _) in zip(asked, asked[1:]))
+    assert all(after - before >= 29 for (before, _), (after, _) in pairwise(asked))
     assert grown <= 3 * 32.0
     assert 60.0 <= idle <= 60.0 + 2 * 32.0
     assert 8 == cloud.most

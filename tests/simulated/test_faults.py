@@ -79,7 +79,7 @@ ROWS: Sequence[tuple[str, list[Any], dict[str, Any], str, int]] = [
     ("slow API", [SlowApi(seconds=3.0)], {}, WORKED, 2),
     ("bad key", [Fails("launch", lambda: sky.CredentialsError("403"), times=ALWAYS)], {}, "CredentialsError", 0),
     ("key that may only rent", [Fails("check_end", lambda: sky.CredentialsError("403"))], {}, "CredentialsError", 2),
-    ("all at once", [Fails("launch", done=True), Unreachable(), Preempt(after=9.0), SlowApi(seconds=1.0)], {}, WORKED, 4),
+    ("much at once", [Fails("launch", done=True), Unreachable(), Preempt(after=9.0), SlowApi()], {}, WORKED, 4),
 ]  # fmt: skip
 
 
