@@ -82,7 +82,7 @@ def test_no_machine_is_forgotten(script: list[Script], nodes: int, later: int, b
 @pytest.mark.fuzz
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 @lives
 def test_no_machine_is_forgotten_in_many_lives(
     script: list[Script], nodes: int, later: int, boots: float, forgets: bool
