@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -23,6 +24,12 @@ SOLD_OUT = Fails("launch", lambda: sky.CapacityError("Sold out."), times=ALWAYS)
 def where() -> str:
     """Tell which machine this is."""
     return here.get()
+
+
+@sky.function
+def nap(seconds: float) -> Any:
+    """Take so long, and tell where."""
+    return asyncio.sleep(seconds, here.get())
 
 
 def cloud(name: str, *script: Any, **facts: Any) -> ScriptedCloud:
@@ -86,6 +93,18 @@ def test_a_pool_grows_where_there_is_room_and_shrinks_again(engine: SimulatedEng
         pool.resize(1)
         engine.until(lambda: len(names(home, other)) == 1)
         assert 1 == pool.current_nodes()
+    assert [] == names(home, other)
+
+
+def test_an_elastic_pool_grows_where_there_is_room(engine: SimulatedEngine) -> None:
+    """While calls wait."""
+    home, other = cloud("home", evolve(SOLD_OUT, skip=1)), cloud("other")
+    pool, _ = pool_of(home, other, nodes=(1, 2), autoscale_cooldown=1.0)
+    with pool:
+        calls = [nap(60.0) > pool for _ in range(8)]
+        engine.until(lambda: pool.current_nodes() == 2)
+        assert (1, 1) == (len(home.there), len(other.there))
+        assert {"home-0", "other-0"} == {engine.result(call) for call in calls}
     assert [] == names(home, other)
 
 

@@ -121,6 +121,15 @@ def test_a_silent_launch_is_waited_for_no_longer_than_the_option_says(engine: Si
     assert 1 == tokens(cloud)
 
 
+def test_a_cloud_that_never_answers_a_launch_is_given_up(engine: SimulatedEngine) -> None:
+    """The error names provider, hook and limit."""
+    cloud = ScriptedCloud(Hangs("launch", times=ALWAYS))
+    pool, _ = compute(cloud, provision_timeout=30.0, max_provision_attempts=1, allocation="spot")
+    with pytest.raises(sky.ProvisionError, match="cloud gave no answer to skyward_launch within 30 s"):
+        pool.open()
+    assert (2, 1) == (len(cloud.requests), tokens(cloud))
+
+
 def test_a_silent_launch_has_a_limit_where_nothing_says_one(engine: SimulatedEngine) -> None:
     """`PROVIDER_TIMEOUT`."""
     cloud = ScriptedCloud(Hangs("launch"))

@@ -221,3 +221,13 @@ def test_a_pool_goes_on_with_the_nodes_that_its_budget_pays(engine: SimulatedEng
         assert "cloud-0" == work(0.0) >> pool
     assert any("rents no more" in event.message for event in heard.of(sky.Error))
     assert 1 == len(cloud.rows)
+
+
+def test_a_pool_within_its_budget_is_left_alone(engine: SimulatedEngine) -> None:
+    """A budget that is not reached changes nothing."""
+    cloud = ScriptedCloud()
+    pool, heard = compute(cloud, budget=10.0)
+    with pool:
+        assert "cloud-0" == engine.result(work(3600.0) > pool)
+    assert 0.1 <= pool.cost.accumulated < 0.11
+    assert [] == heard.of(sky.Error)

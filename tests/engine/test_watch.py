@@ -121,6 +121,7 @@ def test_an_orphan_is_ended_after_its_time_and_paid_for(engine: SimulatedEngine)
     assert pool.receipt is not None
     assert {"cloud-0", "cloud-1"} == {node.instance_id for node in pool.receipt.nodes}
     assert all(node.ended and node.cost > 0 for node in pool.receipt.nodes)
+    assert sum(node.cost for node in pool.receipt.nodes) == pytest.approx(pool.cost.accumulated)
 
 
 async def _twice(cloud: ScriptedCloud) -> None:
