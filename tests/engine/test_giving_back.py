@@ -125,6 +125,17 @@ def test_an_end_that_is_confirmed_late_is_one(engine: SimulatedEngine) -> None:
     assert pool.receipt.nodes[0].ended
 
 
+def test_a_machine_that_could_not_be_ended_is_ended_by_the_watch(engine: SimulatedEngine) -> None:
+    """It is nobody's then, and does not wait for the end of the pool."""
+    cloud = ScriptedCloud(Fails("terminate", times=RETRIES + 1))
+    pool, heard = compute(cloud, nodes=2)
+    with pool:
+        pool.resize(1)
+        engine.until(lambda: len(cloud.there) == 1, within=120.0)
+        assert RETRIES + 2 == len(cloud.times("terminate"))
+    assert any("may still exist" in event.message for event in heard.of(sky.Error))
+
+
 def test_a_silent_cloud_is_waited_for_no_longer_than_the_option_says(engine: SimulatedEngine) -> None:
     """`shutdown_timeout` holds for the node's machine, and once more for the last look."""
     cloud = ScriptedCloud(Hangs("terminate", times=ALWAYS))

@@ -231,3 +231,17 @@ def test_a_pool_within_its_budget_is_left_alone(engine: SimulatedEngine) -> None
         assert "cloud-0" == engine.result(work(3600.0) > pool)
     assert 0.1 <= pool.cost.accumulated < 0.11
     assert [] == heard.of(sky.Error)
+
+
+def test_what_is_sold_out_is_not_asked_for_again_where_there_is_another_spec(engine: SimulatedEngine) -> None:
+    """Each of its offers once, and no pause before the other one is had; the last spec is asked again."""
+    first, second = ScriptedCloud(NoCapacity(), name="first"), ScriptedCloud(name="second")
+    pool, _ = compute(first, second)
+    with pool:
+        assert 16.0 == pytest.approx(engine.now)
+    assert [True, False] == [request.spot for request in first.requests]
+    clouds = [ScriptedCloud(NoCapacity(), name="first"), ScriptedCloud(NoCapacity(), name="second")]
+    pool, _ = compute(*clouds)
+    with pytest.raises(sky.AllProvidersFailedError):
+        pool.open()
+    assert [2, 6] == [len(cloud.requests) for cloud in clouds]

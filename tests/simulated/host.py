@@ -21,9 +21,6 @@ from skyward.link.payload import decode, dump, load
 here: ContextVar[str] = ContextVar("here")
 """The id of the machine that a call runs on."""
 
-REDIAL = 5.0
-"""Seconds between two attempts to get into a machine that nobody gets into."""
-
 
 class SimulatedMachine:
     """
@@ -54,6 +51,7 @@ class SimulatedMachine:
         self.unreachable = unreachable
         self.dies = dies
         self.ends_itself = ends_itself
+        self.redials = 5.0
         self.off = False
         self.hosts: list[SimulatedHost] = []
 
@@ -101,7 +99,7 @@ class SimulatedHost:
             self._recipe.unreachable()
             if loop.time() >= deadline:
                 raise ProvisionError(f"{self.machine.id} did not answer within {self._recipe.timeout:g} s.")
-            await asyncio.sleep(REDIAL)
+            await asyncio.sleep(self.machine.redials)
         if self.machine.dies:
             await asyncio.sleep(self.machine.prepares / 2)
             self.machine.off = True
