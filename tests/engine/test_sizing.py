@@ -103,6 +103,18 @@ def test_idle_nodes_go_first(engine: SimulatedEngine) -> None:
         assert 100.0 == engine.result(call)
 
 
+def test_machines_on_their_way_go_before_idle_nodes(engine: SimulatedEngine) -> None:
+    """A pool that grows and shrinks again is never without the node that it had."""
+    cloud = ScriptedCloud(boots=100.0)
+    pool, _ = compute(cloud, nodes=1)
+    with pool:
+        pool.resize(2)
+        engine.until(lambda: len(cloud.there) == 2)
+        pool.resize(1)
+        engine.until(lambda: len(cloud.there) == 1)
+        assert (["cloud-0"], 1) == ([row.id for row in cloud.there], pool.current_nodes())
+
+
 def test_a_pool_that_is_resized_may_become_elastic(engine: SimulatedEngine) -> None:
     """And stops to be."""
     cloud = ScriptedCloud()
