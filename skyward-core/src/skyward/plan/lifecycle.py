@@ -294,7 +294,7 @@ def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tupl
     if surplus <= 0:
         return _filled(state)
     ready = set(state.ready)
-    order = sorted(reversed(staying), key=lambda index: (index in ready, index not in removable))
+    order = sorted(staying, key=lambda index: (index in ready, index not in removable, -index))
     commands = []
     for index in order[:surplus]:
         state = _with(state, index, Status.LEAVING)
