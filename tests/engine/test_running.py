@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.testing import DiesInBootstrap, NeverBoots, NoCapacity, Preempt, Unreachable
+from skyward.testing import DiesInBootstrap, NeverBoots, NoCapacity, Preempt, SlowApi, Unreachable
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.host import here
 from tests.simulated.pool import compute
@@ -245,3 +245,32 @@ def test_what_is_sold_out_is_not_asked_for_again_where_there_is_another_spec(eng
     with pytest.raises(sky.AllProvidersFailedError):
         pool.open()
     assert [2, 6] == [len(cloud.requests) for cloud in clouds]
+
+
+def test_a_machine_whose_place_was_given_away_is_given_back(engine: SimulatedEngine) -> None:
+    """The pool shrank and grew again while its launch was under way: two answers come for one place."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud)
+    with pool:
+        cloud.script.append(SlowApi(seconds=30.0))
+        for size in (2, 1, 2):
+            pool.resize(size)
+            engine.pass_by(1.0)
+        engine.until(lambda: len(cloud.rows) == 3)
+        engine.until(lambda: len(cloud.there) == 2, within=45.0)
+        assert [0, 1] == sorted(row.node for row in cloud.there)
+        engine.until(lambda: pool.current_nodes() == 2)
+    assert [] == cloud.there
+
+
+def test_a_machine_that_is_given_back_on_its_way_is_no_failure(engine: SimulatedEngine) -> None:
+    """Nothing is told of it, and no other takes its place."""
+    cloud = ScriptedCloud()
+    pool, heard = compute(cloud)
+    with pool:
+        pool.resize(3)
+        engine.until(lambda: len(cloud.there) == 3)
+        pool.resize(1)
+        engine.until(lambda: len(cloud.there) == 1)
+        engine.pass_by(60.0)
+    assert ([], 3) == (heard.of(sky.Error), len(cloud.rows))
