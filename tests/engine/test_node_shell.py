@@ -212,7 +212,7 @@ def test_an_agent_that_does_not_leave_is_waited_for_no_longer_than_it_may(engine
         await connected(shell)
         await shell.ready(10.0)
         assert shell.host is not None
-        shell.host.agent._hear = lambda frame: None  # type: ignore[attr-defined]
+        shell.host.agent._hear = lambda frame, fds: None  # type: ignore[attr-defined]
         began = asyncio.get_running_loop().time()
         await shell.end(5.0)
         assert 6.0 == pytest.approx(asyncio.get_running_loop().time() - began)

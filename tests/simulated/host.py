@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION, RESULT, TASK, Status
 from skyward.link.payload import decode, dump, load
+from skyward.node.held import close_all
 
 here: ContextVar[str] = ContextVar("here")
 """The id of the machine that a call runs on."""
@@ -192,9 +194,10 @@ class Agent:
 
     def send(self, frame: bytes, fds: Any = (), hold: object = None) -> None:
         """Hear a frame of the client's, a moment later."""
-        assert not fds, "what is large needs a real host"
         for heard in self._heard.feed(frame):
-            self._loop.call_soon(self._hear, heard)
+            # Of what is large, only calls and functions are looked at.
+            ours = tuple(map(os.dup, fds)) if heard.kind in (Kind.FUNCTION, Kind.TASK) else ()
+            self._loop.call_soon(self._hear, heard, ours)
 
     def end(self) -> None:
         """Close."""
@@ -218,8 +221,9 @@ class Agent:
         if not self.closed:
             self._on_frame(frame, ())
 
-    def _hear(self, frame: Frame) -> None:
+    def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if self.closed:
+            close_all(fds)
             return
         match frame.kind:
             case Kind.HELLO:
@@ -238,9 +242,9 @@ class Agent:
                 self._answer(decode_json(frame.body))
             case Kind.FUNCTION:
                 digest, _ = FUNCTION.unpack_from(frame.body)
-                self._functions[digest] = load(decode(frame.body, FUNCTION.size, ()))
+                self._functions[digest] = load(decode(frame.body, FUNCTION.size, fds))
             case Kind.TASK:
-                self._task(frame)
+                self._task(frame, fds)
             case Kind.CANCEL:
                 call, _ = CANCEL.unpack(frame.body)
                 if call in self._calls:
@@ -256,9 +260,9 @@ class Agent:
         found = {"port": 1} if "listen" in question else {"unreached": [""] * len(question.get("reach", ()))}
         self.say(encode_json(Kind.ANSWER, {"number": question["number"], **found}))
 
-    def _task(self, frame: Frame) -> None:
+    def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
         call, *_, digest = TASK.unpack_from(frame.body)
-        args, kwargs = load(decode(frame.body, TASK.size, ()))
+        args, kwargs = load(decode(frame.body, TASK.size, fds))
         lane = self._lanes.setdefault(frame.lane, asyncio.Semaphore(self.config["slots"]))
         work = self._run(call, frame.lane, lane, self._functions[digest], args, kwargs)
         self._calls[call] = self._loop.create_task(work)

@@ -90,9 +90,9 @@ def test_a_cloud_that_fails(
     engine: SimulatedEngine, script: list[Any], settings: dict[str, Any], outcome: str, machines: int
 ) -> None:
     """The work is done or there is one error; what was rented is given back, and so is what machines shared."""
-    boots = settings.pop("boots", 10.0)
-    cloud = ScriptedCloud(*script, boots=boots)
-    pool, _ = compute(cloud, nodes=NODES, **settings)
+    options = dict(settings)
+    cloud = ScriptedCloud(*script, boots=options.pop("boots", 10.0))
+    pool, _ = compute(cloud, nodes=NODES, **options)
     assert outcome == _worked(engine, pool)
     assert [] == cloud.there
     assert len(cloud.rows) <= machines
