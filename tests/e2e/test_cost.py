@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -14,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve
 
 import skyward as sky
-from skyward.engine.journal import launches
 from skyward.hookspecs import hookimpl
 
 SAMPLE = Path(__file__).parents[1] / "third_party" / "skyward-sample" / "src"
@@ -156,45 +153,6 @@ def test_a_budget_stops_a_pool_in_the_middle_of_a_task(cloud: Callable[[float], 
     assert set() == processes(machines)
 
 
-@pytest.mark.slow
-def test_what_was_caught_inside_is_not_raised_again(cloud: Callable[[float], Any]) -> None:
-    """A program that saves what it has may leave its pool in peace; new calls fail in the same way."""
-    with sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=40.0, console=False) as pool:
-        with pytest.raises(sky.BudgetExceededError):
-            wait(300) >> pool
-        with pytest.raises(sky.BudgetExceededError):
-            double(2) >> pool
-        with pytest.raises(sky.BudgetExceededError):
-            double(2) @ pool
-
-
-def until_stopped(pool: sky.Pool, then: Callable[[], object]) -> None:
-    """Open a pool, call nothing until its machine was given back, and do something else then."""
-    gone = threading.Event()
-    pool.on(sky.InstanceDestroyed, lambda event: gone.set())
-    with pool:
-        assert gone.wait(30)
-        assert 0 == pool.instance_count
-        then()
-
-
-@pytest.mark.slow
-def test_a_stop_that_nobody_noticed_is_raised_by_leaving(cloud: Callable[[float], Any]) -> None:
-    """The machines are ended while the program does something else, and the end of the block says so."""
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=40.0, console=False)
-    with pytest.raises(sky.BudgetExceededError, match="was stopped"):
-        until_stopped(pool, lambda: None)
-    assert not pool.is_active
-
-
-@pytest.mark.slow
-def test_another_error_of_the_block_is_not_hidden(cloud: Callable[[float], Any]) -> None:
-    """What the program itself raised after the stop comes out."""
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=40.0, console=False)
-    with pytest.raises(ZeroDivisionError):
-        until_stopped(pool, lambda: 1 // 0)
-
-
 def deaf(cloud: Any, answers: Callable[[], bool]) -> Any:
     """Make a provider that confirms the end of machines only if asked at the right time."""
 
@@ -227,80 +185,8 @@ def test_a_machine_whose_end_nobody_confirmed_may_still_be_billed(
     shutil.rmtree(room)
 
 
-@pytest.mark.slow
-def test_an_end_that_is_confirmed_late_is_one(cloud: Callable[[float], Any]) -> None:
-    """A machine is billed until a last look has found that it is gone, and no longer."""
-    began = time.monotonic()
-    given_up = threading.Event()
-    late = deaf(cloud(DOLLAR_A_SECOND), given_up.is_set)
-    pool = sky.Compute(provider=late, shutdown_timeout=1.0, console=False)
-    pool.on(sky.Error, lambda event: given_up.set())
-    with pool:
-        double(2) >> pool
-    assert given_up.is_set()
-    assert pool.receipt is not None
-    (node,) = pool.receipt.nodes
-    assert node.ended
-    # The provider is asked again after 0.4 seconds at least.
-    assert 0.4 < node.ending < node.seconds < time.monotonic() - began
-
-
-def test_what_a_budget_cannot_pay_is_never_rented(cloud: Callable[[float], Any]) -> None:
-    """Two machines that cost more by the time they are given back are refused before the first of them."""
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), nodes=2, budget=59.0, console=False)
-    heard = told(pool)
-    refused = r"'pool' rents no more: 2 machines at \$3,600\.00 an hour .* \$60\.00 .* budget is \$59\.00"
-    with pytest.raises(sky.BudgetExceededError, match=refused):
-        pool.open()
-    assert ([], 0.0) == (heard, pool.cost.accumulated)
-
-
-def test_a_pool_that_works_goes_on_with_the_nodes_that_its_budget_pays(cloud: Callable[[float], Any]) -> None:
-    """More nodes than the budget pays are not rented, and the ones there are go on."""
-    refused = threading.Event()
-    pool = sky.Compute(provider=cloud(DOLLAR_A_SECOND), budget=65.0, console=False)
-    pool.on(sky.Error, lambda event: refused.set() if "rents no more" in event.message else None)
-    with pool:
-        pool.resize(3)
-        assert refused.wait(30)
-        assert 4 == double(2) >> pool
-        assert 1 == pool.instance_count
-    assert pool.receipt is not None
-    assert 1 == len(pool.receipt.nodes)
-
-
-def test_a_dearer_offer_is_not_fallen_back_to_when_the_budget_forbids_it(
-    cloud: Callable[[float], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the cheap machines are sold out, the error says what the others would cost; the journal is closed."""
-    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path))
-    base = cloud(DOLLAR_A_SECOND)
-
-    class Short(type(base)):  # type: ignore[misc]  # a class of a module that is found at run time
-        @hookimpl
-        async def skyward_offers(self) -> Any:
-            (cheap,) = await super().skyward_offers()
-            return [cheap, evolve(cheap, instance_type="sample.large", on_demand_price=10 * cheap.on_demand_price)]
-
-        @hookimpl
-        async def skyward_launch(self, request: Any, infra: Any) -> Any:
-            raise sky.CapacityError("None is left.")
-
-    pool = sky.Compute(provider=Short(base.directory, base.price), budget=100.0, console=False)
-    with pytest.raises(sky.BudgetExceededError, match=r"1 machine at \$36,000\.00 an hour cost at least \$300\.00"):
-        pool.open()
-    assert [(), ()] == [launch.ids for launch in launches()]
-
-
 @pytest.mark.parametrize("wrong", [0, -1, "20", True, float("nan"), float("inf")])
 def test_a_budget_is_an_amount_of_money(wrong: Any) -> None:
     """Anything else is refused before anything happens."""
     with pytest.raises(sky.ConfigError, match="budget must be a finite number above zero"):
         sky.Compute(budget=wrong)
-
-
-def test_a_pool_within_its_budget_is_left_alone(cloud: Callable[[float], Any]) -> None:
-    """A budget that is not reached changes nothing."""
-    with sky.Compute(provider=cloud(1.0), budget=20.0, console=False) as pool:
-        assert 4 == double(2) >> pool
-    assert 0 < pool.cost.accumulated < 20.0

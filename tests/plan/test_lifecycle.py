@@ -97,6 +97,13 @@ def test_shrinking_takes_idle_nodes_first() -> None:
     assert _after(_open(3), Resized(2))[1][0] == Terminate(2, "the pool was made smaller")
 
 
+def test_shrinking_takes_nodes_that_are_not_ready_before_idle_ones() -> None:
+    """A pool that grows and shrinks again keeps what works, whether or not that has anything to do."""
+    state, _ = _after(_open(1), Resized(3), Launched(1))
+    commands = step(state, Resized(1, removable=(0,)))[1]
+    assert [Terminate(2, "the pool was made smaller"), Terminate(1, "the pool was made smaller")] == list(commands)
+
+
 def test_growing_fills_free_places() -> None:
     """The lowest first."""
     assert _after(_open(2), Resized(4))[1] == [Launch((2, 3))]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import selectors
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _WORKING, _TRAVELLING = 0.01, 0.001
@@ -16,10 +17,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     Run at once what would wait, in the order in which it would happen.
 
     Sockets, threads and processors take no time.
+
+    Args:
+        sockets: Whether anything travels from socket to socket in it, which takes the kernel a moment.
+        gated: Whether time stands still but for the blocks of `passing`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, sockets: bool = True, gated: bool = False) -> None:
+        self.sockets = sockets
         self._now = 0.0
+        self._gated = gated
+        self._passing = 0
         self._elsewhere = 0
         super().__init__(_Selector(self))
 
@@ -30,6 +38,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def pass_by(self, seconds: float) -> None:
         """Let time go on."""
         self._now += seconds
+
+    @contextlib.contextmanager
+    def passing(self) -> Iterator[None]:
+        """Let time pass within the block, in which somebody waits."""
+        self._passing += 1
+        try:
+            yield
+        finally:
+            self._passing -= 1
+
+    @property
+    def stands_still(self) -> bool:
+        """Tell whether nobody waits, so that it is no later when the next thing happens."""
+        return self._gated and not self._passing
 
     @property
     def waits_for_threads(self) -> bool:
@@ -56,12 +78,12 @@ class _Selector(selectors.DefaultSelector):
         ready: list[Any] = super().select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
-        if timeout is None:
+        if timeout is None or self._loop.stands_still:
             return list(super().select(None))
         if self._loop.waits_for_threads:
             return list(super().select(_WORKING))
         # What goes from socket to socket may take the kernel a moment.
-        if ready := list(super().select(_TRAVELLING)):
+        if self._loop.sockets and (ready := list(super().select(_TRAVELLING))):
             return ready
         self._loop.pass_by(timeout)
         return []

@@ -19,18 +19,12 @@ from skyward.testing import (
     Fault,
     ListingLag,
     LostResponse,
-    NeverBoots,
-    NoCapacity,
-    Preempt,
-    Quota,
     Rehearsal,
     SlowApi,
-    SlowBoot,
     TerminateFails,
     TooManyRequests,
     Unreachable,
 )
-from skyward.testing.books import Books
 from tests.seeds import seeds, share
 
 pytestmark = pytest.mark.slow
@@ -92,13 +86,6 @@ def test_a_machine_that_is_taken_is_killed_and_replaced(books: str, tmp_path: Pa
     assert 1 == len(seen)
 
 
-def test_a_machine_is_taken_at_its_moment(books: str) -> None:
-    """Whatever it is busy with then; the next one stays."""
-    with compute(books, Preempt(after=0.5), provision_retry_delay=0.05) as pool:
-        until(lambda: any(row.taken_at and row.taken_at < time.time() for row in Books(books).machines()))
-        assert 42 == double(21) >> pool
-
-
 @pytest.mark.parametrize("fault", [DiesInBootstrap(times=2), Unreachable(times=2)], ids=repr)
 def test_machines_that_never_become_nodes_are_replaced(books: str, fault: Fault) -> None:
     """Each in its turn, until one holds."""
@@ -106,87 +93,12 @@ def test_machines_that_never_become_nodes_are_replaced(books: str, fault: Fault)
         assert 42 == double(21) >> pool
 
 
-@pytest.mark.parametrize("fault", [DiesInBootstrap(times=99), Unreachable(times=99)], ids=repr)
-def test_machines_that_never_become_nodes_are_given_up(books: str, fault: Fault) -> None:
-    """One error, after a few of them."""
-    pool = compute(books, fault, provision_retry_delay=0.05)
-    with pytest.raises(sky.SkywardError, match="node 0"), pool:
-        pass
-
-
-def test_a_machine_that_never_boots_is_replaced(books: str) -> None:
-    """When the patience for it is over."""
-    with compute(books, NeverBoots(), provision_timeout=0.5, provision_retry_delay=0.05) as pool:
-        assert 42 == double(21) >> pool
-        assert 2 == len(Books(books).machines())
-
-
-def test_a_machine_that_boots_slowly_is_waited_for(books: str) -> None:
-    """It is not taken for one that never boots."""
-    with compute(books, SlowBoot(seconds=1.0)) as pool:
-        assert 42 == double(21) >> pool
-    assert 1 == len(Books(books).machines())
-
-
-def test_what_there_is_none_of_is_had_elsewhere(books: str) -> None:
-    """Another place, another market, or another kind: whatever is cheapest of the rest."""
-    gone = [
-        NoCapacity(zone="south-a", spot=True),
-        NoCapacity(zone="south-b", spot=True, left=1),
-        NoCapacity(region="north"),
-    ]
-    with compute(books, *gone, nodes=2) as pool:
-        ranks = sky.function(sky.instance_info)() @ pool
-    assert [("small", "south", False), ("small", "south", True)] == sorted(
-        (info.instance_type, info.region, info.spot) for info in ranks
-    )
-
-
-def test_nothing_anywhere_is_one_error_that_lists_what_was_tried(books: str) -> None:
-    """With the reason of each."""
-    with pytest.raises(sky.CapacityError) as caught, compute(books, NoCapacity(), provision_retry_delay=0.05):
-        pass
-    first, *rest = str(caught.value).splitlines()
-    assert "all 32 offers had no capacity, such as small in north-a, spot at $0.03/h: There is no small" in first
-    lines = [line for line in rest if "There is no" in line]
-    assert 32 == len(lines)
-    assert [] == Books(books).machines()
-
-
-def test_a_quota_is_one_error(books: str) -> None:
-    """Machines that were had before are given back."""
-    with (
-        pytest.raises(sky.QuotaError, match="may have 1 machines"),
-        compute(books, Quota(machines=1), nodes=2, provision_retry_delay=0.05),
-    ):
-        pass
-
-
-@pytest.mark.parametrize(
-    "faults",
-    [
-        [LostResponse(times=2)],
-        [LostResponse(), ListingLag(seconds=1.0)],
-        [TerminateFails(times=2)],
-        [SlowApi(seconds=0.1), TooManyRequests(times=4)],
-    ],
-    ids=repr,
-)
-def test_calls_that_go_wrong_cost_no_machine(books: str, faults: list[Fault]) -> None:
+def test_calls_that_go_wrong_cost_no_machine(books: str) -> None:
     """Nothing is rented twice, and nothing is left."""
-    with compute(books, *faults, nodes=2) as pool:
+    lost, lag, failing = LostResponse(), ListingLag(seconds=1.0), TerminateFails(times=2)
+    with compute(books, lost, lag, failing, SlowApi(seconds=0.1), TooManyRequests(times=4), nodes=2) as pool:
         assert [42, 42] == double(21) @ pool
         assert 2 == len(Rehearsal(directory=books).machines())
-
-
-def test_machines_that_are_listed_after_their_end_are_no_cause_for_concern(
-    books: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nobody is warned of what was ended in good order."""
-    with compute(books, ListingLag(seconds=2.0), nodes=2) as pool:
-        assert [42, 42] == double(21) @ pool
-        until(lambda: time.time() - Books(books).machines()[-1].launched_at > 2.0)
-    assert "unwanted" not in caplog.text
 
 
 def test_what_a_killed_client_left_is_found_and_ended(books: str, tmp_path: Path) -> None:

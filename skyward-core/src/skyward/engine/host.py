@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from attrs import frozen
 
 from skyward.link.channel import Link
 from skyward.link.frames import Frame
+
+if TYPE_CHECKING:
+    from skyward.engine.recipe import Recipe
 
 OnFrame = Callable[[Frame, tuple[int, ...]], None]
 OnClosed = Callable[[Exception | None], None]
@@ -94,3 +97,17 @@ class Host(Protocol):
 
     async def close(self) -> None:
         """Let go of the machine."""
+
+
+@runtime_checkable
+class HostAddress(Protocol):
+    """An address that makes its own host, for a machine that is neither this one nor behind an SSH server."""
+
+    def make_host(self, mark: str, recipe: Recipe) -> Host:
+        """
+        Return the host at this address.
+
+        Args:
+            mark: Names the node like no other.
+            recipe: What becomes of the machine.
+        """

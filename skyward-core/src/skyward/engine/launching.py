@@ -95,7 +95,7 @@ class Launching:
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
         self._last: SkywardError | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: list[asyncio.Task[None]] = []
         self.regions = Regions(provider, options, reporting)
         self.strays = Strays(provider.name, self.regions, reporting.meter)
         self.under_way: set[str] = set()
@@ -141,7 +141,7 @@ class Launching:
         self.first = self._blueprint(candidates[0].offer)
         if self.billed:
             self._records.write()
-            self._looking = asyncio.ensure_future(self._warn_of_forgotten())
+            self._looking.append(asyncio.ensure_future(self._warn_of_forgotten()))
 
     async def launch(
         self, nodes: Sequence[int], staying: Sequence[Instance], take: Callable[[int, Rented], None]
@@ -231,8 +231,8 @@ class Launching:
         try:
             await self._end_all()
         finally:
-            if self._looking is not None:
-                self._looking.cancel()
+            for question in (*self._looking, *self.regions.checks):
+                question.cancel()
         await self._records.close()
 
     async def hand_over(self) -> int | None:
@@ -242,7 +242,8 @@ class Launching:
     async def _end_all(self) -> None:
         try:
             if (self._records.kept or self.unended) and self.regions.used:
-                await self._end_listed()
+                async for _ in self.strays.looks():
+                    await self._end_listed()
             self._records.settled()
         finally:
             # What finds and reaches the machines that are left goes with the last of them.
@@ -372,6 +373,7 @@ class Launching:
             raise
         except BaseException:
             self._records.unanswered()
+            self.strays.unanswered()
             raise
         finally:
             self.under_way.discard(token)

@@ -67,7 +67,7 @@ class Meter:
     Args:
         budget: What the pool may cost, in USD.
         pool: The pool's name, for messages.
-        clock: Tells monotonic time.
+        clock: Tells monotonic time; the engine's loop does if left out.
         later: Has something done in so many seconds; the engine's loop does if left out.
     """
 
@@ -76,14 +76,14 @@ class Meter:
         *,
         budget: float | None = None,
         pool: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
         self._budget = budget
         self._pool = pool
-        self._clock = clock
+        self._clock = clock or engine_loop().loop.time
         self._later = later
-        self._opened = clock()
+        self._opened = self._clock()
         self._facts: dict[str, ProviderFacts] = {}
         self._planned: float | None = None
         self._lives: list[Life] = []

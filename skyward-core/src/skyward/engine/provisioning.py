@@ -17,7 +17,7 @@ from attrs import evolve
 from skyward import plugin as hooks
 from skyward.engine.environment import image_steps, prepare, runtime_directory
 from skyward.engine.giving_back import GivingBack
-from skyward.engine.host import Host, Prepared
+from skyward.engine.host import Host, HostAddress, Prepared
 from skyward.engine.launching import Launching
 from skyward.engine.local_host import LocalHost
 from skyward.engine.loop import EngineLoop, in_thread
@@ -38,6 +38,7 @@ from skyward.plan.bootstrap import Step, op_step
 from skyward.plan.retry import worth_another_start
 
 if TYPE_CHECKING:
+    from skyward.engine.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec import Spec
     from skyward.plan.request import Request
@@ -238,7 +239,7 @@ class Provisioning:
 
     def _host(self, shell: NodeShell) -> Host:
         """Choose how a machine is reached, by its address."""
-        address = shell.instance.address
+        address: object = shell.instance.address
         if isinstance(address, LocalAddress):
             return LocalHost(
                 self._engine,
@@ -249,29 +250,36 @@ class Provisioning:
             )
         if isinstance(address, SSHAddress):
             # Late, so that nobody who stays at home loads what SSH needs.
-            from skyward.engine.recipe import Recipe
             from skyward.engine.ssh_host import SSHHost
-            from skyward.ssh.acceptance import faults
 
-            recipe = Recipe(
-                image=shell.blueprint.image,
-                ops=shell.blueprint.ops,
-                ttl=self.spec.ttl or 0.0,
-                life=self.spec.timeout,
-                end=self._provider.facts.end_command,
-                timeout=self._bootstrap_timeout(shell.blueprint.image),
-                tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
-                unreachable=shell.on_unreachable,
-            )
-            if self._provider.facts.rents:
-                offer = shell.blueprint.cluster.offer
-                recipe = evolve(
-                    recipe,
-                    faults=partial(faults, spec=self.spec, offer=offer, image=shell.blueprint.image),
-                    uploads=self._uploads,
-                )
-            return SSHHost(self._engine, address, self._mark(shell), recipe)
+            return SSHHost(self._engine, address, self._mark(shell), self._recipe(shell))
+        if isinstance(address, HostAddress):
+            return address.make_host(self._mark(shell), self._recipe(shell))
         raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
+
+    def _recipe(self, shell: NodeShell) -> Recipe:
+        """Say what becomes of a machine that is not this one."""
+        from skyward.engine.recipe import Recipe
+        from skyward.ssh.acceptance import faults
+
+        recipe = Recipe(
+            image=shell.blueprint.image,
+            ops=shell.blueprint.ops,
+            ttl=self.spec.ttl or 0.0,
+            life=self.spec.timeout,
+            end=self._provider.facts.end_command,
+            timeout=self._bootstrap_timeout(shell.blueprint.image),
+            tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
+            unreachable=shell.on_unreachable,
+        )
+        if not self._provider.facts.rents:
+            return recipe
+        offer = shell.blueprint.cluster.offer
+        return evolve(
+            recipe,
+            faults=partial(faults, spec=self.spec, offer=offer, image=shell.blueprint.image),
+            uploads=self._uploads,
+        )
 
     def _mark(self, shell: NodeShell) -> str:
         """Name a node like no other, on whatever machine it is."""

@@ -56,6 +56,11 @@ class Regions:
         """Tell whether anything was set up."""
         return bool(self._open)
 
+    @property
+    def checks(self) -> tuple[asyncio.Task[CredentialsError | None], ...]:
+        """List the questions whether machines can be ended, answered or not."""
+        return tuple(self._checks.values())
+
     async def shared(self, cluster: Cluster) -> Any:
         """
         Give what the machines of a region share, made with the first of them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from skyward.plan.scaling import Load, scale
@@ -29,7 +28,7 @@ class Sizing:
         self._pool = pool
         self._options = options
         self._idle_since: dict[int, float] = {}
-        self._changed_at = time.monotonic()
+        self._changed_at = pool.engine.loop.time()
         self._ticking = False
         self.bounds = bounds
 
@@ -53,7 +52,7 @@ class Sizing:
         if self._pool.closing or self.bounds.max is None:
             self._ticking = False
             return
-        now = time.monotonic()
+        now = self._pool.engine.loop.time()
         idle = self._pool.idle_nodes()
         self._idle_since = {node: self._idle_since.get(node, now) for node in idle}
         load = Load(
@@ -74,5 +73,5 @@ class Sizing:
         self._later()
 
     def _to(self, desired: int) -> None:
-        self._changed_at = time.monotonic()
+        self._changed_at = self._pool.engine.loop.time()
         self._pool.change_size(desired)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from skyward.engine.regions import Regions
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from skyward.engine.meter import Meter
 
 _log = logging.getLogger(__name__)
+
+LATE = 8.0
+"""Seconds after a launch without an answer in which a list may not have its machines yet."""
+
+_LOOK = 2.0
 
 
 class Strays:
@@ -31,6 +38,7 @@ class Strays:
         self._meter = meter
         self._rates: dict[str, float] = {}
         self._known: set[str] = set()
+        self._unanswered_at = -math.inf
 
     def asked(self, token: str, rate: float) -> None:
         """
@@ -41,6 +49,18 @@ class Strays:
             rate: What a machine costs, in USD an hour.
         """
         self._rates[token] = rate
+
+    def unanswered(self) -> None:
+        """Take note that a launch went without an answer: its machines may be listed late."""
+        self._unanswered_at = asyncio.get_running_loop().time()
+
+    async def looks(self) -> AsyncIterator[None]:
+        """Yield for each look at what is left: one, and more as long as machines may be listed late."""
+        yield
+        loop = asyncio.get_running_loop()
+        while (left := self._unanswered_at + LATE - loop.time()) > 0:
+            await asyncio.sleep(min(left, _LOOK))
+            yield
 
     def count(self, listed: Iterable[Instance], ids: Collection[str]) -> None:
         """

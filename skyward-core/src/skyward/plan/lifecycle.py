@@ -287,14 +287,14 @@ def _start_failed(
 
 
 def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tuple[PoolState, tuple[Command, ...]]:
-    """Grow at free places; shrink by the nodes named, then by the highest places."""
+    """Grow at free places; shrink by nodes that are not ready yet, then by those named, the highest places first."""
     staying = [index for index, node in sorted(state.nodes.items()) if node.status is not Status.LEAVING]
     surplus = len(staying) - desired
     state = evolve(state, desired=desired, needed=min(state.needed, desired))
     if surplus <= 0:
         return _filled(state)
-    order = [index for index in reversed(staying) if index in removable]
-    order += [index for index in reversed(staying) if index not in removable]
+    ready = set(state.ready)
+    order = sorted(staying, key=lambda index: (index in ready, index not in removable, -index))
     commands = []
     for index in order[:surplus]:
         state = _with(state, index, Status.LEAVING)

@@ -1,0 +1,234 @@
+"""However a cloud answers, a pool gets its machines from the best offer that has them, or one error that says why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+import skyward as sky
+from skyward.engine.launching import BATCH
+from skyward.plan.choice import REMEMBERED
+from skyward.testing import NeverBoots, NoCapacity, Quota
+from tests.simulated.engine import SimulatedEngine
+from tests.simulated.pool import compute
+from tests.simulated.provider import ALWAYS, SMALL, Fails, Hangs, ScriptedCloud
+
+OFFERS = (SMALL, evolve(SMALL, zone="b", spot_price=0.2), evolve(SMALL, region="us", zone="c", spot_price=0.3))
+
+
+@sky.function
+def double(x: int) -> int:
+    """Double."""
+    return 2 * x
+
+
+def asked(cloud: ScriptedCloud) -> list[tuple[str | None, bool]]:
+    """List the zones and markets that machines were asked for in."""
+    return [(request.cluster.offer.zone, request.spot) for request in cloud.requests]
+
+
+def refused(settings: dict[str, Any], *clouds: ScriptedCloud, error: type[Exception], match: str) -> Exception:
+    """Open a pool in vain, and return the error; nothing is left."""
+    pool, _ = compute(*clouds, **settings)
+    with pytest.raises(error, match=match) as caught:
+        pool.open()
+    assert [] == [row for cloud in clouds for row in cloud.there]
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("gone", "order"),
+    [
+        ([], [("a", True)]),
+        ([NoCapacity(zone="a"), NoCapacity(zone="b")], [("a", True), ("b", True), ("c", True)]),
+        ([NoCapacity(spot=True)], [("a", True), ("b", True), ("c", True), ("a", False)]),
+        ([NoCapacity(region="eu"), NoCapacity(spot=True)], [*zip("abca", [True] * 3 + [False], strict=True)]),
+    ],
+    ids=["first", "zones", "market", "both"],
+)
+def test_next_offer_is_tried_where_one_has_no_capacity(
+    engine: SimulatedEngine, gone: Sequence[Any], order: list[tuple[str, bool]]
+) -> None:
+    """Cheapest first, spot before on demand, no offer twice, and no time lost between them."""
+    cloud = ScriptedCloud(*gone, offers=OFFERS)
+    pool, _ = compute(cloud)
+    with pool:
+        assert 4 == double(2) >> pool
+        assert 16.0 == pytest.approx(engine.now)
+    assert order == asked(cloud)[: len(order)]
+    assert len({*asked(cloud)}) == len(asked(cloud))
+
+
+def test_nodes_that_an_offer_lacks_come_from_the_next(engine: SimulatedEngine) -> None:
+    """A partial answer is kept, and only the rest is asked for again."""
+    cloud = ScriptedCloud(NoCapacity(zone="a", left=2), offers=OFFERS)
+    pool, _ = compute(cloud, nodes=5)
+    with pool:
+        assert [6] * 5 == double(3) @ pool
+    assert [((0, 1, 2, 3, 4), "a"), ((2, 3, 4), "b")] == [(one.nodes, one.cluster.offer.zone) for one in cloud.requests]
+    assert 5 == cloud.most == len(cloud.rows)
+
+
+def test_a_quota_rules_out_the_other_zones_of_its_region(engine: SimulatedEngine) -> None:
+    """It holds for a family, a region and a market."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.QuotaError("None allowed.")), offers=OFFERS)
+    pool, _ = compute(cloud)
+    with pool:
+        pass
+    assert [("a", True), ("c", True)] == asked(cloud)
+
+
+def test_what_was_tried_is_listed_where_nothing_is_left(engine: SimulatedEngine) -> None:
+    """One error: what was tried, each with its reason, and what was not tried."""
+    cloud = ScriptedCloud(NoCapacity(), offers=(*OFFERS, evolve(SMALL, zone="d", available=False)))
+    error = refused({"max_provision_attempts": 1}, cloud, error=sky.CapacityError, match=r"(?s)Tried:.*available")
+    first, *rest = str(error).splitlines()
+    assert "all 6 offers had no capacity, such as small in a, spot at $0.1/h: There is no small left in a." in first
+    assert 6 == sum("There is no" in line for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (sky.CapacityError("None."), sky.CapacityError),
+        (sky.QuotaError("None."), sky.QuotaError),
+        (sky.ProvisionError("None."), sky.ProvisionError),
+    ],
+)
+def test_the_error_is_of_the_kind_of_the_refusals(
+    engine: SimulatedEngine, error: Exception, kind: type[Exception]
+) -> None:
+    """Where all were refused for one reason."""
+    cloud = ScriptedCloud(Fails("launch", lambda: error, times=ALWAYS), offers=OFFERS)
+    found = refused({"max_provision_attempts": 1}, cloud, error=sky.SkywardError, match="None.")
+    assert kind is type(found)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [sky.CredentialsError("No."), sky.ConfigError("No."), ValueError("No.")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_no_other_offer_mends_ends_it_at_once(engine: SimulatedEngine, error: Exception) -> None:
+    """A key that is refused, a setting, a bug of the plugin: one request, one error."""
+    cloud = ScriptedCloud(Fails("launch", lambda: error, times=ALWAYS), offers=OFFERS)
+    refused({}, cloud, error=sky.SkywardError, match=r"No\.")
+    assert 1 == len(cloud.requests)
+
+
+def test_nothing_that_fits_rents_nothing(engine: SimulatedEngine) -> None:
+    """The error says which wish excludes how many."""
+    cloud = ScriptedCloud(offers=OFFERS)
+    refused({"max_hourly_cost": 0.01}, cloud, error=sky.NoAvailableProviderError, match=r"excludes 3 of 3\. Nearest")
+    assert ([], []) == (cloud.requests, cloud.open)
+
+
+def test_machines_are_asked_for_in_batches(engine: SimulatedEngine) -> None:
+    """No request is for more than `BATCH`."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=BATCH + 3)
+    with pool:
+        assert BATCH + 3 == pool.current_nodes()
+    assert [BATCH, 3] == [len(request.nodes) for request in cloud.requests]
+
+
+def test_a_share_of_the_nodes_is_spot(engine: SimulatedEngine) -> None:
+    """At least as many as asked for; the others are on demand."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=4, allocation=0.5)
+    with pool:
+        assert [False, False, True, True] == sorted(row.request.spot for row in cloud.there)
+
+
+def test_machines_that_never_run_are_given_up_and_replaced(engine: SimulatedEngine) -> None:
+    """After `provision_timeout` each; no sooner, and no more than a look later."""
+    cloud = ScriptedCloud(NeverBoots(times=2))
+    pool, heard = compute(cloud, provision_timeout=60.0, provision_retry_delay=0.0)
+    with pool:
+        assert 4 == double(2) >> pool
+    assert 3 == len(cloud.rows)
+    lives = [(row.ended_at or 0.0) - row.since for row in cloud.rows[:2]]
+    assert all(60.0 <= life <= 60.0 + 5.0 + cloud.ends for life in lives)
+    assert 2 == sum("did not run within 60 s" in event.message for event in heard.of(sky.Error))
+
+
+def test_attempts_are_counted_and_then_used_up(engine: SimulatedEngine) -> None:
+    """Three for each node unless the option says otherwise, each machine given back before the next is had."""
+    cloud = ScriptedCloud(NeverBoots(times=ALWAYS))
+    refused({"provision_timeout": 60.0}, cloud, error=sky.ProvisionError, match="did not run within 60 s")
+    assert (3, 2) == (len(cloud.rows), cloud.most)
+
+
+def test_a_refused_offer_is_asked_for_again_after_a_while(engine: SimulatedEngine) -> None:
+    """Not within `REMEMBERED` seconds as long as there is another."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None.")), offers=OFFERS)
+    pool, _ = compute(cloud)
+    with pool:
+        pool.resize(2)
+        engine.until(lambda: pool.current_nodes() == 2)
+        engine.pass_by(REMEMBERED)
+        pool.resize(3)
+        engine.until(lambda: pool.current_nodes() == 3)
+    assert ["a", "b", "b", "a"] == [zone for zone, _ in asked(cloud)]
+
+
+def test_a_pool_that_finds_nothing_looks_again_with_growing_pauses(engine: SimulatedEngine) -> None:
+    """What is for sale is asked for anew; a machine that is free by then is rented."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), times=4))
+    pool, _ = compute(cloud)
+    with pool:
+        pass
+    launches = cloud.times("launch")
+    assert [0.0, 0.0, 2.0, 2.0, 6.0] == pytest.approx(launches)
+    assert 3 == len(cloud.times("offers"))
+
+
+def test_a_quota_that_holds_for_all_is_one_error(engine: SimulatedEngine) -> None:
+    """Nothing is rented for a part of the nodes."""
+    refused({"nodes": 2}, ScriptedCloud(Quota(machines=1)), error=sky.QuotaError, match="may have 1 machines")
+
+
+def test_a_budget_keeps_a_dearer_offer_from_being_rented(engine: SimulatedEngine) -> None:
+    """Where the cheap machines are sold out, the error says what the others would cost."""
+    dear = evolve(SMALL, instance_type="large", spot_price=None, on_demand_price=36000.0)
+    cloud = ScriptedCloud(NoCapacity(instance_type="small"), offers=(SMALL, dear), minimum_billed_s=60.0)
+    refused({"budget": 100.0}, cloud, error=sky.BudgetExceededError, match=r"1 machine at \$36,000\.00 an hour cost")
+    assert 0 == len(cloud.rows)
+
+
+def test_every_machine_bears_its_tags(engine: SimulatedEngine) -> None:
+    """Pool, node, owner, client, token and an expiry that is well away."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=2, ttl=600)
+    with pool:
+        tags = [row.request.tags_of(row.node) for row in cloud.there]
+    assert [0, 1] == [one.node for one in tags]
+    assert all(one.owner and one.client and one.token and one.pool_id for one in tags)
+    assert all(one.expires_at and one.expires_at > time.time() + 3500 for one in tags)
+
+
+@pytest.mark.parametrize("hook", ["preflight", "offers", "open"])
+@pytest.mark.parametrize("kind", [Fails, Hangs])
+def test_a_cloud_that_fails_before_anything_is_rented(
+    engine: SimulatedEngine, hook: str, kind: type[Fails | Hangs]
+) -> None:
+    """One error that names provider and hook; a silent one is waited for no longer than its limit."""
+    cloud = ScriptedCloud(kind(hook, times=ALWAYS))
+    refused({"max_provision_attempts": 1}, cloud, error=sky.SkywardError, match=rf"cloud.* skyward_{hook}")
+    assert ([], []) == (cloud.rows, cloud.open)
+    assert engine.now <= 400.0
+
+
+def test_machines_of_this_user_that_nobody_looks_after_are_told_of(
+    engine: SimulatedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A cloud that cannot list them is let be."""
+    cloud = ScriptedCloud(Fails("owned", times=ALWAYS))
+    pool, _ = compute(cloud)
+    with pool:
+        assert 1 == len(cloud.times("owned"))
+    assert [] == [record for record in caplog.records if record.levelname == "WARNING"]

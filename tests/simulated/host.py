@@ -1,0 +1,291 @@
+"""A host in memory: the engine's `Host`, an agent and its workers as a few objects in the client's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from skyward.engine.host import OnClosed, OnFrame, Prepared, Stream
+from skyward.engine.recipe import Recipe
+from skyward.errors import ProvisionError, TransportError
+from skyward.link.failure import dump_failure
+from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
+from skyward.link.messages import CALL, CANCEL, FUNCTION, RESULT, TASK, Status
+from skyward.link.payload import decode, dump, load
+from skyward.node.held import close_all
+
+here: ContextVar[str] = ContextVar("here")
+"""The id of the machine that a call runs on."""
+
+
+class SimulatedMachine:
+    """
+    Be a machine that a cloud has rented out, and what an address leads to.
+
+    Args:
+        name: Its id.
+        prepares: Seconds that it takes to be made ready.
+        starts: Seconds that its workers take to come up then.
+        unreachable: Whether nobody gets into it.
+        dies: Whether it goes away, unknown to its cloud, while it is made ready.
+        ends_itself: Whether it does so when it is told to; called then.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        prepares: float = 5.0,
+        starts: float = 1.0,
+        unreachable: bool = False,
+        dies: bool = False,
+        ends_itself: Callable[[], None] | None = None,
+    ) -> None:
+        self.id = name
+        self.prepares = prepares
+        self.starts = starts
+        self.unreachable = unreachable
+        self.dies = dies
+        self.ends_itself = ends_itself
+        self.redials = 5.0
+        self.off = False
+        self.hosts: list[SimulatedHost] = []
+
+    def make_host(self, mark: str, recipe: Recipe) -> SimulatedHost:
+        """Return the host that this machine is."""
+        self.hosts.append(SimulatedHost(self, recipe))
+        return self.hosts[-1]
+
+    def switch_off(self, why: str = "the connection was cut") -> None:
+        """Be gone, with all that runs here."""
+        if not self.off:
+            self.off = True
+            for host in self.hosts:
+                host.cut(TransportError(why))
+
+    def tell(self, kind: Kind, value: Any) -> None:
+        """Have the agent say something of itself, such as that the machine is taken back."""
+        for host in self.hosts:
+            if host.agent is not None:
+                host.agent.say(encode_json(kind, value))
+
+
+class SimulatedHost:
+    """
+    Implement `Host` for a machine in memory.
+
+    Args:
+        machine: The machine.
+        recipe: What becomes of it.
+    """
+
+    def __init__(self, machine: SimulatedMachine, recipe: Recipe) -> None:
+        self.machine = machine
+        self.agent: Agent | None = None
+        self.flushed = 0
+        self.closed = False
+        self.patience: float | None = None
+        self._recipe = recipe
+
+    async def prepare(self) -> Prepared:
+        """Take the time that it takes; a machine that nobody gets into is dialled until time is up."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._recipe.timeout
+        while self.machine.unreachable or self.machine.off:
+            self._recipe.unreachable()
+            if loop.time() >= deadline:
+                raise ProvisionError(f"{self.machine.id} did not answer within {self._recipe.timeout:g} s.")
+            await asyncio.sleep(self.machine.redials)
+        if self.machine.dies:
+            await asyncio.sleep(self.machine.prepares / 2)
+            self.machine.off = True
+            self._recipe.unreachable()
+            raise ProvisionError(f"{self.machine.id} went away while it was made ready.")
+        await asyncio.sleep(self.machine.prepares)
+        return Prepared(python="python", env={})
+
+    async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Agent:
+        """Start the agent."""
+        if self.machine.off:
+            raise TransportError(f"{self.machine.id} cannot be reached.")
+        self.agent = Agent(self.machine, on_frame, on_closed)
+        return self.agent
+
+    async def dial_port(self, port: int) -> Stream:
+        """Tell that nobody listens."""
+        raise ConnectionRefusedError(f"Nobody listens at port {port} of {self.machine.id}.")
+
+    async def flush(self) -> None:
+        """Count it."""
+        self.flushed += 1
+
+    def last_words(self) -> str:
+        """Say nothing."""
+        return ""
+
+    async def end(self, patience: float) -> None:
+        """End the agent."""
+        self.patience = patience
+        if self.agent is not None:
+            self.agent.close()
+
+    async def end_machine(self) -> bool:
+        """Have the machine end itself, if it does."""
+        if self.machine.ends_itself is None or self.machine.off:
+            return False
+        self.machine.ends_itself()
+        return True
+
+    async def close(self) -> None:
+        """Take note."""
+        self.closed = True
+
+    def cut(self, error: Exception) -> None:
+        """Lose the link."""
+        if self.agent is not None:
+            self.agent.close(error)
+
+
+class Agent:
+    """
+    Be the link to an agent and the agent itself: run each call on its lane, as many side by side as it has slots.
+
+    A call that returns a coroutine takes as long as that does, by the loop's clock.
+
+    Args:
+        machine: Where it lives.
+        on_frame: Takes what it sends.
+        on_closed: Told once when the link is over.
+    """
+
+    def __init__(self, machine: SimulatedMachine, on_frame: OnFrame, on_closed: OnClosed) -> None:
+        self.closed = False
+        self.on_drained: Callable[[], None] | None = None
+        self.config: dict[str, Any] = {}
+        self._machine = machine
+        self._on_frame = on_frame
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._said = Parser()
+        self._heard = Parser()
+        self._functions: dict[bytes, Any] = {}
+        self._lanes: dict[int, asyncio.Semaphore] = {}
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._begun: set[int] = set()
+
+    @property
+    def connected(self) -> bool:
+        """Tell whether the machine is there."""
+        return not self.closed
+
+    @property
+    def backlog(self) -> int:
+        """Count nothing: all that is sent arrives."""
+        return 0
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def send(self, frame: bytes, fds: Any = (), hold: object = None) -> None:
+        """Hear a frame of the client's, a moment later."""
+        for heard in self._heard.feed(frame):
+            # Of what is large, only calls and functions are looked at.
+            ours = tuple(map(os.dup, fds)) if heard.kind in (Kind.FUNCTION, Kind.TASK) else ()
+            self._loop.call_soon(self._hear, heard, ours)
+
+    def end(self) -> None:
+        """Close."""
+        self.close()
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the link, and all that runs."""
+        if self.closed:
+            return
+        self.closed = True
+        for task in self._calls.values():
+            task.cancel()
+        self._loop.call_soon(self._on_closed, error)
+
+    def say(self, frame: bytes) -> None:
+        """Send a frame to the client, a moment later."""
+        for said in self._said.feed(frame):
+            self._loop.call_soon(self._arrive, said)
+
+    def _arrive(self, frame: Frame) -> None:
+        if not self.closed:
+            self._on_frame(frame, ())
+
+    def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        if self.closed:
+            close_all(fds)
+            return
+        match frame.kind:
+            case Kind.HELLO:
+                facts = {"version": VERSION, "hostname": self._machine.id, "port": 1, "now": time.time()}
+                self.say(encode_json(Kind.WELCOME, facts))
+            case Kind.START:
+                length = int.from_bytes(frame.body[:4], "little")
+                self.config = json.loads(frame.body[4 : 4 + length])
+                ready = encode_json(Kind.READY, {"lanes": len(self.config["lanes"])})
+                self._loop.call_later(self._machine.starts, self.say, ready)
+            case Kind.STOP:
+                self.say(encode(Kind.STOPPED))
+            case Kind.REFRESH:
+                self.say(encode(Kind.REFRESHED))
+            case Kind.ASK:
+                self._answer(decode_json(frame.body))
+            case Kind.FUNCTION:
+                digest, _ = FUNCTION.unpack_from(frame.body)
+                self._functions[digest] = load(decode(frame.body, FUNCTION.size, fds))
+            case Kind.TASK:
+                self._task(frame, fds)
+            case Kind.CANCEL:
+                call, _ = CANCEL.unpack(frame.body)
+                if call in self._calls:
+                    self._calls[call].cancel()
+            case Kind.RECALL:
+                waiting = [call for call in self._calls if call not in self._begun]
+                for call in waiting:
+                    self._calls.pop(call).cancel()
+                self.say(encode(Kind.RECALLED, b"".join(map(CALL.pack, waiting)), lane=frame.lane))
+
+    def _answer(self, question: dict[str, Any]) -> None:
+        """Find a port, and reach all others."""
+        found = {"port": 1} if "listen" in question else {"unreached": [""] * len(question.get("reach", ()))}
+        self.say(encode_json(Kind.ANSWER, {"number": question["number"], **found}))
+
+    def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        call, *_, digest = TASK.unpack_from(frame.body)
+        args, kwargs = load(decode(frame.body, TASK.size, fds))
+        lane = self._lanes.setdefault(frame.lane, asyncio.Semaphore(self.config["slots"]))
+        work = self._run(call, frame.lane, lane, self._functions[digest], args, kwargs)
+        self._calls[call] = self._loop.create_task(work)
+
+    async def _run(
+        self, call: int, number: int, lane: asyncio.Semaphore, function: Any, args: Any, kwargs: Any
+    ) -> None:
+        here.set(self._machine.id)
+        try:
+            async with lane:
+                self._begun.add(call)
+                began = self._loop.time()
+                value = getattr(function, "local", function)(*args, **kwargs)
+                if inspect.isawaitable(value):
+                    value = await value
+                status, body = Status.OK, dump(value).encode()
+        except asyncio.CancelledError:
+            if call not in self._calls:
+                # Given back before it began.
+                return
+            status, body = Status.CANCELLED, b""
+        except Exception as error:
+            status, body = Status.RAISED, dump_failure(error)
+        self._calls.pop(call, None)
+        seconds = self._loop.time() - began if call in self._begun else 0.0
+        self.say(encode(Kind.RESULT, RESULT.pack(call, status, seconds) + body, lane=number))
