@@ -16,12 +16,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     Run at once what would wait, in the order in which it would happen.
 
     Sockets, threads and processors take no time.
+
+    Args:
+        travelling: Seconds of the world that bytes may take from socket to socket; 0 where none are used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, travelling: float = _TRAVELLING) -> None:
         self._now = 0.0
         self._elsewhere = 0
-        super().__init__(_Selector(self))
+        super().__init__(_Selector(self, travelling))
 
     def time(self) -> float:
         """Tell the time, in seconds."""
@@ -48,9 +51,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Selector(selectors.DefaultSelector):
-    def __init__(self, loop: VirtualLoop) -> None:
+    def __init__(self, loop: VirtualLoop, travelling: float) -> None:
         super().__init__()
         self._loop = loop
+        self._travelling = travelling
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready: list[Any] = super().select(0)
@@ -61,7 +65,7 @@ class _Selector(selectors.DefaultSelector):
         if self._loop.waits_for_threads:
             return list(super().select(_WORKING))
         # What goes from socket to socket may take the kernel a moment.
-        if ready := list(super().select(_TRAVELLING)):
+        if self._travelling and (ready := list(super().select(self._travelling))):
             return ready
         self._loop.pass_by(timeout)
         return []

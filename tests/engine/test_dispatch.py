@@ -1,0 +1,490 @@
+"""What becomes of calls on nodes that answer, fail and go away as scripted, on virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from skyward.engine.dispatch import RECALL_AFTER
+from skyward.link.frames import Kind
+from skyward.link.messages import TASK
+from skyward.plan.retry import RENEWALS
+from tests.simulated.node import Task
+from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns
+from tests.simulated.stage import Stage
+
+WRONG = raises(ValueError("wrong"), 1.0)
+
+FAILURES = {
+    "raise": (WRONG, 0.0, "ValueError"),
+    "die": (dies(1.0), 0.0, "WorkerDiedError"),
+    "time out": (HANGS, 1.0, "TaskTimeoutError"),
+}
+"""The ways in which an attempt fails: its plan, the timeout it needs, and its error."""
+
+FAILING = pytest.mark.parametrize(("plan", "timeout", "error"), FAILURES.values(), ids=FAILURES)
+
+
+# Attempts.
+
+
+@FAILING
+def test_nothing_is_tried_again_unasked(plan: Plan, timeout: float, error: str) -> None:
+    """One attempt, and its error; losses of nodes have a number of their own."""
+    with Stage([1]) as stage:
+        assert error == stage.outcome(plan, timeout=timeout, interruptions=3)
+        assert [(1, 0)] == stage.observer.begun
+
+
+@FAILING
+def test_each_kind_of_failure_is_tried_again(plan: Plan, timeout: float, error: str) -> None:
+    """As often as `retries` says and not once more; the last failure is the call's."""
+    with Stage([1]) as stage:
+        assert "good" == stage.outcome(plan, plan, returns("good"), timeout=timeout, retries=2)
+        assert error == stage.outcome(plan, timeout=timeout, retries=2)
+        assert 6 == len(stage.nodes[0].begun)
+
+
+def test_one_budget_for_all_kinds_of_failure() -> None:
+    """An exception, a timeout and a death are three attempts."""
+    plans = (WRONG, HANGS, dies(), returns("good"))
+    with Stage([1]) as stage:
+        assert "WorkerDiedError" == stage.outcome(*plans, timeout=2.0, retries=2)
+        assert "good" == stage.outcome(*plans, timeout=2.0, retries=3)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 5])
+def test_success_ends_it(retries: int) -> None:
+    """What worked is not done again."""
+    with Stage([1]) as stage:
+        assert "good" == stage.outcome(returns("good"), retries=retries)
+        assert [(1, False)] == stage.observer.over
+
+
+def test_each_attempt_has_a_fresh_clock() -> None:
+    """Its timeout begins anew, and so do the seconds that its error tells of."""
+    with Stage([1]) as stage:
+        call = stage.call(raises(OSError(), 0.9), raises(OSError(), 0.9), HANGS, timeout=1.0, retries=2)
+        stage.dispatch.submit([call])
+        stage.run()
+        assert "TaskTimeoutError" == call.sink.outcome
+        assert 1.0 == pytest.approx(call.sink.answers[0].seconds)
+        assert 2.8 == pytest.approx(call.sink.ends[0][1], abs=0.1)
+
+
+def test_time_in_the_queue_is_not_time_of_an_attempt() -> None:
+    """Neither in the client's queue nor in that of a busy lane."""
+    with Stage([1], buffer=1) as stage:
+        holding = stage.send(returns("held", 5.0))
+        waiting = [stage.send(returns("quick", 0.1), timeout=0.3) for _ in range(3)]
+        stage.run()
+        assert "held" == holding.sink.outcome
+        assert ["quick"] * 3 == [call.sink.outcome for call in waiting]
+
+
+def test_a_call_that_failed_goes_before_those_that_wait() -> None:
+    """It began before them."""
+    with Stage([1]) as stage:
+        first = stage.send(WRONG, returns("again", 1.0), retries=1)
+        second = stage.send(returns("later", 1.0))
+        stage.run()
+        assert first.sink.ends[0][1] < second.sink.ends[0][1]
+
+
+def test_each_attempt_is_told_of() -> None:
+    """It begins and ends under the task's one id, and says whether another follows."""
+    with Stage([1]) as stage:
+        stage.outcome(WRONG, dies(), returns("good"), retries=5)
+        assert [1, 2, 3] == [attempt for attempt, _ in stage.observer.begun]
+        assert [(1, True), (2, True), (3, False)] == stage.observer.over
+
+
+def test_spent_workers_cost_no_retry_and_are_bounded() -> None:
+    """The call has not begun where its process had to be replaced first, however often that is."""
+    with Stage([1]) as stage:
+        assert "good" == stage.outcome(*[SPENT] * RENEWALS, returns("good"))
+        assert "WorkerSpentError" == stage.outcome(SPENT, retries=0)
+        assert 2 * (RENEWALS + 1) == len(stage.nodes[0].begun)
+
+
+def test_a_call_for_one_node_is_tried_again_there() -> None:
+    """Also while another node is free."""
+    with Stage([1], [1]) as stage:
+        assert "good" == stage.outcome(WRONG, dies(), returns("good"), retries=2, node=1)
+        assert {1} == {node for _, node in stage.observer.begun}
+
+
+def test_a_call_for_one_node_waits_for_it() -> None:
+    """It overtakes none that runs there, and takes no other's slot."""
+    with Stage([1], [1]) as stage:
+        holding = stage.send(returns("held", 5.0), node=1)
+        waiting = stage.send(returns("there"), node=1)
+        stage.run()
+        assert holding.sink.ends[0][1] < waiting.sink.ends[0][1]
+        assert [] == stage.nodes[0].begun
+
+
+# Lost nodes.
+
+
+@pytest.mark.parametrize(("interruptions", "expected"), [(0, "NodeLostError"), (1, "NodeLostError"), (2, "good")])
+def test_losses_of_nodes_have_a_budget_of_their_own(interruptions: int, expected: str) -> None:
+    """Retries are for what the function did, and cost nothing here."""
+    with Stage([1], [1], [1]) as stage:
+        call = stage.send(HANGS, HANGS, returns("good"), retries=9, interruptions=interruptions)
+        for _ in range(2):
+            stage.run(1.0)
+            [busy] = [node for node in stage.nodes.values() if node.running] or [None]
+            if busy is not None:
+                busy.lose()
+        stage.run()
+        assert expected == call.sink.outcome
+        assert 9 == call.retries
+
+
+def test_failures_after_a_loss_still_have_their_retries() -> None:
+    """One of each is three attempts."""
+    with Stage([1], [1]) as stage:
+        call = stage.send(HANGS, WRONG, returns("good"), retries=1, interruptions=1)
+        stage.run(1.0)
+        stage.nodes[0].lose()
+        stage.run()
+        assert "good" == call.sink.outcome
+
+
+def test_a_lost_node_is_named_with_its_reason() -> None:
+    """And how it was lost."""
+    with Stage([1]) as stage:
+        call = stage.send(HANGS)
+        stage.run(1.0)
+        stage.nodes[0].lose("the cloud took it back")
+        with pytest.raises(Exception, match=r"act\(\) on node 0 \(cloud i-0\) was lost: the cloud took it back"):
+            call.sink.answers[0].value()
+
+
+def test_calls_wait_for_the_node_that_takes_a_lost_ones_place() -> None:
+    """As many as it had, and those that were sent ahead to it; none is counted as begun twice there."""
+    with Stage([2], buffer=1) as stage:
+        calls = [stage.send(returns(number, 1.0), interruptions=1) for number in range(6)]
+        stage.run(0.5)
+        stage.nodes[0].lose()
+        stage.run(1.0)
+        assert 6 == stage.dispatch.queued
+        stage.add([2], index=0)
+        stage.run()
+        assert list(range(6)) == [call.sink.outcome for call in calls]
+
+
+def test_the_loss_of_a_node_costs_calls_on_others_nothing() -> None:
+    """Nor those that wait."""
+    with Stage([1], [1]) as stage:
+        calls = [stage.send(returns("good", 2.0), node=node) for node in (0, 1, 1)]
+        stage.run(1.0)
+        stage.nodes[0].lose()
+        stage.run()
+        assert ["NodeLostError", "good", "good"] == [call.sink.outcome for call in calls]
+
+
+def test_results_that_were_rescued_count() -> None:
+    """What a node finished before it was lost is not done again."""
+    with Stage([2]) as stage:
+        done, lost = stage.send(returns("done", 1.0)), stage.send(HANGS)
+        stage.run(0.5)
+        stage.nodes[0].cut()
+        stage.run(1.0)
+        assert [] == done.sink.answers
+        stage.nodes[0].lose(rescued=True)
+        stage.run()
+        assert ("done", "NodeLostError") == (done.sink.outcome, lost.sink.outcome)
+
+
+def test_results_arrive_after_a_cut() -> None:
+    """Calls run on meanwhile, and their time is theirs."""
+    with Stage([1]) as stage:
+        call = stage.send(returns("done", 1.0))
+        stage.run(0.5)
+        stage.nodes[0].cut()
+        stage.run(30.0)
+        stage.nodes[0].mend()
+        stage.run()
+        assert "done" == call.sink.outcome
+        assert 1.0 == pytest.approx(call.sink.answers[0].seconds)
+
+
+def test_results_that_arrive_twice_count_once() -> None:
+    """Also those of an attempt after which another was begun."""
+    with Stage([1], [1], twice=True) as stage:
+        calls = [stage.send(WRONG, returns(number, 1.0), retries=1) for number in range(5)]
+        stage.run()
+        assert list(range(5)) == [call.sink.outcome for call in calls]
+        assert (0, 0) == (stage.dispatch.running, stage.dispatch.queued)
+
+
+def test_a_call_that_is_known_to_have_failed_is_not_undone_by_a_late_result() -> None:
+    """What a lost node says is nobody's."""
+    with Stage([1]) as stage:
+        call = stage.send(returns("late", 1.0))
+        stage.run(0.5)
+        late = stage.nodes[0].on_frame
+        stage.dispatch.remove(0, "it was lost")
+        stage.nodes[0].on_frame = late
+        stage.run()
+        assert ["NodeLostError"] == call.sink.outcomes
+
+
+# Cancelling.
+
+
+def test_a_queued_call_is_cancelled_at_once() -> None:
+    """No node hears of it."""
+    with Stage([1]) as stage:
+        holding, waiting = stage.send(returns("held", 1.0)), stage.send(returns("never"))
+        stage.dispatch.cancel([waiting])
+        assert "CancelledError" == waiting.sink.outcome
+        stage.run()
+        assert "held" == holding.sink.outcome
+        assert 1 == len(stage.nodes[0].begun)
+
+
+def test_a_running_call_is_asked_to_stop_and_keeps_its_slot_until_it_has() -> None:
+    """What comes after it begins when it has left."""
+    with Stage([1]) as stage:
+        call, after = stage.send(Plan(seconds=1e9, unwinds=3.0)), stage.send(returns("after"))
+        stage.run(1.0)
+        stage.dispatch.cancel([call])
+        assert [] == call.sink.answers
+        stage.run()
+        assert "CancelledError" == call.sink.outcome
+        assert 4.0 <= after.sink.ends[0][1] <= 4.1
+
+
+def test_cancelling_twice_or_too_late_is_harmless() -> None:
+    """A node is asked once, and a call that ended is not asked for."""
+    with Stage([1]) as stage:
+        ended = stage.send(returns("done"))
+        stage.run()
+        running = stage.send(HANGS)
+        stage.run(1.0)
+        stage.dispatch.cancel([ended, running])
+        stage.dispatch.cancel([running])
+        stage.run()
+        assert [running.id] == stage.nodes[0].cancelled
+        assert ("done", "CancelledError") == (ended.sink.outcome, running.sink.outcome)
+
+
+@FAILING
+def test_a_cancelled_call_is_not_tried_again(plan: Plan, timeout: float, error: str) -> None:
+    """Whatever its attempt comes to meanwhile, and however many are left."""
+    with Stage([1]) as stage:
+        slow = Plan(seconds=plan.seconds, ends=plan.ends, value=plan.value, unwinds=60.0)
+        call = stage.send(slow, timeout=timeout, retries=9)
+        stage.run(0.5)
+        stage.dispatch.cancel([call])
+        stage.run()
+        assert error == call.sink.outcome
+        assert 1 == len(stage.nodes[0].begun)
+
+
+def test_a_cancelled_call_whose_node_is_lost_is_not_tried_elsewhere() -> None:
+    """Its caller has gone."""
+    with Stage([1], [1]) as stage:
+        call = stage.send(Plan(seconds=1e9, unwinds=60.0), interruptions=9)
+        stage.run(0.5)
+        stage.dispatch.cancel([call])
+        stage.nodes[0].lose()
+        stage.run()
+        assert "NodeLostError" == call.sink.outcome
+        assert [] == stage.nodes[1].begun
+
+
+def test_a_call_cancelled_between_two_attempts_has_no_second() -> None:
+    """It waits in the queue then, or was sent ahead to a busy lane."""
+    with Stage([1], buffer=1) as stage:
+        stage.outcome(returns("the lane is known to be roomy"))
+        call = stage.send(WRONG, returns("second"), retries=1)
+        other = stage.send(returns("other", 5.0))
+        stage.run(2.0)
+        assert (2, 0) == (call.attempt, call.on)
+        stage.dispatch.cancel([call])
+        stage.run()
+        assert ("CancelledError", "other") == (call.sink.outcome, other.sink.outcome)
+        assert 3 == len(stage.nodes[0].begun)
+
+
+# Sent ahead, and given back.
+
+
+def test_what_was_sent_ahead_is_recalled_when_a_slot_is_free_elsewhere() -> None:
+    """It waits no longer than a look for it takes."""
+    with Stage([1], [1], buffer=1) as stage:
+        # The others follow when both nodes have answered once and are known to be busy.
+        stage.outcome(returns(0), node=0)
+        stage.outcome(returns(0), node=1)
+        long, short = stage.send(returns("long", 50.0), node=0), stage.send(returns("short", 1.0), node=1)
+        ahead = [stage.send(returns(number)) for number in range(2)]
+        stage.run(0.5)
+        assert 4 == stage.dispatch.running
+        stage.run(1.0 + 3 * RECALL_AFTER)
+        assert [0, 1] == [call.sink.outcome for call in ahead]
+        stage.run()
+        assert ("long", "short") == (long.sink.outcome, short.sink.outcome)
+
+
+def test_what_had_not_begun_survives_the_death_of_its_worker() -> None:
+    """It costs neither retries nor interruptions."""
+    with Stage([1], buffer=3) as stage:
+        stage.outcome(returns(0))
+        dead, *others = [stage.send(plan) for plan in (dies(1.0), returns(1), returns(2), returns(3))]
+        stage.run()
+        assert "WorkerDiedError" == dead.sink.outcome
+        assert [1, 2, 3] == [call.sink.outcome for call in others]
+
+
+def test_siblings_in_one_process_fail_with_the_culprits_name() -> None:
+    """Each under its own `retries`."""
+    with Stage([3]) as stage:
+        modest, insistent = stage.send(HANGS), stage.send(HANGS, returns("again"), retries=1)
+        culprit = stage.send(dies(1.0))
+        stage.run()
+        assert "again" == insistent.sink.outcome
+        with pytest.raises(Exception, match="this call crashed it, among 3 that ran in it"):
+            culprit.sink.answers[0].value()
+        with pytest.raises(Exception, match=r"act\(\), which ran in the same process, crashed it"):
+            modest.sink.answers[0].value()
+
+
+# Nodes that leave, and the end.
+
+
+def test_a_node_that_leaves_ends_what_it_runs_and_begins_nothing() -> None:
+    """What was sent ahead to it runs elsewhere; its place is free at once."""
+    with Stage([1], [1], buffer=1) as stage:
+        stage.outcome(returns(0), node=0)
+        running = stage.send(returns("to its end", 5.0), node=0)
+        ahead = stage.send(returns("elsewhere", 20.0), node=1), stage.send(returns("ahead"))
+        stage.run(0.5)
+        seat = stage.leave(0)
+        assert not stage.dispatch.idle(seat)
+        new = stage.add([1], index=0)
+        there = stage.send(returns("in its place"), node=0)
+        stage.run()
+        assert ("to its end", "in its place") == (running.sink.outcome, there.sink.outcome)
+        assert ["elsewhere", "ahead"] == [call.sink.outcome for call in ahead]
+        assert stage.dispatch.idle(seat)
+        assert new.begun
+
+
+def test_calls_for_a_node_that_will_not_come_back_fail() -> None:
+    """They would wait for ever; the others don't."""
+    with Stage([1], [1]) as stage:
+        running = [stage.send(HANGS, node=node) for node in (0, 1)]
+        waiting = [stage.send(returns("there"), node=node) for node in (0, 1)]
+        stage.run(1.0)
+        stage.dispatch.cancel(running)
+        stage.nodes[1].lose()
+        stage.dispatch.forsake(1, "the pool was made smaller")
+        stage.run()
+        assert ["there", "NodeLostError"] == [call.sink.outcome for call in waiting]
+
+
+def test_closing_answers_all_that_is_open_and_what_comes() -> None:
+    """The first reason holds."""
+    with Stage([1]) as stage:
+        calls = [stage.send(HANGS), stage.send(HANGS), *stage.broadcast(HANGS)]
+        stage.run(1.0)
+        stage.dispatch.close("The pool 'train' is closed.")
+        stage.dispatch.close("It was closed before.")
+        calls.append(stage.send(returns("too late")))
+        assert ["PoolClosedError"] * 4 == [call.sink.outcomes[0] for call in calls]
+        assert {"The pool 'train' is closed."} == {str(call.sink.answers[0].error()) for call in calls}
+        assert str(stage.dispatch.refusal) == "The pool 'train' is closed."
+        stage.run()
+        assert [1] * 4 == [len(call.sink.answers) for call in calls]
+
+
+# What nodes are told.
+
+
+def test_members_are_told_once_a_change_and_before_the_task() -> None:
+    """Each task names the version that it knows."""
+    with Stage([1]) as stage:
+        stage.outcome(returns(1))
+        stage.outcome(returns(2))
+        stage.add([1])
+        stage.outcome(returns(3), node=0)
+        wanted = (Kind.MEMBERS, Kind.TASK)
+        frames = [frame for frame in stage.nodes[0].received if frame.kind in wanted]
+        assert [Kind.MEMBERS, Kind.TASK, Kind.TASK, Kind.MEMBERS, Kind.TASK] == [frame.kind for frame in frames]
+        versions = [TASK.unpack_from(frame.body)[2] for frame in frames if frame.kind == Kind.TASK]
+        assert [versions[0], versions[0], versions[0] + 1] == versions
+
+
+def test_an_attempt_knows_the_members_of_its_own_time() -> None:
+    """One that is made after a loss does not see the lost node."""
+
+    def script(task: Task) -> Plan:
+        return HANGS if task.attempt == 1 else returns(task.members)
+
+    with Stage([1], [1], script=script) as stage:
+        call = stage.send(interruptions=1)
+        stage.run(1.0)
+        before = stage.nodes[0].begun[0].members
+        stage.nodes[0].lose()
+        stage.run()
+        assert before + 1 == call.sink.outcome
+
+
+# Streams.
+
+
+def test_items_come_in_order_and_no_further_than_the_window() -> None:
+    """Credit lets more come; the end comes last."""
+    with Stage([1]) as stage:
+        call = stage.send(Plan(items=tuple(range(40))), streams=True)
+        stage.run(1.0)
+        assert list(range(16)) == call.sink.items
+        stage.dispatch.credit(call, 16)
+        stage.run(1.0)
+        assert list(range(32)) == call.sink.items
+        assert [] == call.sink.answers
+        stage.dispatch.credit(call, 16)
+        stage.run()
+        assert list(range(40)) == call.sink.items
+        assert call.sink.outcome is None
+
+
+@pytest.mark.parametrize(("plan", "error"), [(WRONG, "ValueError"), (dies(), "WorkerDiedError")])
+def test_a_stream_that_gave_items_is_not_begun_anew(plan: Plan, error: str) -> None:
+    """Its first items would come twice; one that gave none is."""
+    with Stage([1]) as stage:
+        broken = Plan(items=(1, 2), ends=plan.ends, value=plan.value)
+        call = stage.send(broken, streams=True, retries=3, interruptions=3)
+        stage.run()
+        assert ([1, 2], error) == (call.sink.items, call.sink.outcome)
+        again = stage.send(plan, Plan(items=(1,)), streams=True, retries=1)
+        stage.run()
+        assert ([1], None) == (again.sink.items, again.sink.outcome)
+
+
+def test_items_of_an_attempt_that_was_given_up_are_nobodys() -> None:
+    """They are on their way while the node is taken as lost."""
+    with Stage([1], [1]) as stage:
+        call = stage.send(Plan(items=(1,)), Plan(items=(2,)), streams=True, interruptions=1)
+        stage.run(0.0015)
+        stage.dispatch.remove(0, "it was lost")
+        stage.run()
+        assert [2] == call.sink.items
+
+
+def test_streams_that_nobody_reads_are_stalled_if_nothing_else_runs() -> None:
+    """They could never end; so they are not waited for."""
+    with Stage([1], [1]) as stage:
+        stream = stage.send(Plan(items=tuple(range(40))), streams=True)
+        other = stage.send(returns("other", 5.0))
+        stage.run(1.0)
+        stream.sink.is_stalled = True
+        assert [] == stage.dispatch.stalled_streams()
+        stage.run(5.0)
+        assert [stream] == stage.dispatch.stalled_streams()
+        stage.dispatch.cancel([stream])
+        stage.run()
+        assert ("CancelledError", "other") == (stream.sink.outcome, other.sink.outcome)
