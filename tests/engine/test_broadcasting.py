@@ -131,6 +131,33 @@ def test_a_queued_one_is_cancelled_as_a_whole() -> None:
         assert "held" == holding.sink.outcome
 
 
+def test_a_rank_that_is_cancelled_before_it_began_takes_no_other_along() -> None:
+    """As when the first of its streams is closed: it begins with the others, and ends at once."""
+    with Stage([1], [1]) as stage:
+        stage.send(returns("held", 5.0), node=1)
+        sinks = [stage.heard(), stage.heard()]
+        calls = stage.broadcast(HANGS, sink=sinks[0], timeout=3.0)
+        calls[1].sink = sinks[1]
+        stage.run(1.0)
+        stage.dispatch.cancel(calls[:1])
+        stage.run()
+        assert (["CancelledError"], ["TaskTimeoutError"]) == tuple(sink.outcomes for sink in sinks)
+        assert (0, 0) == (stage.dispatch.running, stage.dispatch.queued)
+
+
+def test_ranks_that_are_cancelled_one_by_one_before_they_began_wait_for_nothing() -> None:
+    """With the last of them all of it is over."""
+    with Stage([1], [1]) as stage:
+        stage.send(HANGS, node=1)
+        calls = stage.broadcast(returns("all"))
+        behind = stage.send(returns("behind"))
+        for call in calls:
+            stage.run(1.0)
+            stage.dispatch.cancel([call])
+        stage.run(1.0)
+        assert (["CancelledError"] * 2, "behind") == (calls[0].sink.outcomes, behind.sink.outcome)
+
+
 def _made(stage: Stage, sinks: int) -> list[int]:
     """Broadcast as a pool does, and give the index of each call."""
     first = stage.call(returns(1))

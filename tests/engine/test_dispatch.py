@@ -260,15 +260,16 @@ def test_a_running_call_is_asked_to_stop_and_keeps_its_slot_until_it_has() -> No
 def test_cancelling_twice_or_too_late_is_harmless() -> None:
     """A node is asked once, and a call that ended is not asked for."""
     with Stage([1]) as stage:
-        ended = stage.send(returns("done"))
+        ended = stage.send(returns("done", 1.0))
         stage.run()
         running = stage.send(HANGS)
         stage.run(1.0)
-        stage.dispatch.cancel([ended, running])
-        stage.dispatch.cancel([running])
+        queued = stage.send(returns("never"))
+        stage.dispatch.cancel([ended, running, running, queued, queued])
+        stage.dispatch.cancel([running, queued])
         stage.run()
         assert [running.id] == stage.nodes[0].cancelled
-        assert ("done", "CancelledError") == (ended.sink.outcome, running.sink.outcome)
+        assert ["done", "CancelledError", "CancelledError"] == [call.sink.outcome for call in (ended, running, queued)]
 
 
 @FAILING
@@ -399,6 +400,16 @@ def test_closing_answers_all_that_is_open_and_what_comes() -> None:
         assert str(stage.dispatch.refusal) == "The pool 'train' is closed."
         stage.run()
         assert [1] * 4 == [len(call.sink.answers) for call in calls]
+
+
+def test_a_call_that_cannot_be_sent_fails_alone() -> None:
+    """Its slot is free for the next one."""
+    with Stage([1]) as stage:
+        huge = stage.call(returns(0))
+        huge.payload.inline = bytes(3 << 20)
+        stage.dispatch.submit([huge, after := stage.call(returns("after"))])
+        stage.run()
+        assert ("SerializationError", "after") == (huge.sink.outcome, after.sink.outcome)
 
 
 # What nodes are told.

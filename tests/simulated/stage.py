@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from skyward.engine.broadcasting import spread
 from skyward.engine.call import Answer, Call, CapturedFunction
-from skyward.engine.dispatch import Dispatch, Member
+from skyward.engine.dispatch import Dispatch
+from skyward.engine.member import Member
 from skyward.engine.membership import Membership
 from skyward.engine.node_link import NodeLink
 from skyward.link.frames import Frame

@@ -183,6 +183,10 @@ class Scheduler:
         together = {call for members in groups for call, its_node, _ in members if its_node == node}
         return together, {call for call, _ in self._pinned.get(node, ())}
 
+    def groups(self) -> list[set[int]]:
+        """List which queued calls are placed together."""
+        return [{call for call, _, _ in entry.members} for entry in self._queue if isinstance(entry, _Group)]
+
     def withdraw(self, *calls: int) -> set[int]:
         """Take calls out of the queue, each with its whole group; tell which were there."""
         wanted = set(calls)
