@@ -124,7 +124,9 @@ class Scheduler:
         lost: list[int] = []
         for lane in self._nodes.pop(node, ()):
             lane.alive = False
-            self._lanes.pop(lane.key, None)
+            # One that was set aside is there no longer, and its key may be its successor's.
+            if self._lanes.get(lane.key) is lane:
+                del self._lanes[lane.key]
             lost += lane.calls
         for call in lost:
             del self._where[call]
