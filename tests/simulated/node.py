@@ -34,13 +34,15 @@ class Mail:
         self._loop = loop
         self._latency = latency
         self._take = take
-        self._waiting: deque[tuple[float, tuple[Any, ...]]] = deque()
+        self._waiting: deque[tuple[Any, ...]] = deque()
+        self._due = 0
         self._cut = self._closed = False
 
     def post(self, *message: Any) -> None:
         """Send a message."""
-        self._waiting.append((self._loop.time() + self._latency, message))
-        self._loop.call_later(self._latency, self._arrive)
+        if not self._closed:
+            self._waiting.append(message)
+            self._loop.call_later(self._latency, self._arrive)
 
     def cut(self) -> None:
         """Let nothing through."""
@@ -49,12 +51,12 @@ class Mail:
     def mend(self) -> None:
         """Let through what has waited, and what comes."""
         self._cut = False
-        self._arrive()
+        self._deliver()
 
     def empty(self) -> None:
         """Deliver all that is on its way, at once."""
         while self._waiting:
-            self._take(*self._waiting.popleft()[1])
+            self._take(*self._waiting.popleft())
 
     def close(self) -> None:
         """Lose what is on its way, and what is sent from now on."""
@@ -62,8 +64,14 @@ class Mail:
         self._waiting.clear()
 
     def _arrive(self) -> None:
-        while self._waiting and not self._cut and self._waiting[0][0] <= self._loop.time():
-            self._take(*self._waiting.popleft()[1])
+        # Counted, because timers of one moment come in any order.
+        self._due += 1
+        self._deliver()
+
+    def _deliver(self) -> None:
+        while self._due and self._waiting and not self._cut:
+            self._due -= 1
+            self._take(*self._waiting.popleft())
 
 
 class Task:
