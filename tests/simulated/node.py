@@ -14,7 +14,7 @@ from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, encode, encode_json
 from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, TASK, Status, TaskFlag, decode_calls
 from skyward.link.payload import Payload, decode, dump, load
-from skyward.node.streams import Window
+from skyward.node.streams import Window, opening
 from tests.simulated.plan import FOREVER, Ending, Plan, plan_of
 
 _ATTEMPT_BITS = 48
@@ -90,7 +90,10 @@ class Task:
         self.lane = frame.lane
         self.node = node
         self.streams = bool(flags & TaskFlag.STREAM)
+        # A streamed argument stands there as its number.
+        streams = opening.set(lambda index: index)  # type: ignore[arg-type, return-value]
         self.arguments, self.keywords = load(payload)
+        opening.reset(streams)
         self.began = 0.0
         self.plan = Plan()
         self.taken: list[Any] = []
@@ -222,6 +225,9 @@ class ScriptedNode:
         if frame.kind == Kind.TASK:
             self._queue(Task(frame, decode(frame.body, TASK.size, fds), self.index))
             return
+        if frame.kind == Kind.ITEM:
+            self._take(frame, decode(frame.body, ITEM.size, fds))
+            return
         for fd in fds:
             os.close(fd)
         match frame.kind:
@@ -231,8 +237,8 @@ class ScriptedNode:
                 self._give_back(frame.lane)
             case Kind.CREDIT:
                 self._credit(frame)
-            case Kind.ITEM | Kind.END:
-                self._feed(frame)
+            case Kind.END:
+                self._fed(frame)
             case Kind.HELLO:
                 facts = {"version": VERSION, "hostname": f"node-{self.index}", "port": 1, "now": time.time()}
                 self._say(Kind.WELCOME, json.dumps(facts).encode())
@@ -351,18 +357,22 @@ class ScriptedNode:
             task.window.acknowledged(items)
             self._go_on(task)
 
-    def _feed(self, frame: Frame) -> None:
+    def _take(self, frame: Frame, item: Payload) -> None:
         call, stream = ITEM.unpack_from(frame.body)
+        task = self._find(call)
+        if task is None or task.plan.takes is None or len(task.taken) >= task.plan.takes:
+            return
+        task.taken.append(load(item))
+        self._say(Kind.CREDIT, CREDIT.pack(call, stream, 1), task.lane)
+        if len(task.taken) == task.plan.takes:
+            self._run_on(task)
+
+    def _fed(self, frame: Frame) -> None:
+        call, _ = ITEM.unpack_from(frame.body)
         task = self._find(call)
         if task is None or task.plan.takes is None:
             return
-        if frame.kind == Kind.END:
-            if failure := frame.body[ITEM.size :]:
-                self._answer(task, Status.RAISED, failure)
-            else:
-                self._run_on(task)
-        elif len(task.taken) < task.plan.takes:
-            task.taken.append(load(decode(frame.body, ITEM.size, ())))
-            self._say(Kind.CREDIT, CREDIT.pack(call, stream, 1), task.lane)
-            if len(task.taken) == task.plan.takes:
-                self._run_on(task)
+        if failure := frame.body[ITEM.size :]:
+            self._answer(task, Status.RAISED, failure)
+        else:
+            self._run_on(task)

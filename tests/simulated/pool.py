@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -120,3 +121,16 @@ class ScriptedPool(Running):
         """Count who waits for lost nodes to be replaced."""
         self.waited += 1
         super().wait_until_whole()
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, no longer than 10 seconds."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.0005)
+
+
+def idle(pool: ScriptedPool) -> bool:
+    """Tell whether no call is under way."""
+    return pool.do(lambda: pool.dispatch.running + pool.dispatch.queued) == 0
