@@ -79,6 +79,11 @@ class Guardians:
         return Guarding(ProviderHandle(Dictionary()), CLUSTER, self, start=self.start)  # type: ignore[arg-type]
 
 
+async def _set_up(guarding: Guarding) -> None:
+    await guarding.opening(CLUSTER)
+    await guarding.opened(CLUSTER, None)
+
+
 def scene(play_it: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Play it at once."""
     play(play_it())
@@ -160,7 +165,7 @@ def test_a_provider_that_cannot_be_handed_over_is_to_blame() -> None:
     async def _() -> None:
         guardians = Guardians(PluginError("it has a lock"))
         guarding = guardians.guarding()
-        with pytest.raises(PluginError, match="'dictionary' cannot be handed to the guardian .* it has a lock"):
+        with pytest.raises(PluginError, match=r"'dictionary' cannot be handed to the guardian .* it has a lock"):
             await guarding.opening(CLUSTER)
         assert [] == guardians.links
         await guarding.dismiss()
@@ -175,8 +180,7 @@ def test_what_a_guardian_cannot_open_is_not_set_up(refused: type) -> None:
         guardians = Guardians(refuses=refused)
         guarding = guardians.guarding()
         with pytest.raises(PluginError, match="it cannot be opened here"):
-            await guarding.opening(CLUSTER)
-            await guarding.opened(CLUSTER, None)
+            await _set_up(guarding)
         assert 1 == len(guardians.links)
         await guarding.dismiss()
 
