@@ -183,6 +183,33 @@ def test_a_streamed_group_that_nobody_reads_is_stopped(pool: ScriptedPool) -> No
     until(lambda: idle(pool))
 
 
+def test_each_call_of_a_group_has_its_own_retries(pool: ScriptedPool) -> None:
+    """One call's failures cost the others nothing."""
+    wrong = raises(KeyError())
+    calls = (
+        act(wrong, wrong, returns("third")).with_retries(2),
+        act(wrong, returns("second")),
+        act(dies(), returns("second")).with_retries(1),
+    )
+    third, failed, second = operations.run_all(pool, calls, keep_errors=True)
+    assert ("third", KeyError, "second") == (third, type(failed), second)
+
+
+@pytest.mark.parametrize("interruptions", [0, 1])
+def test_the_option_says_how_often_a_call_may_lose_its_node(interruptions: int) -> None:
+    """Whatever its retries are."""
+
+    def losing(task: Task) -> Plan:
+        if task.attempt <= 1:
+            pool.engine.loop.call_later(1.0, pool.scripted[task.node].lose)
+        return HANGS if task.attempt <= 1 else returns("again")
+
+    with ScriptedPool([1], script=losing, retry_on_interruption=interruptions) as pool:
+        future = operations.run_async(pool, act().with_retries(9))
+        error = future.exception(10)
+        assert (sky.NodeLostError if interruptions == 0 else type(None)) is type(error)
+
+
 # Broadcasts.
 
 
