@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -37,22 +37,27 @@ def stuck() -> None:
     threading.Event().wait()
 
 
-def test_a_call_is_abandoned_by_a_thread_beside_it() -> None:
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[sky.Pool]:
+    """Two Local nodes of two ranks each."""
+    with sky.Compute(nodes=2, per_node=2, console="silent") as pool:
+        yield pool
+
+
+def test_a_call_is_abandoned_by_a_thread_beside_it(pool: sky.Pool) -> None:
     """The client gets the error, and the next call another process."""
-    with sky.Compute(console="silent") as pool:
-        before = sky.function(os.getpid)() >> pool
-        with pytest.raises(ValueError, match="stuck") as caught:
-            stuck() >> pool
-        assert ("stuck",) == caught.value.args
-        assert before != sky.function(os.getpid)() >> pool
+    before = pool.run(sky.function(os.getpid)(), target=0)
+    with pytest.raises(ValueError, match="stuck") as caught:
+        pool.run(stuck(), target=0)
+    assert ("stuck",) == caught.value.args
+    assert before != pool.run(sky.function(os.getpid)(), target=0)
 
 
 @pytest.mark.slow
-def test_the_ranks_of_a_broadcast_share_its_number() -> None:
+def test_the_ranks_of_a_broadcast_share_its_number(ranks: sky.Pool) -> None:
     """Each broadcast has another, and a call that is none has 0."""
-    with sky.Compute(nodes=2, per_node=2, console="silent") as pool:
-        first, second = place() @ pool, place() @ pool
-        alone, _ = place() >> pool
+    first, second = place() @ ranks, place() @ ranks
+    alone, _ = place() >> ranks
     numbers = {number for number, _ in first}, {number for number, _ in second}
     assert (1, 1) == (len(numbers[0]), len(numbers[1]))
     assert 3 == len(numbers[0] | numbers[1] | {0})
@@ -82,26 +87,24 @@ def retires(*, raising: bool) -> int:
 
 
 @pytest.mark.slow
-def test_ranks_tell_each_other_something() -> None:
+def test_ranks_tell_each_other_something(ranks: sky.Pool) -> None:
     """All of them learn the same, in the order of ranks, as often as they like; alone there is nobody else."""
-    with sky.Compute(nodes=2, per_node=2, console="silent") as pool:
-        expected = [tuple(f"rank {rank}" for rank in range(4))] * 4
-        assert expected == exchanged() @ pool == exchanged() @ pool
-        assert 1 == len(exchanged() >> pool)
+    expected = [tuple(f"rank {rank}" for rank in range(4))] * 4
+    assert expected == exchanged() @ ranks == exchanged() @ ranks
+    assert 1 == len(exchanged() >> ranks)
 
 
 @pytest.mark.parametrize("raising", [False, True])
-def test_a_process_retires_with_its_call_answered(raising: bool) -> None:
+def test_a_process_retires_with_its_call_answered(pool: sky.Pool, *, raising: bool) -> None:
     """Whether it raised or not; the calls that follow at once are answered by others."""
-    with sky.Compute(console="silent") as pool:
-        before = sky.function(os.getpid)() >> pool
-        if raising:
-            with pytest.raises(ValueError, match="enough"):
-                retires(raising=True) >> pool
-        else:
-            assert before == retires(raising=False) >> pool
-        after = {sky.function(os.getpid)() >> pool for _ in range(3)}
-        assert (1, False) == (len(after), before in after)
+    before = pool.run(sky.function(os.getpid)(), target=0)
+    if raising:
+        with pytest.raises(ValueError, match="enough"):
+            pool.run(retires(raising=True), target=0)
+    else:
+        assert before == pool.run(retires(raising=False), target=0)
+    after = {pool.run(sky.function(os.getpid)(), target=0) for _ in range(3)}
+    assert (1, False) == (len(after), before in after)
 
 
 @pytest.mark.slow
@@ -128,14 +131,13 @@ def spent_unless_fresh(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keep_errors", [False, True])
-def test_a_broadcast_begins_again_where_processes_were_spent(keep_errors: bool) -> None:
+def test_a_broadcast_begins_again_where_processes_were_spent() -> None:
     """Its user sees one that works, in fresh processes on ranks that were not fresh."""
     plugin = sky.Plugin.create("fresh").with_decorator(spent_unless_fresh)
     with sky.Compute(nodes=2, plugins=[plugin], console="silent") as pool:
         getpid = sky.function(os.getpid)
-        first = pool.broadcast(getpid(), return_exceptions=keep_errors)
-        again = pool.broadcast(getpid(), return_exceptions=keep_errors)
+        first = getpid() @ pool
+        again = getpid() @ pool
         assert 4 == len({*first, *again})
 
 
@@ -149,27 +151,10 @@ def test_a_call_begins_again_where_its_process_was_spent() -> None:
         assert 4 == len(set(pids))
 
 
-def always_spent(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def run() -> None:
-        sky.retire()
-        raise sky.WorkerSpentError("This never gets better.")
-
-    return run
-
-
 @pytest.mark.slow
-def test_a_broadcast_does_not_begin_again_for_ever() -> None:
-    """What fresh processes do not help is the broadcast's error."""
-    plugin = sky.Plugin.create("spent").with_decorator(always_spent)
-    with sky.Compute(plugins=[plugin], console="silent") as pool, pytest.raises(sky.WorkerSpentError, match="never"):
-        sky.function(os.getpid)() @ pool
-
-
-@pytest.mark.slow
-def test_a_broadcast_after_a_call_was_abandoned_has_each_rank_in_its_place() -> None:
+def test_a_broadcast_after_a_call_was_abandoned_has_each_rank_in_its_place(pool: sky.Pool) -> None:
     """Also where its call had been sent to the process that was about to end."""
-    with sky.Compute(nodes=2, console="silent") as pool:
-        for _ in range(5):
-            with pytest.raises(ValueError, match="stuck"):
-                stuck() >> pool
-            assert [0, 1] == sky.function(lambda: sky.instance_info().node)() @ pool
+    for _ in range(5):
+        with pytest.raises(ValueError, match="stuck"):
+            stuck() >> pool
+        assert [0, 1] == sky.function(lambda: sky.instance_info().node)() @ pool

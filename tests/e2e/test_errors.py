@@ -141,24 +141,6 @@ def test_large_result_arrives(pool: sky.Pool) -> None:
     assert len(sky.function(lambda: bytes(300 << 20))() >> pool) == 300 << 20
 
 
-def test_retries_are_attempts_after_the_first(pool: sky.Pool, tmp_path: Any) -> None:
-    """A call that fails twice comes through with two."""
-
-    @sky.function(retries=2)
-    def flaky(log: str) -> int:
-        with open(log, "a") as file:
-            file.write("x")
-        with open(log) as file:
-            tries = len(file.read())
-        if tries < 3:
-            raise ConnectionError(tries)
-        return tries
-
-    assert flaky(str(tmp_path / "log")) >> pool == 3
-    with pytest.raises(ConnectionError, match="1"):
-        flaky(str(tmp_path / "other")).with_retries(0) >> pool
-
-
 def test_timeout_is_prompt_and_says_so(pool: sky.Pool) -> None:
     """Also in a sleep; the clock starts when the call does."""
 

@@ -215,25 +215,6 @@ def test_leaving_the_loop_ends_the_generator(pool: sky.Pool, tmp_path: Path) -> 
     assert (tmp_path / "left").exists()
 
 
-@pytest.mark.slow
-def test_generator_waits_for_its_consumer(pool: sky.Pool, tmp_path: Path) -> None:
-    """It runs no further ahead than a window."""
-
-    @sky.function
-    def eager(log: str) -> Iterator[int]:
-        for number in range(1000):
-            Path(log).write_text(str(number))
-            yield number
-
-    log = tmp_path / "log"
-    stream = eager(str(log)) >> pool
-    assert next(stream) == 0
-    # Another call on the other node takes longer than the generator needs to fill its window.
-    pool.run(wait(0.2))
-    assert int(log.read_text()) < 40
-    assert sum(1 for _ in stream) == 999
-
-
 def test_generator_that_raises_gives_its_items_first(pool: sky.Pool) -> None:
     """Then the exception, as itself."""
 

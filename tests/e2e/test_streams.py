@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.model.worker import Worker
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
 
 AHEAD = 2 * WINDOW_ITEMS
@@ -335,24 +333,6 @@ def test_death_of_the_worker_comes_after_the_items_before_it(pool: sky.Pool) -> 
         next(stream)
 
 
-def test_loss_of_the_node_gives_no_item_twice() -> None:
-    """What was consumed cannot be taken back, so the stream fails instead of beginning anew."""
-    with sky.Compute(nodes=2, console="silent") as pool:
-
-        @sky.function
-        def endless() -> Iterator[int]:
-            yield os.getppid()
-            yield from itertools.count(1)
-
-        stream = endless() >> pool
-        agent = next(stream)
-        items = [next(stream) for _ in range(3)]
-        os.kill(agent, signal.SIGKILL)
-        with pytest.raises(sky.NodeLostError, match=r"endless\(\) on node \d"):
-            items.extend(stream)
-        assert items == list(range(1, len(items) + 1))
-
-
 def test_retries_give_no_item_twice(pool: sky.Pool, tmp_path: Path) -> None:
     """A stream that failed after an item was given cannot begin anew behind the consumer's back."""
 
@@ -569,32 +549,6 @@ def test_function_that_waits_for_an_item_can_time_out(pool: sky.Pool) -> None:
             total(numbers()).with_timeout(0.2) >> pool
     finally:
         never.set()
-
-
-@pytest.mark.slow
-def test_iterator_reaches_the_node_that_runs_the_call(tmp_path: Path) -> None:
-    """Also where the call was sent ahead to a busy worker first, and given back: each item comes once."""
-    with sky.Compute(nodes=2, console="silent", worker=Worker(buffer=1)) as pool:
-        assert ok() @ pool == ["ok", "ok"]
-        gates = [tmp_path / "gate0", tmp_path / "gate1"]
-        holding = [pool.run_async(when(str(gate), "held"), target=node) for node, gate in enumerate(gates)]
-        _until(lambda: pool.snapshot()["running"] == 2)
-        sums = [total(iter(range(1000))) > pool for _ in range(2)]
-        gates[0].touch()
-        assert holding[0].result(timeout=20) == "held"
-        assert [future.result(timeout=5) for future in sums] == [sum(range(1000))] * 2
-        gates[1].touch()
-        assert holding[1].result(timeout=20) == "held"
-
-
-def test_iterator_cannot_be_broadcast(pool: sky.Pool) -> None:
-    """It has one consumer; not one item is taken."""
-    numbers = iter(range(3))
-    with pytest.raises(sky.UsageError, match=r"total takes an iterator, which has one consumer"):
-        total(numbers) @ pool
-    with pytest.raises(sky.UsageError, match="one consumer"):
-        doubled(numbers) @ pool
-    assert list(numbers) == [0, 1, 2]
 
 
 def test_iterator_cannot_be_tried_again(pool: sky.Pool) -> None:

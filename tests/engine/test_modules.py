@@ -1,6 +1,5 @@
 import hashlib
 import importlib
-import subprocess
 import sys
 import threading
 import timeit
@@ -10,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skyward.engine.includes import include_files
 from skyward.engine.modules import LocalModules, ModuleFile
 from skyward.errors import ConfigError
-from skyward.node.modules import write_files
 
 
 @pytest.fixture
@@ -316,139 +313,3 @@ class TestAllFilesAndRefresh:
         (project / "gone_q.py").unlink()
         assert modules.refresh() == ()
         assert "gone_q.py" in paths(modules.all_files())
-
-
-class TestIncludes:
-    @pytest.fixture
-    def tree(self, tmp_path):
-        """
-        Lay out a project of many shapes.
-        """
-        write(
-            tmp_path,
-            {
-                "src/tool/__init__.py": "",
-                "src/tool/deep/__init__.py": "",
-                "src/tool/deep/leaf.py": "x = 1",
-                "src/tool/words.txt": "w",
-                "src/single.py": "",
-                "pack/__init__.py": "",
-                "pack/mod.py": "",
-                "helper.py": "",
-                "scripts/run.py": "",
-                "data/a.csv": "1",
-                "data/more/b.csv": "2",
-                "src/tool/__pycache__/leaf.cpython-311.pyc": "",
-                "src/.git/config": "",
-                "src/.venv/lib.py": "",
-                "src/env/pyvenv.cfg": "",
-                "src/env/lib.py": "",
-            },
-        )
-        return tmp_path
-
-    @pytest.mark.parametrize(
-        ("include", "expected"),
-        [
-            (
-                "./src",
-                ["single.py", "tool/__init__.py", "tool/deep/__init__.py", "tool/deep/leaf.py", "tool/words.txt"],
-            ),
-            ("pack", ["pack/__init__.py", "pack/mod.py"]),
-            ("src/tool/deep", ["tool/__init__.py", "tool/deep/__init__.py", "tool/deep/leaf.py"]),
-            ("src/tool/deep/leaf.py", ["tool/__init__.py", "tool/deep/__init__.py", "tool/deep/leaf.py"]),
-            ("helper.py", ["helper.py"]),
-            ("scripts/run.py", ["run.py"]),
-            ("data", ["data/a.csv", "data/more/b.csv"]),
-            ("data/more", ["data/more/b.csv"]),
-            ("data/a.csv", ["data/a.csv"]),
-            ("data/**/*.csv", ["data/a.csv", "data/more/b.csv"]),
-            ("pack/m*.py", ["pack/__init__.py", "pack/mod.py"]),
-            ("d*", ["data/a.csv", "data/more/b.csv"]),
-        ],
-    )
-    def test_layout(self, tree, include, expected):
-        """
-        What is included lies where imports, or paths from the base, find it.
-        """
-        assert paths(include_files((include,), (), tree)) == expected
-
-    def test_outside_of_the_base(self, tree):
-        """
-        What lies outside of the base keeps its own name.
-        """
-        assert paths(include_files(("../data", "../data/a.csv"), (), tree / "src")) == [
-            "a.csv",
-            "data/a.csv",
-            "data/more/b.csv",
-        ]
-        assert paths(include_files((str(tree / "pack"),), (), tree / "src")) == ["pack/__init__.py", "pack/mod.py"]
-
-    def test_loaded_namespace_package(self, project):
-        """
-        A folder without `__init__.py` that is loaded as a package travels as that package.
-        """
-        write(project, {"space_r/leaf.py": "", "space_r/other.py": ""})
-        load("space_r.leaf")
-        assert paths(include_files(("space_r",), (), project)) == ["space_r/leaf.py", "space_r/other.py"]
-
-    @pytest.mark.parametrize("exclude", ["deep", "src/tool/deep", "tool/deep/*", "**/deep", "**/deep/**", "le*f.py"])
-    def test_excludes(self, tree, exclude):
-        """
-        Excludes name folders and files by name, by path from the base, or by path on the node.
-        """
-        left = paths(include_files(("src",), (exclude,), tree))
-        assert "tool/deep/leaf.py" not in left
-        assert "tool/words.txt" in left
-
-    def test_import_works_on_the_other_side(self, tree, tmp_path_factory):
-        """
-        What is included and written on a node can be imported there.
-        """
-        root = tmp_path_factory.mktemp("node")
-        write_files(root, [(file.path, file.data) for file in include_files(("src", "pack"), (), tree)])
-        code = "import tool.deep.leaf, single, pack.mod; print(tool.deep.leaf.x)"
-        run = subprocess.run(
-            [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True, env={"PYTHONPATH": "."}
-        )
-        assert run.stdout == "1\n"
-
-    def test_links_in_circles_end(self, tree):
-        """
-        A link to a folder above is followed once at most.
-        """
-        (tree / "src/loop").symlink_to(tree / "src")
-        assert len(include_files(("src",), (), tree)) == 5
-
-    @pytest.mark.parametrize(
-        ("include", "message"),
-        [
-            ("srcc", r"includes names 'srcc'.*does not exist.*Did you mean 'src'"),
-            ("nothing/*.py", r"includes names 'nothing/\*\.py'.*does not exist"),
-        ],
-    )
-    def test_missing_path(self, tree, include, message):
-        """
-        A path or pattern that names nothing is refused, with the nearest name.
-        """
-        with pytest.raises(ConfigError, match=message):
-            include_files((include,), (), tree)
-
-    def test_two_files_for_one_path(self, tree):
-        """
-        Two different files that would have one path are refused; the same file twice is not.
-        """
-        write(tree, {"lib/single.py": "other = 1"})
-        with pytest.raises(ConfigError, match=r"two files for 'single\.py'"):
-            include_files(("src", "lib"), (), tree)
-        assert paths(include_files(("helper.py", "./helper.py"), (), tree)) == ["helper.py"]
-
-    def test_large_file(self, tree):
-        """
-        A file over 64 MiB is refused with a hint, unless it is excluded.
-        """
-        with (tree / "data/huge.bin").open("wb") as file:
-            file.truncate((64 << 20) + 1)
-        with pytest.raises(ConfigError, match=r"huge\.bin' has 64 MiB.*excludes"):
-            include_files(("data",), (), tree)
-        assert "data/huge.bin" not in paths(include_files(("data",), ("*.bin",), tree))

@@ -1,66 +1,83 @@
-"""What a bootstrap writes becomes events, and its failure an error that says where, why and what to do."""
+"""What a bootstrap writes becomes events, and its failure an error."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, strategies as st
 
 import skyward as sky
 from skyward.engine.progress import Progress
 
-
-def progress() -> tuple[Progress, list[Any]]:
-    """Read what a bootstrap of the token `t` writes."""
-    told: list[Any] = []
-    return Progress("t", told.append, "node 0 (cloud i-1)"), told
-
-
-def test_phases_and_commands_are_events() -> None:
-    """In order; the end gives the interpreter."""
-    read, told = progress()
-    assert "" == read.take(b"@@t phase started pip\n@@t command uv pip install x\n@@t phase completed pip\n")
-    assert "/usr/bin/python3" == read.take(b"@@t done /usr/bin/python3\n")
-    assert ["BootstrapPhase", "BootstrapCommand", "BootstrapPhase"] == [type(event).__name__ for event in told]
-    assert [("pip", "started"), ("pip", "completed")] == [(event.phase, event.event) for event in told[::2]]
-    assert "uv pip install x" == told[1].command
+WRITTEN = (
+    b"noise before\n@@t0 phase started deps\n@@t0 command pip install x\nCollecting x\r\n@@t0 phase completed deps\n"
+    b"@@other phase started fake\n@@t0 done /usr/bin/python3\n"
+)
 
 
-def test_lines_that_are_cut_are_put_together() -> None:
-    """Wherever they are cut, also within a letter."""
-    read, told = progress()
-    text = "réponse\r\n@@t done /py\n".encode()
-    answers = [read.take(text[at : at + 1]) for at in range(len(text))]
-    assert "/py" == "".join(answers)
-    assert ["réponse"] == [event.line for event in told]
+def _progress() -> tuple[Progress, list[sky.SkywardEvent]]:
+    told: list[sky.SkywardEvent] = []
+    return Progress("t0", told.append, "machine m"), told
 
 
-def test_what_others_write_is_no_word_of_ours() -> None:
-    """Without the token nothing is done."""
-    read, told = progress()
-    assert "" == read.take(b"@@x done /evil\ndone\n")
-    assert ["@@x done /evil", "done"] == [event.line for event in told]
+@given(st.lists(st.integers(1, len(WRITTEN) - 1)))
+def test_what_is_written_is_told_however_it_is_cut(cuts: list[int]) -> None:
+    """Lines are whole; those with another's token are output."""
+    progress, told = _progress()
+    edges = [0, *sorted(set(cuts)), len(WRITTEN)]
+    found = [progress.take(WRITTEN[begin:end]) for begin, end in pairwise(edges)]
+    assert "/usr/bin/python3" == found[-1]
+    assert {""} >= set(found[:-1])
+    assert [
+        ("BootstrapConsole", "noise before"),
+        ("BootstrapPhase", "deps started"),
+        ("BootstrapCommand", "pip install x"),
+        ("BootstrapConsole", "Collecting x"),
+        ("BootstrapPhase", "deps completed"),
+        ("BootstrapConsole", "@@other phase started fake"),
+    ] == [(type(event).__name__, _text(event)) for event in told]
 
 
-def test_a_failure_tells_phase_command_and_the_last_lines() -> None:
-    """And what to do, where the lines say it."""
-    read, told = progress()
-    lines = b"".join(b"line %d\n" % number for number in range(30))
-    read.take(b"@@t phase started pip\n@@t command uv pip install nosuchpkg\n" + lines)
-    with pytest.raises(sky.ProvisionError, match="phase 'pip' of the bootstrap failed with code 1") as caught:
-        read.take(b"Because nosuchpkg was not found in the package registry\n@@t failed pip 1\n")
-    said = str(caught.value)
-    assert "node 0 (cloud i-1)" in said
-    assert ": uv pip install nosuchpkg" in said
-    assert ("| line 29" in said, "| line 10\n" in said) == (True, False)
-    assert "Check the package names" in (caught.value.hint or said)
-    assert ("pip", "failed") == (told[-1].phase, told[-1].event)
+def _text(event: object) -> str:
+    if isinstance(event, sky.BootstrapPhase):
+        return f"{event.phase} {event.event}"
+    return str(getattr(event, "line", None) or getattr(event, "command", ""))
+
+
+def test_a_failure_says_phase_code_command_and_last_lines() -> None:
+    """Those of the phase, and no more than fifteen."""
+    progress, told = _progress()
+    lines = "".join(f"line {number}.\n" for number in range(20))
+    with pytest.raises(
+        sky.ProvisionError, match=re.escape("machine m: phase 'deps' of the bootstrap failed with code 3")
+    ) as caught:
+        progress.take(f"old\n@@t0 phase started deps\n@@t0 command make it\n{lines}@@t0 failed deps 3\n".encode())
+    message = str(caught.value)
+    assert ": make it\n" in message
+    assert ("line 5." in message, "line 4." in message, "old" in message) == (True, False, False)
+    assert "deps failed" == _text(told[-1])
+
+
+def test_where_it_is_is_told_when_time_is_up() -> None:
+    """The phase, and what was written last."""
+    progress, _ = _progress()
+    progress.take(b"@@t0 phase started deps\nCollecting x\nhalf a li")
+    assert " It was in phase 'deps'\n  | Collecting x" == progress.last()
+
+
+def test_bytes_that_are_no_text_harm_nothing() -> None:
+    """They are shown as what they are not."""
+    progress, told = _progress()
+    assert "" == progress.take(b"\xff\xfe\n")
+    assert "��" == _text(told[0])
 
 
 def test_a_phase_begins_with_a_clean_slate() -> None:
     """What an earlier one wrote is not blamed."""
-    read, _ = progress()
-    read.take(b"old\n@@t phase started uv\n")
-    assert " It was in phase 'uv'" == read.last()
-    read.take(b"new\n")
-    assert " It was in phase 'uv'\n  | new" == read.last()
+    progress, _ = _progress()
+    progress.take(b"old\n@@t0 phase started uv\n")
+    assert " It was in phase 'uv'" == progress.last()
+    progress.take(b"new\n")
+    assert " It was in phase 'uv'\n  | new" == progress.last()

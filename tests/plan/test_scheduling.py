@@ -72,6 +72,27 @@ def test_a_node_that_is_set_aside_keeps_its_calls_and_gets_no_others() -> None:
     assert _placed(scheduler) == [(5, 0, True)]
 
 
+def test_a_node_that_was_set_aside_and_is_gone_takes_nothing_of_its_successor_along() -> None:
+    """The slots of the node in its place still count, and what waits in its lanes is given back."""
+    scheduler = _scheduler(2, buffer=1)
+    scheduler.set_aside(0, -1)
+    scheduler.add_node(0, [(0, 0, 1)])
+    scheduler.remove_node(-1)
+    assert scheduler.slots == 2
+    for call in range(2):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    for call in range(2):
+        scheduler.finished(call, 1.0)
+    for call in range(10, 14):
+        scheduler.submit(call, b"f")
+    at_zero = {call for call, node, _ in _placed(scheduler) if node == 0}
+    for call in {10, 11, 12, 13} - at_zero:
+        scheduler.finished(call, 1.0)
+    assert scheduler.ahead
+    assert scheduler.stuck() == [(0, 0)]
+
+
 def test_calls_that_wait_for_a_node_can_be_found() -> None:
     """Those of a group apart from those that were sent to it by name."""
     scheduler = _scheduler(2)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from skyward.engine.call import Call
-from skyward.engine.dispatch import Dispatch, Member
+from skyward.engine.dispatch import Dispatch
+from skyward.engine.member import Member
 from skyward.engine.membership import Membership
 from skyward.errors import NodeLostError
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from skyward.engine.call import Answer, Call
 from skyward.engine.loop import EngineLoop
+from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
@@ -30,27 +31,6 @@ class Observer(Protocol):
 
     def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
         """Take note that an attempt ended, and whether another follows."""
-
-
-class Member:
-    """
-    Hold a ready node as the dispatch sees it.
-
-    Args:
-        index: What its calls are kept under: its place in the pool, until it is set aside.
-        link: Its connection.
-        where: The node and instance, in words.
-        lanes: For each lane its number, its rank and its slots.
-    """
-
-    __slots__ = ("index", "lanes", "link", "node", "where")
-
-    def __init__(self, index: int, link: NodeLink, where: str, lanes: tuple[tuple[int, int, int], ...]) -> None:
-        self.index = index
-        self.node = index
-        self.link = link
-        self.where = where
-        self.lanes = lanes
 
 
 class Dispatch:
@@ -149,16 +129,17 @@ class Dispatch:
 
     def cancel(self, calls: Iterable[Call]) -> None:
         """Stop calls, wherever they are."""
-        wanted = [call for call in calls if call.id in self._calls and not call.cancelled]
+        wanted = dict.fromkeys(call for call in calls if call.id in self._calls and not call.cancelled)
         if not wanted:
             return
-        self._scheduler.withdraw(*(call.id for call in wanted if call.on is None))
         for call in wanted:
             call.cancelled = True
             if call.on is not None:
                 self._members[call.on].link.send_cancel(call)
-            else:
-                self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
+        kept = self._kept_by_others() if any(call.broadcast for call in wanted) else ()
+        waiting = (call.id for call in wanted if call.on is None and call.id not in kept)
+        for number in sorted(self._scheduler.withdraw(*waiting)):
+            self._end_cancelled(self._calls[number])
         self._assign()
 
     def cancel_all(self) -> None:
@@ -257,9 +238,7 @@ class Dispatch:
         text = b"" if payload else _ending(status, body[RESULT.size :], fds)
         if call is None or call.on != member.index:
             return
-        follower = self._scheduler.finished(number, seconds)
-        if follower is not None and self._observer is not None:
-            self._begin(self._calls[follower], member.node)
+        self._finished(number, member.node, seconds)
         answer = Answer(
             status,
             payload,
@@ -290,7 +269,7 @@ class Dispatch:
             self._scheduler.finished(number)
             call.on = None
             if call.cancelled:
-                self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
+                self._end_cancelled(call)
             elif not call.broadcast:
                 self._queue(call, first=True)
             elif member.index != member.node:
@@ -317,6 +296,11 @@ class Dispatch:
             call.feeder.acknowledged(stream, items)
 
     # Inside.
+
+    def _kept_by_others(self) -> set[int]:
+        """List the queued calls that wait with a rank of their broadcast that is still wanted."""
+        groups = self._scheduler.groups()
+        return {number for group in groups if not all(self._calls[one].cancelled for one in group) for number in group}
 
     def _drop(self, waiting: set[int], why: str) -> None:
         for number in sorted(self._scheduler.withdraw(*waiting)) if waiting else ():
@@ -345,13 +329,22 @@ class Dispatch:
         try:
             member.link.send_task(call)
         except ProtocolError as error:
-            self._scheduler.finished(call.id)
+            self._finished(call.id, made.key.node)
             self._end(call, self._failure("SerializationError", str(error), call=call, where=member.where))
+            # Its slot is free again, and what waits for one was passed over.
+            self._engine.loop.call_soon(self._assign)
             return
+        if call.cancelled:
+            member.link.send_cancel(call)
         if made.begins and self._observer is not None:
             self._begin(call, made.key.node)
         if call.feeder is not None:
             call.feeder.start(call)
+
+    def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
+        follower = self._scheduler.finished(number, seconds)
+        if follower is not None and self._observer is not None:
+            self._begin(self._calls[follower], node)
 
     def _begin(self, call: Call, node: int) -> None:
         call.began = time.monotonic()
@@ -397,6 +390,9 @@ class Dispatch:
         call.sink.resolve(call, answer)
         if self.on_progress is not None:
             self.on_progress()
+
+    def _end_cancelled(self, call: Call) -> None:
+        self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
 
     def _completed(self, call: Call, text: bytes) -> bytes:
         """Add to a failure that a node reports what only the client knows: names and limits."""

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 
 from skyward.engine.charge import Client, charged, frame, framed, message
 from skyward.engine.ending import Ending
@@ -42,11 +43,22 @@ class Guardian:
     Args:
         reader: What the client says.
         writer: The way to it.
+        clock: Tells the time, also that in which the computer slept, in seconds.
+        parent: Tells which process has this one as its child now.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        clock: Callable[[], float],
+        parent: Callable[[], int] = os.getppid,
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._now = clock
+        self._parent = parent
         self._hurry = asyncio.Event()
         self._handle: ProviderHandle
         self._duty: Duty
@@ -60,9 +72,9 @@ class Guardian:
             return
         listening = asyncio.create_task(self._listen())
         # A child that the client forked may hold its end of the socket for long.
-        while not listening.done() and os.getppid() == self._client.pid:
+        while not listening.done() and self._parent() == self._client.pid:
             await asyncio.wait({listening}, timeout=LOOK)
-        died = now()
+        died = self._now()
         listening.cancel()
         self._writer.close()
         if self._duty.idle:
@@ -115,18 +127,19 @@ class Guardian:
 
     async def _wait_until(self, moment: float) -> None:
         """Wait, unless this computer is about to go; asyncio's own clock stands still while it sleeps."""
-        while (left := moment - now()) > 0 and not self._hurry.is_set():
+        while (left := moment - self._now()) > 0 and not self._hurry.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), min(left, LOOK))
 
     async def _end(self, ending: Ending, died: float) -> None:
         """End machines until there is none for certain, or for as long as it makes sense."""
-        while not await ending.attempt(now() - died):
-            if now() - died > PATIENCE:
+        while not await ending.attempt(self._now() - died):
+            if self._now() - died > PATIENCE:
                 ending.give_up()
                 return
             self._hurry.clear()
-            await self._wait_until(now() + (pause(ending.failures, random.random()) if ending.failures else LOOK))
+            rest = pause(ending.failures, random.random()) if ending.failures else LOOK
+            await self._wait_until(self._now() + rest)
         await ending.settle()
 
 
@@ -146,7 +159,7 @@ async def _serve() -> None:
     connection = socket.socket(fileno=os.dup(0))
     reader, writer = await asyncio.open_connection(sock=connection, limit=_BUFFER)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    await Guardian(reader, writer).guard()
+    await Guardian(reader, writer, clock=now).guard()
 
 
 if __name__ == "__main__":

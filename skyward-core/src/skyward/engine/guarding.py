@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from skyward.engine.charge import charge, packed
@@ -40,9 +40,18 @@ class Guarding:
         provider: Where the machines come from.
         cluster: The pool, whatever its offer.
         reporting: Where events go.
+        start: Starts a guardian, with the pool's id and what it has to know.
     """
 
-    def __init__(self, provider: ProviderHandle, cluster: Cluster, reporting: Reporting) -> None:
+    def __init__(
+        self,
+        provider: ProviderHandle,
+        cluster: Cluster,
+        reporting: Reporting,
+        *,
+        start: Callable[[str, bytes], Awaitable[GuardianLink]] = GuardianLink.start,
+    ) -> None:
+        self._start = start
         self._provider = provider
         self._reporting = reporting
         ttl = cluster.spec.ttl or 0.0
@@ -231,7 +240,7 @@ class Guarding:
         except Exception as error:
             raise self._refusal(str(error)) from error
         try:
-            return await GuardianLink.start(duty.pool_id, data)
+            return await self._start(duty.pool_id, data)
         except PluginError as error:
             raise self._refusal(str(error)) from error
 

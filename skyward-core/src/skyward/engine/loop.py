@@ -61,15 +61,23 @@ class EngineLoop:
             tasks.append(task)
             task.add_done_callback(lambda task: _copy(task, ended))
 
-        self.post(start)
+        def stop() -> None:
+            for task in tasks:
+                task.cancel()
+            if not tasks:
+                # The interrupt came before it was posted.
+                coroutine.close()
+                ended.set_exception(CancelledError())
+
         try:
+            self.post(start)
             while not ended.done():
                 # A signal that another thread took is raised here as soon as this one wakes.
                 wait([ended], AWAKE_EVERY)
             return ended.result()
         except BaseException:
             if not ended.done():
-                self.post(_cancel, tasks)
+                self.post(stop)
                 ended.exception()
             raise
 
@@ -151,11 +159,6 @@ async def in_thread(do: Callable[..., T], *args: Any) -> T:
         # Python 3.12 starts no thread while the interpreter ends; blocking the loop harms nobody then.
         return do(*args)
     return await ended
-
-
-def _cancel(tasks: list[asyncio.Task[T]]) -> None:
-    for task in tasks:
-        task.cancel()
 
 
 def _copy(task: asyncio.Task[T], future: Future[T]) -> None:

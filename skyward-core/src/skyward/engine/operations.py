@@ -23,8 +23,8 @@ def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None
         return open_stream(pool, pending, node=node)
     waiter = Waiter()
     call = pool.call(pending, waiter, node=node)
-    pool.submit([call])
     try:
+        pool.submit([call])
         return waiter.wait().value()
     except BaseException:
         pool.cancel([call])
@@ -60,9 +60,9 @@ def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_e
     collector = Collector()
     calls = [pool.call(pending, collector, index=index) for index, pending in enumerate(pendings)]
     progress = pool.progress("gather", len(calls))
-    pool.submit(calls)
     results = Results(len(calls), keep_errors=keep_errors)
     try:
+        pool.submit(calls)
         while not results.settled:
             useless = results.add(*collector.next())
             progress(results.done)
@@ -80,8 +80,10 @@ def stream_all(
     collector = Collector()
     calls = [pool.call(pending, collector, index=index) for index, pending in enumerate(pendings)]
     progress = pool.progress("gather", len(calls))
-    pool.submit(calls)
-    return _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
+    results = _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
+    # It sends the calls, and stops them when it is let go of, which one that has not begun could not.
+    next(results)
+    return results
 
 
 def _streamed(
@@ -96,6 +98,8 @@ def _streamed(
     held: dict[int, Answer] = {}
     given = 0
     try:
+        pool.submit(calls)
+        yield None
         for done in range(1, len(calls) + 1):
             index, answer = collector.next()
             progress(done)

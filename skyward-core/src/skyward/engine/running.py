@@ -13,10 +13,11 @@ from skyward.engine.broadcasting import broadcast
 from skyward.engine.call import Answer, Call
 from skyward.engine.clouds import Clouds
 from skyward.engine.departures import Departures
-from skyward.engine.dispatch import Dispatch, Member
+from skyward.engine.dispatch import Dispatch
 from skyward.engine.forwarding import Forwards
 from skyward.engine.loop import engine_loop
 from skyward.engine.making import CallMaker
+from skyward.engine.member import Member
 from skyward.engine.membership import Membership
 from skyward.engine.node_shell import NodeShell
 from skyward.engine.provisioning import Provisioning

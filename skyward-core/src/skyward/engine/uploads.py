@@ -13,11 +13,17 @@ from skyward.ssh.acceptance import NETWORK_FLOOR, too_slow
 _log = logging.getLogger(__name__)
 
 
+class _Sending:
+    """Count how many were sent to at once, at most, while one was."""
+
+    at_once = 0
+
+
 class Uploads:
     """Measure what is sent to the machines of a pool; those that are sent to at once share the client's line."""
 
     def __init__(self) -> None:
-        self._under_way = 0
+        self._under_way: list[_Sending] = []
         self._rates: list[float] = []
 
     @contextmanager
@@ -34,14 +40,15 @@ class Uploads:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        self._under_way += 1
-        at_once = self._under_way
+        sending = _Sending()
+        self._under_way.append(sending)
+        for one in self._under_way:
+            one.at_once = max(one.at_once, len(self._under_way))
         try:
             yield
-            at_once = max(at_once, self._under_way)
         finally:
-            self._under_way -= 1
-        rate = size * at_once / max(loop.time() - began, 1e-3)
+            self._under_way.remove(sending)
+        rate = size * sending.at_once / max(loop.time() - began, 1e-3)
         before, self._rates = self._rates, [*self._rates, rate]
         if rate >= NETWORK_FLOOR:
             return

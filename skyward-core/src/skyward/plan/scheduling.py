@@ -124,7 +124,9 @@ class Scheduler:
         lost: list[int] = []
         for lane in self._nodes.pop(node, ()):
             lane.alive = False
-            self._lanes.pop(lane.key, None)
+            # One that was set aside is there no longer, and its key may be its successor's.
+            if self._lanes.get(lane.key) is lane:
+                del self._lanes[lane.key]
             lost += lane.calls
         for call in lost:
             del self._where[call]
@@ -182,6 +184,10 @@ class Scheduler:
         groups = (entry.members for entry in self._queue if isinstance(entry, _Group))
         together = {call for members in groups for call, its_node, _ in members if its_node == node}
         return together, {call for call, _ in self._pinned.get(node, ())}
+
+    def groups(self) -> list[set[int]]:
+        """List which queued calls are placed together."""
+        return [{call for call, _, _ in entry.members} for entry in self._queue if isinstance(entry, _Group)]
 
     def withdraw(self, *calls: int) -> set[int]:
         """Take calls out of the queue, each with its whole group; tell which were there."""

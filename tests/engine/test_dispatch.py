@@ -1,0 +1,305 @@
+"""What becomes of calls on nodes that answer, fail and go away as scripted, on virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from skyward.engine.dispatch import RECALL_AFTER
+from skyward.link.frames import Kind
+from skyward.link.messages import TASK
+from skyward.plan.retry import RENEWALS
+from tests.simulated.node import Task
+from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns
+from tests.simulated.stage import Stage
+
+WRONG = raises(ValueError("wrong"), 1.0)
+
+FAILURES = {
+    "raise": (WRONG, 0.0, "ValueError"),
+    "die": (dies(1.0), 0.0, "WorkerDiedError"),
+    "time out": (HANGS, 1.0, "TaskTimeoutError"),
+}
+"""The ways in which an attempt fails: its plan, the timeout it needs, and its error."""
+
+FAILING = pytest.mark.parametrize(("plan", "timeout", "error"), FAILURES.values(), ids=FAILURES)
+
+
+# Attempts.
+
+
+@FAILING
+def test_nothing_is_tried_again_unasked(plan: Plan, timeout: float, error: str) -> None:
+    """One attempt, and its error; losses of nodes have a number of their own."""
+    with Stage([1]) as stage:
+        assert error == stage.outcome(plan, timeout=timeout, interruptions=3)
+        assert [(1, 0)] == stage.observer.begun
+
+
+@FAILING
+def test_each_kind_of_failure_is_tried_again(plan: Plan, timeout: float, error: str) -> None:
+    """As often as `retries` says and not once more; the last failure is the call's."""
+    with Stage([1]) as stage:
+        assert "good" == stage.outcome(plan, plan, returns("good"), timeout=timeout, retries=2)
+        assert error == stage.outcome(plan, timeout=timeout, retries=2)
+        assert 6 == len(stage.nodes[0].begun)
+
+
+def test_one_budget_for_all_kinds_of_failure() -> None:
+    """An exception, a timeout and a death are three attempts."""
+    plans = (WRONG, HANGS, dies(), returns("good"))
+    with Stage([1]) as stage:
+        assert "WorkerDiedError" == stage.outcome(*plans, timeout=2.0, retries=2)
+        assert "good" == stage.outcome(*plans, timeout=2.0, retries=3)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 5])
+def test_success_ends_it(retries: int) -> None:
+    """What worked is not done again."""
+    with Stage([1]) as stage:
+        assert "good" == stage.outcome(returns("good"), retries=retries)
+        assert [(1, False)] == stage.observer.over
+
+
+def test_each_attempt_has_a_fresh_clock() -> None:
+    """Its timeout begins anew, and so do the seconds that its error tells of."""
+    with Stage([1]) as stage:
+        call = stage.call(raises(OSError(), 0.9), raises(OSError(), 0.9), HANGS, timeout=1.0, retries=2)
+        stage.dispatch.submit([call])
+        stage.run()
+        assert "TaskTimeoutError" == call.sink.outcome
+        assert 1.0 == pytest.approx(call.sink.answers[0].seconds)
+        assert 2.8 == pytest.approx(call.sink.ends[0][1], abs=0.1)
+
+
+def test_time_in_the_queue_is_not_time_of_an_attempt() -> None:
+    """Neither in the client's queue nor in that of a busy lane."""
+    with Stage([1], buffer=1) as stage:
+        holding = stage.send(returns("held", 5.0))
+        waiting = [stage.send(returns("quick", 0.1), timeout=0.3) for _ in range(3)]
+        stage.run()
+        assert "held" == holding.sink.outcome
+        assert ["quick"] * 3 == [call.sink.outcome for call in waiting]
+
+
+def test_a_call_that_failed_goes_before_those_that_wait() -> None:
+    """It began before them."""
+    with Stage([1]) as stage:
+        first = stage.send(WRONG, returns("again", 1.0), retries=1)
+        second = stage.send(returns("later", 1.0))
+        stage.run()
+        assert first.sink.ends[0][1] < second.sink.ends[0][1]
+
+
+def test_each_attempt_is_told_of() -> None:
+    """It begins and ends under the task's one id, and says whether another follows."""
+    with Stage([1]) as stage:
+        stage.outcome(WRONG, dies(), returns("good"), retries=5)
+        assert [1, 2, 3] == [attempt for attempt, _ in stage.observer.begun]
+        assert [(1, True), (2, True), (3, False)] == stage.observer.over
+
+
+def test_spent_workers_cost_no_retry_and_are_bounded() -> None:
+    """The call has not begun where its process had to be replaced first, however often that is."""
+    with Stage([1]) as stage:
+        assert "good" == stage.outcome(*[SPENT] * RENEWALS, returns("good"))
+        assert "WorkerSpentError" == stage.outcome(SPENT, retries=0)
+        assert 2 * (RENEWALS + 1) == len(stage.nodes[0].begun)
+
+
+def test_a_call_for_one_node_is_tried_again_there() -> None:
+    """Also while another node is free."""
+    with Stage([1], [1]) as stage:
+        assert "good" == stage.outcome(WRONG, dies(), returns("good"), retries=2, node=1)
+        assert {1} == {node for _, node in stage.observer.begun}
+
+
+def test_a_call_for_one_node_waits_for_it() -> None:
+    """It overtakes none that runs there, and takes no other's slot."""
+    with Stage([1], [1]) as stage:
+        holding = stage.send(returns("held", 5.0), node=1)
+        waiting = stage.send(returns("there"), node=1)
+        stage.run()
+        assert holding.sink.ends[0][1] < waiting.sink.ends[0][1]
+        assert [] == stage.nodes[0].begun
+
+
+# Cancelling.
+
+
+def test_a_queued_call_is_cancelled_at_once() -> None:
+    """No node hears of it."""
+    with Stage([1]) as stage:
+        holding, waiting = stage.send(returns("held", 1.0)), stage.send(returns("never"))
+        stage.dispatch.cancel([waiting])
+        assert "CancelledError" == waiting.sink.outcome
+        stage.run()
+        assert "held" == holding.sink.outcome
+        assert 1 == len(stage.nodes[0].begun)
+
+
+def test_a_running_call_is_asked_to_stop_and_keeps_its_slot_until_it_has() -> None:
+    """What comes after it begins when it has left."""
+    with Stage([1]) as stage:
+        call, after = stage.send(Plan(seconds=1e9, unwinds=3.0)), stage.send(returns("after"))
+        stage.run(1.0)
+        stage.dispatch.cancel([call])
+        assert [] == call.sink.answers
+        stage.run()
+        assert "CancelledError" == call.sink.outcome
+        assert 4.0 <= after.sink.ends[0][1] <= 4.1
+
+
+def test_cancelling_twice_or_too_late_is_harmless() -> None:
+    """A node is asked once, and a call that ended is not asked for."""
+    with Stage([1]) as stage:
+        ended = stage.send(returns("done", 1.0))
+        stage.run()
+        running = stage.send(HANGS)
+        stage.run(1.0)
+        queued = stage.send(returns("never"))
+        stage.dispatch.cancel([ended, running, running, queued, queued])
+        stage.dispatch.cancel([running, queued])
+        stage.run()
+        assert [running.id] == stage.nodes[0].cancelled
+        assert ["done", "CancelledError", "CancelledError"] == [call.sink.outcome for call in (ended, running, queued)]
+
+
+@FAILING
+def test_a_cancelled_call_is_not_tried_again(plan: Plan, timeout: float, error: str) -> None:
+    """Whatever its attempt comes to meanwhile, and however many are left."""
+    with Stage([1]) as stage:
+        slow = Plan(seconds=plan.seconds, ends=plan.ends, value=plan.value, unwinds=60.0)
+        call = stage.send(slow, timeout=timeout, retries=9)
+        stage.run(0.5)
+        stage.dispatch.cancel([call])
+        stage.run()
+        assert error == call.sink.outcome
+        assert 1 == len(stage.nodes[0].begun)
+
+
+def test_a_cancelled_call_whose_node_is_lost_is_not_tried_elsewhere() -> None:
+    """Its caller has gone."""
+    with Stage([1], [1]) as stage:
+        call = stage.send(Plan(seconds=1e9, unwinds=60.0), interruptions=9)
+        stage.run(0.5)
+        stage.dispatch.cancel([call])
+        stage.nodes[0].lose()
+        stage.run()
+        assert "NodeLostError" == call.sink.outcome
+        assert [] == stage.nodes[1].begun
+
+
+def test_a_call_cancelled_between_two_attempts_has_no_second() -> None:
+    """It waits in the queue then, or was sent ahead to a busy lane."""
+    with Stage([1], buffer=1) as stage:
+        stage.outcome(returns("the lane is known to be roomy"))
+        call = stage.send(WRONG, returns("second"), retries=1)
+        other = stage.send(returns("other", 5.0))
+        stage.run(2.0)
+        assert (2, 0) == (call.attempt, call.on)
+        stage.dispatch.cancel([call])
+        stage.run()
+        assert ("CancelledError", "other") == (call.sink.outcome, other.sink.outcome)
+        assert 3 == len(stage.nodes[0].begun)
+
+
+# Sent ahead, and given back.
+
+
+def test_what_was_sent_ahead_is_recalled_when_a_slot_is_free_elsewhere() -> None:
+    """It waits no longer than a look for it takes."""
+    with Stage([1], [1], buffer=1) as stage:
+        # The others follow when both nodes have answered once and are known to be busy.
+        stage.outcome(returns(0), node=0)
+        stage.outcome(returns(0), node=1)
+        long, short = stage.send(returns("long", 50.0), node=0), stage.send(returns("short", 1.0), node=1)
+        ahead = [stage.send(returns(number)) for number in range(2)]
+        stage.run(0.5)
+        assert 4 == stage.dispatch.running
+        stage.run(1.0 + 3 * RECALL_AFTER)
+        assert [0, 1] == [call.sink.outcome for call in ahead]
+        stage.run()
+        assert ("long", "short") == (long.sink.outcome, short.sink.outcome)
+
+
+def test_what_had_not_begun_survives_the_death_of_its_worker() -> None:
+    """It costs neither retries nor interruptions."""
+    with Stage([1], buffer=3) as stage:
+        stage.outcome(returns(0))
+        dead, *others = [stage.send(plan) for plan in (dies(1.0), returns(1), returns(2), returns(3))]
+        stage.run()
+        assert "WorkerDiedError" == dead.sink.outcome
+        assert [1, 2, 3] == [call.sink.outcome for call in others]
+
+
+def test_siblings_in_one_process_fail_with_the_culprits_name() -> None:
+    """Each under its own `retries`."""
+    with Stage([3]) as stage:
+        modest, insistent = stage.send(HANGS), stage.send(HANGS, returns("again"), retries=1)
+        culprit = stage.send(dies(1.0))
+        stage.run()
+        assert "again" == insistent.sink.outcome
+        with pytest.raises(Exception, match="this call crashed it, among 3 that ran in it"):
+            culprit.sink.answers[0].value()
+        with pytest.raises(Exception, match=r"act\(\), which ran in the same process, crashed it"):
+            modest.sink.answers[0].value()
+
+
+# The end.
+
+
+def test_closing_answers_all_that_is_open_and_what_comes() -> None:
+    """The first reason holds."""
+    with Stage([1]) as stage:
+        calls = [stage.send(HANGS), stage.send(HANGS), *stage.broadcast(HANGS)]
+        stage.run(1.0)
+        stage.dispatch.close("The pool 'train' is closed.")
+        stage.dispatch.close("It was closed before.")
+        calls.append(stage.send(returns("too late")))
+        assert ["PoolClosedError"] * 4 == [call.sink.outcomes[0] for call in calls]
+        assert {"The pool 'train' is closed."} == {str(call.sink.answers[0].error()) for call in calls}
+        assert str(stage.dispatch.refusal) == "The pool 'train' is closed."
+        stage.run()
+        assert [1] * 4 == [len(call.sink.answers) for call in calls]
+
+
+def test_a_call_that_cannot_be_sent_fails_alone() -> None:
+    """Its slot is free for the next one."""
+    with Stage([1]) as stage:
+        huge = stage.call(returns(0))
+        huge.payload.inline = bytes(3 << 20)
+        stage.dispatch.submit([huge, after := stage.call(returns("after"))])
+        stage.run()
+        assert ("SerializationError", "after") == (huge.sink.outcome, after.sink.outcome)
+
+
+# What nodes are told.
+
+
+def test_members_are_told_once_a_change_and_before_the_task() -> None:
+    """Each task names the version that it knows."""
+    with Stage([1]) as stage:
+        stage.outcome(returns(1))
+        stage.outcome(returns(2))
+        stage.add([1])
+        stage.outcome(returns(3), node=0)
+        wanted = (Kind.MEMBERS, Kind.TASK)
+        frames = [frame for frame in stage.nodes[0].received if frame.kind in wanted]
+        assert [Kind.MEMBERS, Kind.TASK, Kind.TASK, Kind.MEMBERS, Kind.TASK] == [frame.kind for frame in frames]
+        versions = [TASK.unpack_from(frame.body)[2] for frame in frames if frame.kind == Kind.TASK]
+        assert [versions[0], versions[0], versions[0] + 1] == versions
+
+
+def test_an_attempt_knows_the_members_of_its_own_time() -> None:
+    """One that is made after a loss does not see the lost node."""
+
+    def script(task: Task) -> Plan:
+        return HANGS if task.attempt == 1 else returns(task.members)
+
+    with Stage([1], [1], script=script) as stage:
+        call = stage.send(interruptions=1)
+        stage.run(1.0)
+        before = stage.nodes[0].begun[0].members
+        stage.nodes[0].lose()
+        stage.run()
+        assert before + 1 == call.sink.outcome

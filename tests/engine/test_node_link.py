@@ -1,0 +1,164 @@
+"""What a node is sent, and that nothing is sent to it twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from skyward.engine import node_link
+from skyward.engine.call import Call, CapturedFunction
+from skyward.engine.node_link import NodeLink
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame, Kind, Parser
+from skyward.link.messages import BLOB, FUNCTION_DIGEST, TASK, TaskFlag
+from skyward.link.payload import Keep, Payload, dump
+from skyward.link.segment import write_segment
+
+
+class Recorder:
+    """Be a link that keeps what it is given."""
+
+    closed, on_drained, connected, backlog = False, None, True, 0
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.held: list[object] = []
+
+    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+        """Take a frame; its descriptors are open as long as it is held."""
+        [parsed] = Parser().feed(frame)
+        assert parsed.fds == len(fds)
+        assert all(os.fstat(fd) for fd in fds)
+        self.frames.append(parsed)
+        self.held.append(hold)
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+    def close(self, error: Exception | None = None) -> None:
+        """Be closed."""
+        self.closed = True
+
+    def kinds(self) -> list[str]:
+        """Name what came since this was last asked."""
+        names = [Kind(frame.kind).name for frame in self.frames]
+        self.frames.clear()
+        return names
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    """A link that keeps what it is given."""
+    return Recorder()
+
+
+def function(name: str, payload: Payload | None = None) -> CapturedFunction:
+    """Make a function whose digest is its name."""
+    digest = name.encode().ljust(FUNCTION_DIGEST, b".")
+    return CapturedFunction(name, digest, digest, payload or Payload((), b""))
+
+
+def call(name: str = "f", payload: Payload | None = None, **options: object) -> Call:
+    """Make a call of a function."""
+    return Call(function(name), payload or dump(((), {})), None, **options)  # type: ignore[arg-type]  # nobody waits
+
+
+def kept(size: int, name: bytes) -> Payload:
+    """Make a payload with one buffer that is kept at the node."""
+    digest = name.ljust(32, b".")
+    return dump(memoryview(bytearray(size)), lambda buffer: Keep(digest, write_segment([[buffer]])))
+
+
+def test_a_function_is_sent_once(recorder: Recorder) -> None:
+    """Before the first call of it."""
+    link = NodeLink(recorder)
+    for name in ("f", "g", "f", "g"):
+        link.send_task(call(name))
+    assert ["FUNCTION", "TASK", "FUNCTION", "TASK", "TASK", "TASK"] == recorder.kinds()
+
+
+def test_functions_that_were_not_used_for_long_are_dropped(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node is told; when they are called again they are sent again."""
+    monkeypatch.setattr(node_link, "KEPT_FUNCTIONS", 2)
+    link = NodeLink(recorder)
+    for name in ("f", "g", "f"):
+        link.send_task(call(name))
+    recorder.kinds()
+    link.send_task(call("h"))
+    assert function("g").digest == recorder.frames[1].body
+    assert ["FUNCTION", "DROP", "TASK"] == recorder.kinds()
+    link.send_task(call("f"))
+    assert ["TASK"] == recorder.kinds()
+    link.send_task(call("g"))
+    assert ["FUNCTION", "DROP", "TASK"] == recorder.kinds()
+
+
+def test_a_task_says_all_that_its_node_needs(recorder: Recorder) -> None:
+    """Its id, limit, members, broadcast, flags and function; the lane is in the frame."""
+    one = call(timeout=2.5, streams=True, broadcast=7)
+    one.members, one.lane = 3, 2
+    NodeLink(recorder).send_task(one)
+    frame = recorder.frames[-1]
+    assert (one.id, 2.5, 3, 7, TaskFlag.STREAM, function("f").digest) == TASK.unpack_from(frame.body)
+    assert 2 == frame.lane
+
+
+def test_large_arguments_travel_beside_the_frame(recorder: Recorder) -> None:
+    """Their memory is held until the frame is written."""
+    NodeLink(recorder).send_task(call(payload=dump(bytes(1 << 20))))
+    assert (1, True) == (recorder.frames[-1].fds, recorder.held[-1] is not None)
+
+
+def test_a_kept_buffer_is_sent_once(recorder: Recorder) -> None:
+    """From then on its digest is enough; the task says that it names some."""
+    link = NodeLink(recorder)
+    for name in (b"a", b"b", b"a"):
+        link.send_task(call(payload=kept(1 << 20, name)))
+    blobs = [BLOB.unpack(frame.body) for frame in recorder.frames if frame.kind == Kind.BLOB]
+    assert [(b"a".ljust(32, b"."), 1 << 20), (b"b".ljust(32, b"."), 1 << 20)] == blobs
+    assert TaskFlag.STORED == TASK.unpack_from(recorder.frames[-1].body)[4]
+    assert ["FUNCTION", "BLOB", "TASK", "BLOB", "TASK", "TASK"] == recorder.kinds()
+
+
+def test_kept_buffers_are_bounded_by_their_bytes(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that was not used for longest goes, and never one that the call needs."""
+    monkeypatch.setattr(node_link, "KEPT_BYTES", 5 << 19)
+    link = NodeLink(recorder)
+    for name in (b"a", b"b", b"a", b"c"):
+        link.send_task(call(payload=kept(1 << 20, name)))
+    dropped = [frame.body[:1] for frame in recorder.frames if frame.kind == Kind.DROP]
+    assert [b"b"] == dropped
+    recorder.kinds()
+    link.send_task(call(payload=kept(4 << 20, b"d")))
+    assert [b"a", b"c"] == [frame.body[:1] for frame in recorder.frames if frame.kind == Kind.DROP]
+    recorder.kinds()
+    link.send_task(call(payload=kept(4 << 20, b"d")))
+    assert ["TASK"] == recorder.kinds()
+
+
+def test_buffers_that_a_function_holds_are_kept_too(recorder: Recorder) -> None:
+    """They go before it."""
+    one = call()
+    one.function = function("f", kept(1 << 20, b"a"))
+    NodeLink(recorder).send_task(one)
+    assert ["BLOB", "FUNCTION", "TASK"] == recorder.kinds()
+
+
+def test_members_are_sent_once_a_version(recorder: Recorder) -> None:
+    """Also an older one, which a broadcast still has."""
+    link = NodeLink(recorder)
+    for version in (1, 1, 2, 2):
+        link.send_members(version, {"version": version})
+    assert ["MEMBERS", "MEMBERS"] == recorder.kinds()
+
+
+def test_a_task_that_is_too_large_is_refused(recorder: Recorder) -> None:
+    """Nothing of it is sent but its function."""
+    with pytest.raises(ProtocolError, match="over the limit"):
+        NodeLink(recorder).send_task(call(payload=Payload((), bytes(3 << 20))))
+    assert ["FUNCTION"] == recorder.kinds()

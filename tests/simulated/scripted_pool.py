@@ -1,0 +1,136 @@
+"""A pool of scripted nodes: what the operators do in the user's threads, without processes and machines."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from skyward.engine.dispatch import Dispatch
+from skyward.engine.loop import EngineLoop
+from skyward.engine.making import CallMaker
+from skyward.engine.member import Member
+from skyward.engine.membership import Membership
+from skyward.engine.node_link import NodeLink
+from skyward.engine.running import Running
+from skyward.model.instance import InstanceInfo
+from skyward.model.options import Options
+from skyward.plan.lifecycle import NodeState, PoolState, Status
+from tests.simulated.loop import VirtualLoop
+from tests.simulated.node import Script, ScriptedNode, by_arguments
+from tests.simulated.stage import Attempts
+
+
+class _NoModules:
+    """Ship nothing: scripted nodes import nothing."""
+
+    def send_new(self) -> None:
+        """Do nothing."""
+
+
+class _Places:
+    """Say how many ranks a node has."""
+
+    ranks_per_node = 1
+
+
+class ScriptedPool(Running):
+    """
+    Run calls on scripted nodes, as an open pool does; its loop has a thread and virtual time.
+
+    Time goes by whenever the loop has nothing to do, whatever the test's thread does meanwhile:
+    what has to last until that thread reacts is planned as `HANGS`.
+
+    Args:
+        nodes: For each node the slots of its lanes.
+        script: What becomes of each attempt.
+        options: How the pool behaves.
+    """
+
+    def __init__(self, *nodes: Sequence[int], script: Script = by_arguments, **options: Any) -> None:
+        self.engine = EngineLoop(lambda: VirtualLoop(sockets=False))
+        self.name = "train"
+        self.options = Options(console="silent", **options)
+        self.provisioning = _Places()  # type: ignore[assignment]
+        self.observer = Attempts()
+        self._membership = Membership("job")
+        self._dispatch = Dispatch(
+            self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self._membership.of
+        )
+        maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
+        self.call, self.caller = maker.call, maker.caller
+        self.dispatch = self._dispatch
+        self.scripted: dict[int, ScriptedNode] = {}
+        self.told: list[tuple[str, int | None, int]] = []
+        self.errors: list[BaseException] = []
+        self.waited = 0
+        self._given_up = ""
+        self._whole = threading.Condition()
+        self._script = script
+        self._state = PoolState(desired=len(nodes), needed=1)
+        self.engine.loop.set_exception_handler(lambda loop, context: self.errors.append(context["exception"]))
+        for index, slots in enumerate(nodes):
+            self.do(self._add, index, slots)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.do(self._dispatch.close, "The pool 'train' is closed.")
+        self.engine.close()
+        assert [] == self.errors
+
+    def do(self, what: Callable[..., Any], *args: Any) -> Any:
+        """Have something done in the loop, and wait for what it gives."""
+
+        async def done() -> Any:
+            return what(*args)
+
+        return self.engine.run(done())
+
+    def _add(self, index: int, slots: Sequence[int]) -> None:
+        node = ScriptedNode(self.engine.loop, index, slots=slots, script=self._script)
+        member = Member(
+            index, NodeLink(node), f"node {index}", tuple((lane, 0, size) for lane, size in enumerate(slots))
+        )
+        node.on_frame = lambda frame, fds: self._dispatch.on_frame(index, frame, fds)
+        node.on_closed = lambda error: self._left(index, slots, str(error))
+        self.scripted[index] = node
+        self._ready(index, {**self._state.nodes, index: NodeState(Status.READY)})
+        self._membership.change({**self._membership.infos, index: InstanceInfo(node=index)})
+        self._dispatch.add(member)
+
+    def _ready(self, index: int, nodes: dict[int, NodeState]) -> None:
+        with self._whole:
+            self._state = PoolState(desired=self._state.desired, needed=1, nodes=nodes)
+            self._whole.notify_all()
+
+    def _left(self, index: int, slots: Sequence[int], why: str) -> None:
+        """Have another node in the place of a lost one, a minute later."""
+        self._ready(index, {number: state for number, state in self._state.nodes.items() if number != index})
+        self._membership.drop(index)
+        self._dispatch.remove(index, why)
+        self.engine.loop.call_later(60.0, self._add, index, slots)
+
+    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
+        """Keep what the console would be told."""
+        return lambda done: self.told.append((label, total, done))
+
+    def wait_until_whole(self) -> None:
+        """Count who waits for lost nodes to be replaced."""
+        self.waited += 1
+        super().wait_until_whole()
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, no longer than 10 seconds."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.0005)
+
+
+def idle(pool: ScriptedPool) -> bool:
+    """Tell whether no call is under way."""
+    return pool.do(lambda: pool.dispatch.running + pool.dispatch.queued) == 0
