@@ -38,6 +38,9 @@ class Cloud:
     def __init__(self, url: str, folder: str = "") -> None:
         self.url = url
         self.folder = folder
+        self.hosted = True
+        self.lists_hold: float | None = None
+        """Seconds for which pools of a provider share a list; None for as long as outside of tests."""
         self.port: int = self.ask("port")
 
     def environment(self) -> dict[str, str]:
@@ -47,6 +50,18 @@ class Cloud:
     def fault(self, on: str, effect: str = "answer", **facts: Any) -> None:
         """Have something go wrong, see `tests.clouds.emulator.Fault`."""
         self.ask("fault", {"on": on, "effect": effect, **facts})
+
+    def hosts(self, *, there: bool) -> None:
+        """Say whether the machines that come up from now on are real SSH hosts; without, their rows just turn."""
+        self.hosted = there
+        self.lists_hold = None if there else 0.0
+        self.ask("hosts", there)
+
+    def hurried(self, provider: Any) -> Any:
+        """Have a provider keep a list no longer than the tests want: no time at all where there are no hosts."""
+        if self.lists_hold is not None:
+            provider._account.lists_hold = self.lists_hold
+        return provider
 
     def calm(self) -> None:
         """Forget faults and calls."""
@@ -118,7 +133,9 @@ def running(kind: Callable[[str, str], SomeCloud], module: str, block: int) -> I
         module: What is run, such as `"tests.clouds.aws.server"`.
         block: The third number of its machines' addresses; each cloud has its own, from 32 on.
     """
-    Path("/run/sshd").mkdir(exist_ok=True)
+    # Who has no right to make it starts no host, and may run a cloud without.
+    with contextlib.suppress(PermissionError):
+        Path("/run/sshd").mkdir(exist_ok=True)
     # A short path, because names of Unix sockets have hardly more than a hundred characters.
     folder = tempfile.mkdtemp(prefix="cloud", dir="/tmp")
     process = subprocess.Popen(
@@ -156,24 +173,32 @@ def left_empty(cloud: SomeCloud, monkeypatch: Any) -> Iterator[SomeCloud]:
     assert ([], []) == (left, remains)
 
 
-def fixtures(cloud: Callable[[], AbstractContextManager[SomeCloud]]) -> tuple[Any, Any]:
+Start = Callable[[], AbstractContextManager[Cloud]]
+
+
+def fixture(cloud: Start) -> Any:
     """
-    Make the fixtures of a test cloud's tests: `_running`, one cloud for a process, and that which a test is given.
+    Make the fixture that gives a test its cloud: one for all tests of a process, calm, and empty afterwards.
+
+    Its machines are real hosts, unless the test uses the fixture `without_hosts` (and not `with_hosts` besides).
 
     Args:
         cloud: Runs a cloud.
     """
 
-    @pytest.fixture(scope="session")
-    def _running() -> Iterator[SomeCloud]:
-        """Run one for the tests of a process."""
-        with cloud() as running:
-            yield running
-
     @pytest.fixture
-    def calm(_running: SomeCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[SomeCloud]:
+    def calm(
+        started: Callable[[Start], Cloud], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    ) -> Iterator[Cloud]:
         """Give the cloud, and fail a test that leaves anything there."""
-        with left_empty(_running, monkeypatch) as given:
+        given = started(cloud)
+        given.hosts(there=hosted(request))
+        with left_empty(given, monkeypatch):
             yield given
 
-    return _running, calm
+    return calm
+
+
+def hosted(request: pytest.FixtureRequest) -> bool:
+    """Say whether the machines of a test are real hosts."""
+    return "without_hosts" not in request.fixturenames or "with_hosts" in request.fixturenames

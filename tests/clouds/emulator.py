@@ -1,6 +1,8 @@
 """
 A cloud's API over real HTTP, in a process of its own, with real SSH hosts for its instances and faults on purpose.
 
+Where a test asks for no hosts, rows come up, die and end as they do otherwise, in milliseconds, and no SSH server runs.
+
 A test cloud is a module with a class of its own:
 
     class MyCloud(Emulator):
@@ -123,7 +125,7 @@ class Emulator:
     def __init__(self, folder: Path, network: str, url: str) -> None:
         self.url = url
         self.lock = threading.RLock()
-        self.machines = Machines(folder, network, url, self.changed)
+        self.machines = Machines(folder, network, url, self.changed, self.lock)
         self.faults: list[Fault] = []
         self.calls: list[dict[str, Any]] = []
         self.met = 0
@@ -268,6 +270,8 @@ class Emulator:
                 self.calls.clear()
                 self.met, self.lag = 0, 0.0
                 self.reset()
+        elif what == "hosts":
+            self.machines.hosts = given
         elif what == "lag":
             self.lag = given
         elif what == "calls":

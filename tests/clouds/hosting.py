@@ -1,4 +1,4 @@
-"""What stands behind the rows of a test cloud: a real SSH host for each instance that runs."""
+"""What stands behind the rows of a test cloud: a real SSH host for each instance that runs, or none."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,26 @@ class Machines:
         network: The first three numbers of their addresses, such as `"127.80.32"`.
         url: The cloud's own address.
         changed: Told of every machine whose state has changed.
+        answering: Held while a request is answered; a machine without a host comes up after the answer to its launch.
     """
 
     def __init__(
-        self, folder: Path, network: str, url: str, changed: Callable[[Machine], None] = lambda machine: None
+        self,
+        folder: Path,
+        network: str,
+        url: str,
+        changed: Callable[[Machine], None] = lambda machine: None,
+        answering: AbstractContextManager[Any] | None = None,
     ) -> None:
         self.folder = folder
         self.network = network
         self.url = url
         self.port = free_port(f"{network}.1")
         self.all: dict[str, Machine] = {}
+        self.hosts = True
+        """Whether a machine that runs has a host; without one its row just turns."""
         self._changed = changed
+        self._answering = answering or contextlib.nullcontext()
         self._count = 0
         self._lock = threading.Lock()
 
@@ -147,6 +157,8 @@ class Machines:
         conditions = machine.boot.conditions
         if conditions.get("never") or machine.over.wait(conditions.get("seconds", 0.0)):
             return
+        with self._answering:
+            pass
         with machine.lock:
             if machine.over.is_set():
                 return
@@ -154,7 +166,7 @@ class Machines:
                 machine.over.set()
                 self._turn(machine, "dead")
                 return
-            if not conditions.get("refuse"):
+            if self.hosts and not conditions.get("refuse"):
                 machine.host = self._host(machine)
                 machine.host.start()
                 first_boot(machine.host, machine.boot.commands, machine.boot.env)

@@ -8,11 +8,12 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+import pytest
+from attrs import evolve, field, frozen
 
 import skyward as sky
 from skyward.engine import guarding
@@ -70,6 +71,7 @@ class Fault:
         meets: Whether a request has to meet it.
         take: Takes a machine.
         over: Whether it is over when the pool was left: a guardian ends nothing before.
+        everywhere: Whether every cloud has it alike, so that what core makes of it needs no proof here; see `marked`.
     """
 
     name: str
@@ -82,6 +84,26 @@ class Fault:
     meets: bool = False
     take: Callable[[Any, Mapping[str, Any]], None] = take_back
     over: bool = False
+    everywhere: bool = False
+
+
+def everywhere(fault: Fault) -> Fault:
+    """Say that every cloud has a fault alike."""
+    return evolve(fault, everywhere=True)
+
+
+def marked(faults: Iterable[Fault]) -> list[Any]:
+    """
+    Mark the faults of a cloud for its test.
+
+    What is a cloud's own runs in the suite `clouds`. What every cloud has alike runs there on AWS and on the rehearsal
+    cloud only; tests/clouds/renting asks each provider's hooks for its part, and `everything` runs the whole way.
+
+    Args:
+        faults: The faults.
+    """
+    marks = {True: pytest.mark.everything, False: pytest.mark.clouds}
+    return [pytest.param(fault, id=fault.name, marks=marks[fault.everywhere]) for fault in faults]
 
 
 @frozen

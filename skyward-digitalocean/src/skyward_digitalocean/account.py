@@ -65,6 +65,8 @@ class Account:
         self._token = token
         self._url = url
         self._shared: Shared | None = None
+        self.unseen = UNSEEN
+        self.lists_hold = LISTS_HOLD
         self.launched: dict[str, Launched] = {}
         self.gpus: dict[str, bool] = {}
         """Whether a pool that was rented for here has GPUs, which other lists show."""
@@ -117,8 +119,8 @@ class Account:
         """
         # Kept, because it lasts as long as anybody has it.
         shared = self._shared = Shared.of(f"{self.api.service.base_url} {identity(self._token, os.environ)}")
-        rows = await shared.ask("droplets", LISTS_HOLD, lambda: self.fresh(gpus=False))
-        more = await shared.ask("gpus", LISTS_HOLD, lambda: self.fresh(gpus=True)) if gpus else {}
+        rows = await shared.ask("droplets", self.lists_hold, lambda: self.fresh(gpus=False))
+        more = await shared.ask("gpus", self.lists_hold, lambda: self.fresh(gpus=True)) if gpus else {}
         return {**rows, **more}
 
     async def unlisted(self, pool_id: str, listed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -142,7 +144,7 @@ class Account:
                 del self.launched[name]
                 continue
             row: Mapping[str, Any] | None = known.row
-            if now - known.at > UNSEEN:
+            if now - known.at > self.unseen:
                 row = await self.api.get(f"/v2/droplets/{name}", also=(404,), read=_droplet)
             if row is None:
                 self.launched.pop(name, None)

@@ -38,6 +38,7 @@ class Account:
 
     def __init__(self, key: str | None) -> None:
         self._key = key
+        self.lists_hold = LISTS_HOLD
         self.launched: dict[str, float] = {}
         """When pods were rented that no list has shown yet, and whose end is not confirmed; by id."""
         self.rented_at = float("-inf")
@@ -59,11 +60,11 @@ class Account:
         Raises:
             SkywardError: If it fails; that is no empty list.
         """
-        if time.monotonic() - self.rented_at <= LISTS_HOLD:
+        if time.monotonic() - self.rented_at <= self.lists_hold:
             # A list from before would not have it.
             return await self.fresh()
         shared = Shared.of(f"{self.api.service.base_url} {key_of(self._key, os.environ)}")
-        return await shared.ask("pods", LISTS_HOLD, self.fresh)
+        return await shared.ask("pods", self.lists_hold, self.fresh)
 
     async def fresh(self) -> list[Mapping[str, Any]]:
         """

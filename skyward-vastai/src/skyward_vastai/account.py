@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 LAG = 60.0
 """Seconds in which a machine may be missing from lists after it was rented."""
 
-FRESH = 1.0
+LISTS_HOLD = 1.0
 """Seconds for which all pools of the account take one list."""
 
 TOGETHER = 0.05
@@ -85,6 +85,7 @@ class Account:
 
     def __init__(self, key: str | None) -> None:
         self._key = key
+        self.lists_hold = LISTS_HOLD
         self._ends: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Ends] = weakref.WeakKeyDictionary()
         self._shared: Shared | None = None
         self._ordered: set[str] = set()
@@ -132,16 +133,18 @@ class Account:
         self._shared = Shared.of(f"{self.api.service.base_url} {self.key}")
         return self._shared
 
-    async def rows(self, within: float = FRESH) -> list[Row]:
+    async def rows(self, within: float | None = None) -> list[Row]:
         """
         List all machines of the account, whosever they are.
 
         Args:
-            within: How many seconds ago the list may have been begun, for another pool of the account.
+            within: How many seconds ago the list may have been begun, for another pool of the account; None for the
+                usual.
 
         Raises:
             SkywardError: If there is no list: that is not an empty one.
         """
+        within = self.lists_hold if within is None else within
         shared = self.shared()
         # A list from before would not have what was just rented, perhaps without an answer.
         since_asked = time.monotonic() - self.asked_at

@@ -21,7 +21,7 @@ LAG = 60.0
 """Seconds in which a machine may be missing from lists after it was rented."""
 
 
-HOLDS = 0.5
+LISTS_HOLD = 0.5
 """Seconds for which pools share a list."""
 
 
@@ -76,6 +76,7 @@ class Account:
 
     def __init__(self, wish: Wish) -> None:
         self._wish = wish
+        self.lists_hold = LISTS_HOLD
         self._launched: dict[str, _Launched] = {}
         self._shared: Shared | None = None
         self.tags_refused = False
@@ -123,7 +124,9 @@ class Account:
         """
         # Kept, because it lasts as long as anybody has it.
         shared = self._shared = Shared.of(f"{self.credentials.base_url} {self.credentials.client_id}")
-        return known_rows(await self._with_launched(await shared.ask("instances", HOLDS, self._listed)), pool_id)
+        return known_rows(
+            await self._with_launched(await shared.ask("instances", self.lists_hold, self._listed)), pool_id
+        )
 
     async def rows(self, pool_id: str | None = None) -> list[Mapping[str, Any]]:
         """

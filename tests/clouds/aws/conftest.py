@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.clouds.aws.cloud import cloud
-from tests.clouds.cloud import IGNORED, fixtures
+from tests.clouds.cloud import IGNORED, fixture
 
 collect_ignore_glob = IGNORED
 
-_running, aws = fixtures(cloud)
+aws = fixture(cloud)

@@ -56,6 +56,10 @@ class Machines:
     """
 
     def __init__(self, folder: Path, network: str, url: str) -> None:
+        self.answering = threading.Lock()
+        """Held while a launch is answered; a machine comes up after that."""
+        self.hosts = True
+        """Whether a machine that runs has a host; without one its row just turns."""
         self.folder = folder
         self.network = network
         self.url = url
@@ -96,12 +100,12 @@ class Machines:
         """Copy what is on a machine's disk, for others that boot from it."""
         machine = self.rows[name]
         with machine.lock:
-            assert machine.host is not None
             kept = self.folder / "images" / image
             kept.mkdir(parents=True)
             for part in ("home", "cloud", "host_key", "host_key.pub"):
-                # What comes and goes on a running machine may be gone.
-                subprocess.run(["cp", "-a", machine.host.base / part, kept], check=False, capture_output=True)
+                if machine.host is not None:
+                    # What comes and goes on a running machine may be gone.
+                    subprocess.run(["cp", "-a", machine.host.base / part, kept], check=False, capture_output=True)
         self.images.add(image)
 
     def drop(self, image: str) -> None:
@@ -158,12 +162,14 @@ class Machines:
             return
         if machine.over.wait(conditions.get("seconds", 0.0)):
             return
+        with self.answering:
+            pass
         with machine.lock:
             if machine.over.is_set():
                 return
             if conditions.get("dies"):
                 machine.instance.state_reason = StateReason("Internal error on launch", "Server.InternalError")
-            elif not conditions.get("refuse"):
+            elif self.hosts and not conditions.get("refuse"):
                 machine.host = self._host(machine, address)
                 self._let_in(machine.host, _user_data(machine.instance))
                 machine.host.start()

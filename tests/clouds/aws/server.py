@@ -55,7 +55,7 @@ class Gate:
         self.calls: list[dict[str, Any]] = []
         self.met = 0
         self.allowed: set[str] | None = None
-        self.lock = threading.Lock()
+        self.lock = machines.answering
         self.quotas: dict[str, float] = {}
         self.tokens: dict[tuple[str, str], tuple[str, bytes]] = {}
 
@@ -118,6 +118,8 @@ class Gate:
             self.allowed = set(given)
         elif what == "quota":
             self.quotas.update(given)
+        elif what == "hosts":
+            self.machines.hosts = given
         elif what == "lag":
             self.machines.lag = given
         elif what == "skew":

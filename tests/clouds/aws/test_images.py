@@ -13,7 +13,7 @@ from skyward_aws.own_images import Base, create_image, delete_image, every_image
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 BASE = Base(image="ubuntu", user="root")
 

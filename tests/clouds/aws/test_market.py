@@ -13,7 +13,7 @@ from tests.clouds.aws.client import refusal, run
 from tests.clouds.aws.cloud import Cloud
 from tests.clouds.aws.prices import on_demand, spot
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def names(aws: Cloud) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from tests.clouds.aws.client import client, run
 from tests.clouds.aws.cloud import ROOT, Cloud, until
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def published() -> set[str]:

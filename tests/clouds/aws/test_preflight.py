@@ -13,7 +13,7 @@ from skyward.model.spec import Spec
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import KEY, SECRET, Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def _in(**time: float) -> str:

@@ -9,10 +9,10 @@ import pytest
 
 from skyward.errors import CapacityError, CredentialsError, ProvisionError, QuotaError
 from skyward.model.machine import InstanceState, SSHAddress
-from tests.clouds.aws.client import client, refusal, run
+from tests.clouds.aws.client import client, in_real_time, refusal, run
 from tests.clouds.aws.cloud import Cloud, until
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def launches(aws: Cloud) -> list[dict[str, str]]:
@@ -102,7 +102,7 @@ def test_a_launch_that_is_broken_off_leaves_nothing_unseen(aws: Cloud) -> None:
 
     async def scenario() -> None:
         async with client(aws.provider()) as opened:
-            aws.fault("RunInstances", "late", seconds=1.0, times=1)
+            aws.fault("RunInstances", "late", seconds=0.2, times=1)
             launching = asyncio.create_task(opened.launch())
             await asyncio.to_thread(until, lambda: launches(aws))
             launching.cancel()
@@ -192,7 +192,7 @@ def test_a_throttled_launch_is_sent_again_with_its_token(aws: Cloud) -> None:
             assert 3 == len(launches(aws))
             assert 1 == len({params["ClientToken"] for params in launches(aws)})
 
-    run(scenario())
+    in_real_time(scenario())
 
 
 def test_a_missing_permission_is_named(aws: Cloud) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import frozen
 
 from tests.clouds.aws import cloud as aws
-from tests.clouds.cloud import IGNORED, Cloud, left_empty
+from tests.clouds.cloud import IGNORED, Cloud, Start, left_empty
 from tests.clouds.digitalocean import cloud as digitalocean
 from tests.clouds.runpod import cloud as runpod
 from tests.clouds.vastai import cloud as vastai
@@ -38,23 +39,13 @@ class Clouds:
         return [f"{type(cloud).__module__}: {row['id']}" for cloud in self.all() for row in cloud.alive()]
 
 
-@pytest.fixture(scope="session")
-def _running() -> Iterator[Clouds]:
-    with contextlib.ExitStack() as stack:
-        yield Clouds(
-            stack.enter_context(aws.cloud()),
-            stack.enter_context(digitalocean.cloud()),
-            stack.enter_context(runpod.cloud()),
-            stack.enter_context(vastai.cloud()),
-            stack.enter_context(verda.cloud()),
-        )
-
-
 @pytest.fixture
-def clouds(_running: Clouds, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Clouds]:
+def clouds(started: Callable[[Start], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Clouds]:
     """Give them, with their variables in the environment and nothing remembered of their offers."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    running = Clouds(*(started(each.cloud) for each in (aws, digitalocean, runpod, vastai, verda)))
     with contextlib.ExitStack() as stack:
-        for cloud in _running.all():
+        for cloud in running.all():
+            cloud.hosts(there=True)
             stack.enter_context(left_empty(cloud, monkeypatch))
-        yield _running
+        yield running

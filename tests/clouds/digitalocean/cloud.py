@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from tests.clouds.digitalocean.server import TOKEN
 
 __all__ = ["CPU", "GPU", "TOKEN", "Cloud", "cloud"]
 
+_numbers = itertools.count()
+
 CPU, GPU = "s-2vcpu-4gb", "gpu-h100x1-80gb"
 
 
@@ -21,11 +24,13 @@ class Cloud(clouds.Cloud):
 
     def environment(self) -> dict[str, str]:
         """Return what a client needs in its environment to speak to this cloud and to no other."""
-        return {"DIGITALOCEAN_API_URL": self.url, "DIGITALOCEAN_TOKEN": TOKEN, "DIGITALOCEAN_ACCESS_TOKEN": ""}
+        # Another token each time, whose calls nobody else has made.
+        token = f"{TOKEN}{next(_numbers)}"
+        return {"DIGITALOCEAN_API_URL": self.url, "DIGITALOCEAN_TOKEN": token, "DIGITALOCEAN_ACCESS_TOKEN": ""}
 
     def provider(self, **changes: Any) -> Any:
         """Make the provider of this cloud."""
-        return sky.DigitalOcean(**{"ssh_port": self.port, **changes})
+        return self.hurried(sky.DigitalOcean(**{"ssh_port": self.port, **changes}))
 
     def set(self, **limits: Any) -> None:
         """Have the account's limits be others: `droplet_limit`, `burst`, `stock`, `scopes`, `status`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.clouds.cloud import IGNORED, fixtures
+from tests.clouds.cloud import IGNORED, fixture
 from tests.clouds.digitalocean.cloud import cloud
 
 collect_ignore_glob = IGNORED
 
-_running, ocean = fixtures(cloud)
+ocean = fixture(cloud)

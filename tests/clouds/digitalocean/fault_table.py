@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.clouds.digitalocean.cloud import CPU, Cloud, cloud
-from tests.clouds.provoking import Fault, Row, provoke as provoked
+from tests.clouds.provoking import Fault, Row, everywhere, provoke as provoked
 
 __all__ = ["FAULTS", "TITLE", "cloud", "provoke"]
 
@@ -49,8 +49,8 @@ _NOT_ALLOWED = "You are not authorized to perform this operation"
 _LOCKED = "Droplet already has a pending event."
 
 FAULTS = (
-    Fault("no token", works=False, without=("DIGITALOCEAN_TOKEN",)),
-    Fault("wrong token", works=False, provider={"token": "dop_v1_wrong"}),
+    everywhere(Fault("no token", works=False, without=("DIGITALOCEAN_TOKEN",))),
+    everywhere(Fault("wrong token", works=False, provider={"token": "dop_v1_wrong"})),
     _refused("a scope is missing", _LAUNCH, 403, "You are not authorized to perform this operation", works=False),
     Fault("the account is locked", lambda ocean: ocean.set(status="locked"), works=False),
     _refused("quota", _LAUNCH, 422, _QUOTA, works=False),
@@ -58,7 +58,7 @@ FAULTS = (
     _refused("no capacity anywhere", _LAUNCH, 422, _NONE_LEFT, works=False),
     _refused("a refusal that nobody knows, once", _LAUNCH, 422, "Moon is full", times=1),
     _refused("a refusal that nobody knows, always", _LAUNCH, 422, "Moon is full", works=False),
-    Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001}),
+    everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001})),
     Fault("unknown region", works=False, provider={"region": "nyc33"}),
     _volume("unknown volume", provider={"volume": "dta"}),
     _volume("volume of another region", provider={"volume": "data", "region": "ams3"}),
@@ -66,34 +66,36 @@ FAULTS = (
     _volume("two nodes, and a volume for one", options={"nodes": 2}),
     Fault("unknown size", works=False, options={"machine": "s-2vcpu-4tb"}),
     Fault("spot is asked for", works=False, options={"allocation": "spot"}),
-    _refused("429 with Retry-After", _LAUNCH, 429, "Too many", times=2, headers={"Retry-After": "1"}),
-    _refused("429 without Retry-After", _LAUNCH, 429, "Too many", times=2),
-    _request("429 in plain text", _LAUNCH, status=429, body="API rate limit exceeded", times=2),
-    _refused("429, back in an hour", _LAUNCH, 429, "Too many", headers=_HOUR, works=False, provider=_ONE),
-    _request("503 in HTML, always", _LAUNCH, status=503, body=_HTML, works=False, provider=_ONE),
-    _refused("500 to a launch, once", _LAUNCH, 500, "Server Error", times=1),
-    _refused("500 to lists, twice", _LIST, 500, "Server Error", times=2),
+    everywhere(_refused("429 with Retry-After", _LAUNCH, 429, "Too many", times=2, headers={"Retry-After": "1"})),
+    everywhere(_refused("429 without Retry-After", _LAUNCH, 429, "Too many", times=2)),
+    everywhere(_request("429 in plain text", _LAUNCH, status=429, body="API rate limit exceeded", times=2)),
+    everywhere(_refused("429, back in an hour", _LAUNCH, 429, "Too many", headers=_HOUR, works=False, provider=_ONE)),
+    everywhere(_request("503 in HTML, always", _LAUNCH, status=503, body=_HTML, works=False, provider=_ONE)),
+    everywhere(_refused("500 to a launch, once", _LAUNCH, 500, "Server Error", times=1)),
+    everywhere(_refused("500 to lists, twice", _LIST, 500, "Server Error", times=2)),
     _refused("500 to the key, twice", "POST /v2/account/keys", 500, "Server Error", times=2),
-    _request("the answer to a launch is cut off", _LAUNCH, "cut", times=1),
-    _request("the answers to all launches are cut off", _LAUNCH, "cut"),
+    everywhere(_request("the answer to a launch is cut off", _LAUNCH, "cut", times=1)),
+    everywhere(_request("the answers to all launches are cut off", _LAUNCH, "cut")),
     _request("the answer to the key is cut off", "POST /v2/account/keys", "cut", times=1),
-    _request("boots late", _LAUNCH, "slow", seconds=2.0, times=1),
-    _request("never boots", _LAUNCH, "never", times=1, options={"provision_timeout": 4}),
-    _request("boots, but refuses SSH", _LAUNCH, "refuse", times=1, options=_SHORT),
-    _request("boots with another host key", _LAUNCH, "key", times=1),
+    everywhere(_request("boots late", _LAUNCH, "slow", seconds=2.0, times=1)),
+    everywhere(_request("never boots", _LAUNCH, "never", times=1, options={"provision_timeout": 4})),
+    everywhere(_request("boots, but refuses SSH", _LAUNCH, "refuse", times=1, options=_SHORT)),
+    everywhere(_request("boots with another host key", _LAUNCH, "key", times=1)),
     _request("the launch is taken, and fails", _LAUNCH, "dies", times=1),
-    Fault("deleted by somebody during bootstrap", when="InstanceProvisioned"),
-    Fault("deleted by somebody during a task", when="task"),
-    Fault("deleted by somebody during exit", when="PoolStopping"),
+    everywhere(Fault("deleted by somebody during bootstrap", when="InstanceProvisioned")),
+    everywhere(Fault("deleted by somebody during a task", when="task")),
+    everywhere(Fault("deleted by somebody during exit", when="PoolStopping")),
     Fault("switched off during bootstrap", when="InstanceProvisioned", take=_switch_off),
     Fault("switched off during a task", when="task", take=_switch_off),
-    _refused("delete fails twice", _DELETE, 500, "Server Error", times=2),
-    _refused("delete is refused until the pool was left", _DELETE, 403, _NOT_ALLOWED, works=False, over=True),
-    _request("delete is cut off twice", _DELETE, "cut", times=2),
+    everywhere(_refused("delete fails twice", _DELETE, 500, "Server Error", times=2)),
+    everywhere(
+        _refused("delete is refused until the pool was left", _DELETE, 403, _NOT_ALLOWED, works=False, over=True)
+    ),
+    everywhere(_request("delete is cut off twice", _DELETE, "cut", times=2)),
     _refused("delete is refused three times, as it is being made", _DELETE, 422, _LOCKED, times=3),
-    Fault("lists trail launches by two seconds", lambda ocean: ocean.lag(2.0)),
+    everywhere(Fault("lists trail launches by two seconds", lambda ocean: ocean.lag(2.0))),
     _request("HTML instead of sizes", _SIZES, status=200, body=_HTML, works=False),
-    _request("HTML instead of a list, twice", _LIST, status=200, body=_HTML, times=2),
+    everywhere(_request("HTML instead of a list, twice", _LIST, status=200, body=_HTML, times=2)),
     _request("the answer to a launch has no ids", _LAUNCH, "edit", body={"droplets": [{}]}, times=1),
     _request("a price as text", _SIZES, "edit", body={"price_hourly": "6.74"}, works=False),
     _request("sizes without prices", _SIZES, "edit", body={"price_hourly": None}, works=False),

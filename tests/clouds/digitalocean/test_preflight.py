@@ -12,7 +12,7 @@ from skyward.model.spec import Spec
 from tests.clouds.digitalocean.client import refusal, run
 from tests.clouds.digitalocean.cloud import GPU, TOKEN, Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def asked(provider: Any, **wishes: Any) -> SkywardError:

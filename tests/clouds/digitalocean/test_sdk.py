@@ -14,7 +14,7 @@ from skyward.model.key_pair import KeyPair
 from tests.clouds.cloud import until
 from tests.clouds.digitalocean.cloud import CPU, GPU, TOKEN, Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 class _Bearer(SansIOHTTPPolicy):

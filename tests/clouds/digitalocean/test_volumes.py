@@ -17,7 +17,7 @@ from tests.clouds.cloud import until
 from tests.clouds.digitalocean.client import client, refusal, run
 from tests.clouds.digitalocean.cloud import CPU, Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def note(folder: str, name: str) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_the_droplet_has_the_volume_and_what_is_in_it_outlives_the_droplet(volumes: Cloud, tmp_path: Path) -> None:
     """It is mounted before anybody is let in; the next pool finds what the last one wrote."""
     where = str(tmp_path / "data")
@@ -52,6 +53,7 @@ def test_the_droplet_has_the_volume_and_what_is_in_it_outlives_the_droplet(volum
     assert [] == volumes.alive()
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_volume_without_a_filesystem_is_not_formatted_and_has_no_directory(
     volumes: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,9 @@ from functools import partial
 
 from skyward.model.machine import Instance, InstanceState
 from tests.clouds import client as clients
-from tests.clouds.hooks import refusal, run
+from tests.clouds.hooks import in_real_time, refusal, run
 
-__all__ = ["client", "refusal", "run", "runs"]
+__all__ = ["client", "in_real_time", "refusal", "run", "runs"]
 
 client = partial(clients.client, machine="cpu5c:2")
 

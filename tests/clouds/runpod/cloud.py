@@ -32,7 +32,7 @@ class Cloud(clouds.Cloud):
 
     def provider(self, **changes: Any) -> Any:
         """Make the provider of this cloud."""
-        return sky.RunPod(**changes)
+        return self.hurried(sky.RunPod(**changes))
 
     def stock(self, **left: int) -> None:
         """Let there be so many GPUs of a kind and cloud, such as `{"NVIDIA L40S/SECURE": 0}`."""

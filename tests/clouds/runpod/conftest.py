@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.clouds.cloud import IGNORED, fixtures
+from tests.clouds.cloud import IGNORED, fixture
 from tests.clouds.runpod.cloud import cloud
 
 collect_ignore_glob = IGNORED
 
-_running, runpod = fixtures(cloud)
+runpod = fixture(cloud)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.clouds.provoking import Fault, Row, provoke as provoked
+from tests.clouds.provoking import Fault, Row, everywhere, provoke as provoked
 from tests.clouds.runpod.cloud import Cloud, cloud
 from tests.clouds.runpod.server import FULL
 
@@ -45,8 +45,8 @@ _ELSEWHERE = {"volume": "data", "data_center": "US-KS-2"}
 _BALANCE = "Your account balance is too low to run this pod."
 
 FAULTS = (
-    Fault("no key", works=False, without=("RUNPOD_API_KEY",)),
-    Fault("wrong key", works=False, provider={"api_key": "wrong-key"}),
+    everywhere(Fault("no key", works=False, without=("RUNPOD_API_KEY",))),
+    everywhere(Fault("wrong key", works=False, provider={"api_key": "wrong-key"})),
     _refused("the key may only read", _LAUNCH, 403, "access denied", works=False),
     _refused("balance exhausted", _LAUNCH, 402, _BALANCE, works=False),
     _refused("spend limit", _LAUNCH, 400, "You have reached your spend limit.", works=False),
@@ -62,36 +62,42 @@ FAULTS = (
     _refused("no capacity anywhere (400)", _LAUNCH, 400, FULL, works=False),
     _refused("a rule is broken that nobody knows (400)", _LAUNCH, 400, "Moon is full.", works=False),
     Fault("sold out in the catalogue", lambda runpod: runpod.stock(cpu5c=0), works=False),
-    Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001}),
+    everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001})),
     Fault("unknown data centre", works=False, provider={"data_center": "EU-R0-1"}),
     Fault("unknown volume", lambda runpod: runpod.volumes(_DATA), works=False, provider={"volume": "dta"}),
     Fault("volume of another data centre", lambda runpod: runpod.volumes(_DATA), works=False, provider=_ELSEWHERE),
     Fault("unknown kind of machine", works=False, options={"machine": "cpu9x:2"}),
     Fault("unknown image", works=False, provider={"container_image": "me/missing-image:1"}),
     Fault("spot is asked for", works=False, options={"allocation": "spot"}),
-    _refused("429 with Retry-After", _LAUNCH, 429, "rate limit exceeded", times=2, headers={"Retry-After": "1"}),
-    _request("429 in plain text", _LAUNCH, status=429, body="Too many requests", times=2),
-    _refused("429, back in an hour", _LAUNCH, 429, "rate limit exceeded", headers={"Retry-After": "3600"}, works=False),
-    _request("503 in HTML, always", _LAUNCH, status=503, body=_HTML, works=False),
-    _refused("500 to a launch, once", _LAUNCH, 500, "upstream error", times=1),
-    _refused("500 to lists, twice", _LIST, 500, "upstream error", times=2),
-    _request("the answer to a launch is cut off", _LAUNCH, "cut", times=1),
-    _request("the answers to all launches are cut off", _LAUNCH, "cut"),
-    _request("the image is pulled late", _LAUNCH, "slow", seconds=2.0, times=1),
-    _request("never starts", _LAUNCH, "never", times=1, options={"provision_timeout": 4}),
-    _request("runs, but refuses SSH", _LAUNCH, "refuse", times=1, options=_SHORT),
-    _request("runs with another host key", _LAUNCH, "key", times=1),
-    _request("ends in ERROR", _LAUNCH, "dies", times=1),
-    Fault("deleted by somebody during bootstrap", when="InstanceProvisioned"),
-    Fault("deleted by somebody during a task", when="task"),
-    Fault("deleted by somebody during exit", when="PoolStopping"),
+    everywhere(
+        _refused("429 with Retry-After", _LAUNCH, 429, "rate limit exceeded", times=2, headers={"Retry-After": "1"})
+    ),
+    everywhere(_request("429 in plain text", _LAUNCH, status=429, body="Too many requests", times=2)),
+    everywhere(
+        _refused(
+            "429, back in an hour", _LAUNCH, 429, "rate limit exceeded", headers={"Retry-After": "3600"}, works=False
+        )
+    ),
+    everywhere(_request("503 in HTML, always", _LAUNCH, status=503, body=_HTML, works=False)),
+    everywhere(_refused("500 to a launch, once", _LAUNCH, 500, "upstream error", times=1)),
+    everywhere(_refused("500 to lists, twice", _LIST, 500, "upstream error", times=2)),
+    everywhere(_request("the answer to a launch is cut off", _LAUNCH, "cut", times=1)),
+    everywhere(_request("the answers to all launches are cut off", _LAUNCH, "cut")),
+    everywhere(_request("the image is pulled late", _LAUNCH, "slow", seconds=2.0, times=1)),
+    everywhere(_request("never starts", _LAUNCH, "never", times=1, options={"provision_timeout": 4})),
+    everywhere(_request("runs, but refuses SSH", _LAUNCH, "refuse", times=1, options=_SHORT)),
+    everywhere(_request("runs with another host key", _LAUNCH, "key", times=1)),
+    everywhere(_request("ends in ERROR", _LAUNCH, "dies", times=1)),
+    everywhere(Fault("deleted by somebody during bootstrap", when="InstanceProvisioned")),
+    everywhere(Fault("deleted by somebody during a task", when="task")),
+    everywhere(Fault("deleted by somebody during exit", when="PoolStopping")),
     Fault("stopped, and billed for its disk, during bootstrap", when="InstanceProvisioned", take=_stop),
     Fault("stopped, and billed for its disk, during a task", when="task", take=_stop),
-    _refused("delete fails twice", _DELETE, 500, "upstream error", times=2),
-    _refused("delete is refused for good", _DELETE, 403, "access denied", where={"own": False}),
-    _request("delete is cut off twice", _DELETE, "cut", times=2),
+    everywhere(_refused("delete fails twice", _DELETE, 500, "upstream error", times=2)),
+    everywhere(_refused("delete is refused for good", _DELETE, 403, "access denied", where={"own": False})),
+    everywhere(_request("delete is cut off twice", _DELETE, "cut", times=2)),
     _refused("delete conflicts twice (409)", _DELETE, 409, "pod is locked", times=2),
-    Fault("lists trail launches by two seconds", lambda runpod: runpod.lag(2.0)),
+    everywhere(Fault("lists trail launches by two seconds", lambda runpod: runpod.lag(2.0))),
     _request("HTML instead of the catalogue", _CPUS, status=200, body=_HTML, works=False),
     _request("HTML instead of a list, twice", _LIST, status=200, body=_HTML, times=2, works=False),
     _request("the answer to a launch has no id", _LAUNCH, "edit", body={"id": None}, times=1),

@@ -12,7 +12,7 @@ import pytest
 from tests.clouds.runpod.cloud import Cloud, until
 from tests.clouds.runpod.contract import contract, found
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 POD = {
     "name": "by-hand",

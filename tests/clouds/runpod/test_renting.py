@@ -14,11 +14,11 @@ import skyward as sky
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, SkywardError
 from skyward.hookspecs import InstanceState
 from skyward.model.spec import Spec
-from tests.clouds.runpod.client import client, refusal, run, runs
+from tests.clouds.runpod.client import client, in_real_time, refusal, run, runs
 from tests.clouds.runpod.cloud import GPU, Cloud, until
 from tests.clouds.runpod.server import FULL
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def asked(runpod: Cloud, name: str = "GET /v2/catalog/gpus") -> set[tuple[str, str]]:
@@ -374,7 +374,7 @@ def test_pools_of_one_account_stay_within_what_it_is_allowed(runpod: Cloud) -> N
                 await asyncio.gather(*(provider.skyward_instances(pool) for pool in pools))
                 await asyncio.gather(*(provider.skyward_offers(Spec(accelerator="H100:8")) for _ in range(2)))
 
-    run(scenario())
+    in_real_time(scenario())
     assert len(runpod.calls()) > 30
     times = [call["at"] for call in runpod.calls()]
     assert all(sum(at <= other < at + 6.0 for other in times) <= 31 for at in times)

@@ -13,7 +13,7 @@ from skyward.model.spec import Spec
 from tests.clouds.runpod.client import client, refusal, run
 from tests.clouds.runpod.cloud import Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 EU = {"dataCenter": "EU-RO-1"}
 DATA = {"id": "agv6w2qcg7", "name": "data", **EU}
@@ -35,6 +35,7 @@ def note(folder: str, rank: int) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_all_pods_have_the_volume_and_what_is_in_it_outlives_them(volumes: Cloud, tmp_path: Path) -> None:
     """Several nodes share it; the next pool finds what the last one wrote."""
     where = str(tmp_path / "data")

@@ -6,8 +6,8 @@ from functools import partial
 
 from tests.clouds import client as clients
 from tests.clouds.client import Client
-from tests.clouds.hooks import refusal, run
+from tests.clouds.hooks import in_real_time, refusal, run
 
-__all__ = ["Client", "client", "refusal", "run"]
+__all__ = ["Client", "client", "in_real_time", "refusal", "run"]
 
 client = partial(clients.client, accelerator="RTX 4090")

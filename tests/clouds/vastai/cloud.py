@@ -26,9 +26,18 @@ class Cloud(clouds.Cloud):
         self.key = f"vast-test-key-{secrets.token_hex(8)}"
         return {"VAST_URL": self.url, "VAST_API_KEY": self.key}
 
+    def hosts(self, *, there: bool) -> None:
+        """Say whether machines are real; where they are not, clients need keep no distance between their calls."""
+        super().hosts(there=there)
+        self.paced(there)
+
+    def paced(self, yes: bool) -> None:
+        """Say whether calls that come too fast are refused."""
+        self.ask("paced", yes)
+
     def provider(self, **changes: Any) -> Any:
         """Make the provider of this cloud."""
-        return sky.VastAI(**changes)
+        return self.hurried(sky.VastAI(**changes))
 
     def credit(self, dollars: float) -> None:
         """Leave the account so much."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tests.clouds.provoking import Fault, Row, provoke as provoked
+from tests.clouds.provoking import Fault, Row, everywhere, provoke as provoked
 from tests.clouds.vastai.cloud import Cloud, cloud
 
 __all__ = ["FAULTS", "TITLE", "cloud", "provoke"]
@@ -53,7 +53,7 @@ def _volume(name: str, **facts: Any) -> Fault:
 
 
 FAULTS = (
-    Fault("no key", works=False, without=("VAST_API_KEY",)),
+    everywhere(Fault("no key", works=False, without=("VAST_API_KEY",))),
     Fault("wrong key, answered with 404", works=False, provider={"api_key": "wrong-key"}),
     _refused("the key may not rent", _LAUNCH, 403, "forbidden", works=False),
     _volume("unknown volume", provider={"volume": "17"}),
@@ -83,39 +83,41 @@ FAULTS = (
         body={"min_bid": 0.001},
         options={**_ONE, "allocation": "spot-if-available"},
     ),
-    Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001}),
+    everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001})),
     Fault("a region that is no country", works=False, options={"region": "us-east-1"}),
     Fault("a country without listings", works=False, provider={"region": "IS"}),
     Fault("unknown kind of machine", works=False, options={"machine": "1x RTX 4900"}),
-    _request("429 with Retry-After", _LAUNCH, status=429, body=_FAST, times=1, headers={"Retry-After": "1"}),
-    _request("429 in plain text", _LAUNCH, status=429, body=_FAST, times=2),
-    _request("429 to lists, twice", _LIST, status=429, body=_FAST, times=2),
-    _refused("500 to a launch, once", _LAUNCH, 500, "oh", times=1),
-    _request("503 in HTML to launches, always", _LAUNCH, status=503, body=_HTML, works=False, options=_ONE),
+    everywhere(
+        _request("429 with Retry-After", _LAUNCH, status=429, body=_FAST, times=1, headers={"Retry-After": "1"})
+    ),
+    everywhere(_request("429 in plain text", _LAUNCH, status=429, body=_FAST, times=2)),
+    everywhere(_request("429 to lists, twice", _LIST, status=429, body=_FAST, times=2)),
+    everywhere(_refused("500 to a launch, once", _LAUNCH, 500, "oh", times=1)),
+    everywhere(_request("503 in HTML to launches, always", _LAUNCH, status=503, body=_HTML, works=False, options=_ONE)),
     _refused("a success that is none, once", _LAUNCH, 200, "oh", times=1),
-    _request("the answer to a launch is cut off", _LAUNCH, "cut", times=1),
-    _request("the answers to all launches are cut off", _LAUNCH, "cut"),
+    everywhere(_request("the answer to a launch is cut off", _LAUNCH, "cut", times=1)),
+    everywhere(_request("the answers to all launches are cut off", _LAUNCH, "cut")),
     _request("the answer to a launch has no number", _LAUNCH, "edit", body={"new_contract": None}, times=1),
-    _request("boots late", _LAUNCH, "slow", seconds=2.0, times=1),
-    _request("never boots", _LAUNCH, "never", times=1, options={"provision_timeout": 10}),
-    _request("boots, but refuses SSH", _LAUNCH, "refuse", times=1, options=_SHORT),
-    _request("the container exits at once", _LAUNCH, "dies", times=1),
+    everywhere(_request("boots late", _LAUNCH, "slow", seconds=2.0, times=1)),
+    everywhere(_request("never boots", _LAUNCH, "never", times=1, options={"provision_timeout": 10})),
+    everywhere(_request("boots, but refuses SSH", _LAUNCH, "refuse", times=1, options=_SHORT)),
+    everywhere(_request("the container exits at once", _LAUNCH, "dies", times=1)),
     Fault("the container cannot be made", when="InstanceLaunched", take=_broken),
-    Fault("destroyed by somebody during bootstrap", when="InstanceProvisioned"),
-    Fault("destroyed by somebody during a task", when="task"),
+    everywhere(Fault("destroyed by somebody during bootstrap", when="InstanceProvisioned")),
+    everywhere(Fault("destroyed by somebody during a task", when="task")),
     Fault("the host is offline during a task", when="task", take=_lost),
-    Fault("outbid during bootstrap", options=_SPOT, when="InstanceProvisioned"),
+    everywhere(Fault("outbid during bootstrap", options=_SPOT, when="InstanceProvisioned")),
     Fault("outbid during a task", options=_SPOT, when="task"),
-    Fault("outbid during exit", options=_SPOT, when="PoolStopping"),
-    _refused("destroy fails twice", _DESTROY, 500, "oh", times=2),
-    _refused("destroy is refused for good", _DESTROY, 403, "forbidden", where={"own": False}),
-    _request("429 to destroy, twice", _DESTROY, status=429, body=_FAST, times=2),
+    everywhere(Fault("outbid during exit", options=_SPOT, when="PoolStopping")),
+    everywhere(_refused("destroy fails twice", _DESTROY, 500, "oh", times=2)),
+    everywhere(_refused("destroy is refused for good", _DESTROY, 403, "forbidden", where={"own": False})),
+    everywhere(_request("429 to destroy, twice", _DESTROY, status=429, body=_FAST, times=2)),
     _refused("destroy says that it is no success, twice", _DESTROY, 200, "oh", times=2),
-    _request("destroy is cut off twice", _DESTROY, "cut", times=2),
-    Fault("lists trail launches by two seconds", lambda vast: vast.lag(2.0)),
-    _refused("500 to lists, twice", _LIST, 500, "oh", times=2),
+    everywhere(_request("destroy is cut off twice", _DESTROY, "cut", times=2)),
+    everywhere(Fault("lists trail launches by two seconds", lambda vast: vast.lag(2.0))),
+    everywhere(_refused("500 to lists, twice", _LIST, 500, "oh", times=2)),
     _request("lists without instances, twice", _LIST, "edit", body={"instances": None}, times=2),
-    _request("HTML instead of a list, twice", _LIST, status=200, body=_HTML, times=2),
+    everywhere(_request("HTML instead of a list, twice", _LIST, status=200, body=_HTML, times=2)),
     _request("a new state word, twice", _LIST, "edit", body={"actual_status": "hibernating"}, times=2),
     _request("HTML instead of listings", _SEARCH, status=200, body=_HTML, works=False),
     _request("a price as text", _SEARCH, "edit", body={"dph_total": "0.40"}, works=False),

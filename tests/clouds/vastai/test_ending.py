@@ -15,10 +15,10 @@ from skyward.errors import ProvisionError
 from skyward.hookspecs import InstanceState
 from skyward_vastai.start import END_COMMAND
 from tests.clouds.cloud import until
-from tests.clouds.vastai.client import Client, client, refusal, run
+from tests.clouds.vastai.client import Client, client, in_real_time, refusal, run
 from tests.clouds.vastai.cloud import Cloud
 
-pytestmark = [pytest.mark.clouds, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.clouds, pytest.mark.timeout(90), pytest.mark.usefixtures("without_hosts")]
 
 LIST = "GET /api/v1/instances/"
 
@@ -205,6 +205,7 @@ def test_others_machines_are_neither_listed_nor_ended(vastai: Cloud) -> None:
 
 def test_pools_of_one_account_share_its_lists(vastai: Cloud) -> None:
     """Twenty that look at the same time make one call."""
+    vastai.lists_hold = 1.0
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:
@@ -232,6 +233,7 @@ def test_a_state_that_is_not_known_is_shown_and_the_machine_ended_all_the_same(v
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_container_that_nobody_comes_to_ends_its_own_bill(vastai: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its own key, which is good for nothing else; the account's is nowhere on it."""
     monkeypatch.setattr("skyward_vastai.start.LEAST_DEADLINE", 1.0)
@@ -245,9 +247,10 @@ def test_a_container_that_nobody_comes_to_ends_its_own_bill(vastai: Cloud, monke
             [call] = vastai.calls("DELETE")
             assert f"DELETE /api/v0/instances/{row['id']}/" == call["name"]
 
-    run(scenario())
+    in_real_time(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_what_runs_on_a_node_can_end_it_without_the_first_process_variables(vastai: Cloud) -> None:
     """SSH sessions do not see them, so that the start has kept them; no key of the account is among them."""
 
@@ -262,7 +265,7 @@ def test_what_runs_on_a_node_can_end_it_without_the_first_process_variables(vast
             await asyncio.to_thread(subprocess.run, END_COMMAND, env=env, timeout=30, check=False)
             assert [] == vastai.alive()
 
-    run(scenario())
+    in_real_time(scenario())
 
 
 def test_the_facts_tell_the_truth(vastai: Cloud) -> None:

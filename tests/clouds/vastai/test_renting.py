@@ -14,10 +14,10 @@ from skyward.model.container import ubuntu
 from skyward.model.spec import Spec
 from skyward.rest import reply_of
 from skyward_vastai.start import LONGEST
-from tests.clouds.vastai.client import client, refusal, run
+from tests.clouds.vastai.client import client, in_real_time, refusal, run
 from tests.clouds.vastai.cloud import Cloud
 
-pytestmark = [pytest.mark.clouds, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.clouds, pytest.mark.timeout(90), pytest.mark.usefixtures("without_hosts")]
 
 CREATE = "PUT /api/v0/asks/"
 
@@ -67,6 +67,7 @@ def test_a_price_makes_it_one_that_may_be_taken_back(vastai: Cloud) -> None:
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_machine_lets_us_in_at_a_mapped_port_and_no_terminal_is_in_the_way(vastai: Cloud) -> None:
     """The pool's key is where SSH looks for it, and logins land in no tmux."""
 
@@ -81,7 +82,7 @@ def test_a_machine_lets_us_in_at_a_mapped_port_and_no_terminal_is_in_the_way(vas
             assert f"{opened.cluster.key.public}\n" == (home / ".ssh" / "authorized_keys").read_text()
             assert (home / ".no_auto_tmux").exists()
 
-    run(scenario())
+    in_real_time(scenario())
 
 
 def test_a_host_key_is_remembered_for_one_machine_only(vastai: Cloud) -> None:
@@ -208,6 +209,7 @@ def test_calls_that_come_too_fast_are_waited_for(vastai: Cloud) -> None:
 
 def test_launches_keep_the_distance_that_is_asked_for(vastai: Cloud) -> None:
     """The emulator refuses those that come faster, and has none to refuse."""
+    vastai.paced(True)
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:
@@ -216,7 +218,7 @@ def test_launches_keep_the_distance_that_is_asked_for(vastai: Cloud) -> None:
             first, second = (call["at"] for call in vastai.calls(CREATE))
             assert second - first >= 4.4
 
-    run(scenario())
+    in_real_time(scenario())
 
 
 def test_searches_of_a_day_that_are_used_up_are_not_tried_again(vastai: Cloud) -> None:

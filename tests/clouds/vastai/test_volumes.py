@@ -14,7 +14,7 @@ from skyward.model.spec import Spec
 from tests.clouds.vastai.client import client, refusal, run
 from tests.clouds.vastai.cloud import Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 HERE, THERE = 3100007, 3100008
 LIST = "GET /api/v0/volumes"
@@ -35,6 +35,7 @@ def note(folder: str, name: str) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_the_container_has_the_volume_and_what_is_in_it_outlives_the_container(volumes: Cloud, tmp_path: Path) -> None:
     """The next pool finds what the last one wrote; Vast.ai is asked for its volumes once."""
     where = str(tmp_path / "data")
@@ -76,6 +77,7 @@ def test_who_asks_for_it_has_it_and_nobody_else(volumes: Cloud, tmp_path: Path) 
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_machine_that_has_none_of_what_is_asked_for_is_no_other(volumes: Cloud) -> None:
     """There is no A100 on the volume's machine, and one elsewhere would not have it."""
     with (

@@ -39,7 +39,7 @@ class Cloud(clouds.Cloud):
 
     def provider(self, **changes: Any) -> Any:
         """Make the provider of this cloud."""
-        return sky.Verda(**{"ssh_port": self.port, **changes})
+        return self.hurried(sky.Verda(**{"ssh_port": self.port, **changes}))
 
     def volume(self, name: str = "data", kind: str = "NVMe", location: str = "FIN-01") -> str:
         """Let there be a volume of the user's, and return its id."""

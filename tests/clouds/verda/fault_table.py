@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.clouds import provoking
-from tests.clouds.provoking import Fault, Row
+from tests.clouds.provoking import Fault, Row, everywhere
 from tests.clouds.verda.cloud import MACHINE, Cloud, cloud
 
 __all__ = ["FAULTS", "TITLE", "cloud", "provoke"]
@@ -61,8 +61,8 @@ _HTML = "<html><body>Bad gateway</body></html>"
 _HERE = {"region": "FIN-01"}
 
 FAULTS = (
-    Fault("no credentials", works=False, without=("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET")),
-    Fault("wrong credentials", works=False, provider={"client_id": "somebody", "client_secret": "wrong"}),
+    everywhere(Fault("no credentials", works=False, without=("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET"))),
+    everywhere(Fault("wrong credentials", works=False, provider={"client_id": "somebody", "client_secret": "wrong"})),
     _request("wrong credentials, as a 400", "POST /v1/oauth2/token", status=400, code="invalid_request", works=False),
     _request("a token is refused, once", "GET /v1/instances", status=401, code="unauthorized_request", times=1),
     _request(
@@ -76,7 +76,7 @@ FAULTS = (
     _launch("no capacity anywhere", works=False, **_NONE),
     Fault("no capacity after the launch", lambda verda: verda.ask("next_status", "no_capacity")),
     Fault("waits for capacity", lambda verda: verda.ask("next_status", "pending"), options={"provision_timeout": 4}),
-    Fault("price over the cap", works=False, options={"max_hourly_cost": 0.0001}),
+    everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.0001})),
     Fault("unknown location", works=False, provider={"region": "FIN-1"}),
     _volume("unknown volume", provider={"volume": "dta"}),
     _volume("volume of another location", provider={"volume": "data", "region": "FIN-02"}),
@@ -84,39 +84,43 @@ FAULTS = (
     _volume("two nodes, and a volume for one", options={"nodes": 2}),
     Fault("unknown instance type", works=False, options={"machine": "CPU.4V.16"}),
     Fault("unknown image", works=False, provider={"image": "ubuntu-42.04"}),
-    _launch("429 with Retry-After", status=429, body="Too many requests", times=2, headers={"Retry-After": "1"}),
-    _launch("429 without Retry-After", status=429, body="Too many requests", times=2),
+    everywhere(
+        _launch("429 with Retry-After", status=429, body="Too many requests", times=2, headers={"Retry-After": "1"})
+    ),
+    everywhere(_launch("429 without Retry-After", status=429, body="Too many requests", times=2)),
     _launch("503 that is an outage, once", status=503, body=_HTML, times=1),
-    _launch("500, once", times=1, **_BROKEN),
-    _launch("500, always", works=False, provider=_HERE, **_BROKEN),
-    _launch("the answer to a launch is cut off", "cut", times=1),
-    _launch("the answers to all launches are cut off", "cut"),
+    everywhere(_launch("500, once", times=1, **_BROKEN)),
+    everywhere(_launch("500, always", works=False, provider=_HERE, **_BROKEN)),
+    everywhere(_launch("the answer to a launch is cut off", "cut", times=1)),
+    everywhere(_launch("the answers to all launches are cut off", "cut")),
     _launch("the answer to a launch is no id", status=200, body=_HTML, times=1),
     Fault("tags are refused", lambda verda: verda.ask("refuses", {"path": "", "tags": True})),
     Fault("keys are kept at the other path", lambda verda: verda.ask("refuses", {"path": "sshkeys", "tags": False})),
     _request("the answer to a key is cut off", "POST /v1/sshkeys", "cut", times=1),
     _request("scripts cannot be made", "POST /v1/scripts", works=False, provider=_HERE, **_BROKEN),
-    _launch("boots late", "slow", seconds=2.0, times=1),
-    _launch("never boots", "never", times=1, options={"provision_timeout": 4}),
-    _launch("boots, but refuses SSH", "refuse", times=1, options=_SHORT),
-    _launch("boots with another host key", "key", times=1, options=_SHORT),
-    _launch("dies at boot", "dies", times=1),
+    everywhere(_launch("boots late", "slow", seconds=2.0, times=1)),
+    everywhere(_launch("never boots", "never", times=1, options={"provision_timeout": 4})),
+    everywhere(_launch("boots, but refuses SSH", "refuse", times=1, options=_SHORT)),
+    everywhere(_launch("boots with another host key", "key", times=1, options=_SHORT)),
+    everywhere(_launch("dies at boot", "dies", times=1)),
     Fault("its startup script runs late", lambda verda: verda.ask("script_delay", 2.0)),
-    Fault("dies during bootstrap", when="InstanceProvisioned"),
-    Fault("spot machine taken during bootstrap", options=_SPOT, when="InstanceProvisioned"),
-    Fault("spot machine taken during a task", options=_SPOT, when="task"),
-    Fault("spot machine taken during exit", options=_SPOT, when="PoolStopping"),
+    everywhere(Fault("dies during bootstrap", when="InstanceProvisioned")),
+    everywhere(Fault("spot machine taken during bootstrap", options=_SPOT, when="InstanceProvisioned")),
+    everywhere(Fault("spot machine taken during a task", options=_SPOT, when="task")),
+    everywhere(Fault("spot machine taken during exit", options=_SPOT, when="PoolStopping")),
     Fault("disk of a spot machine that was taken is left", _leaving_disks, options=_SPOT, when="InstanceProvisioned"),
-    _end("an end fails twice", times=2, **_BROKEN),
-    _end(
-        "an end is refused until the pool was left",
-        status=403,
-        code="insufficient_permissions",
-        works=False,
-        over=True,
-        options={"shutdown_timeout": 10},
+    everywhere(_end("an end fails twice", times=2, **_BROKEN)),
+    everywhere(
+        _end(
+            "an end is refused until the pool was left",
+            status=403,
+            code="insufficient_permissions",
+            works=False,
+            over=True,
+            options={"shutdown_timeout": 10},
+        )
     ),
-    _end("an end is cut off twice", "cut", times=2),
+    everywhere(_end("an end is cut off twice", "cut", times=2)),
     _end(
         "an end is refused, as the machine is being provisioned",
         status=403,
@@ -131,7 +135,7 @@ FAULTS = (
         times=2,
     ),
     _end("an end is confirmed, and nothing is done", status=204, times=2),
-    _request("the list of machines is HTML, twice", "GET /v1/instances", status=200, body=_HTML, times=2),
+    everywhere(_request("the list of machines is HTML, twice", "GET /v1/instances", status=200, body=_HTML, times=2)),
     _request(
         "a machine is in a state that nobody knows, for a moment",
         "GET /v1/instances",
@@ -142,7 +146,7 @@ FAULTS = (
     _request("what is sold is HTML", "GET /v1/instance-types", status=200, body=_HTML, works=False),
     _request("prices vanished", "GET /v1/instance-types", "edit", body={"price_per_hour": None}, works=False),
     _request("prices are words", "GET /v1/instance-types", "edit", body={"price_per_hour": "ask us"}, works=False),
-    Fault("lists trail launches by two seconds", lambda verda: verda.lag(2.0)),
+    everywhere(Fault("lists trail launches by two seconds", lambda verda: verda.lag(2.0))),
 )
 """All that is in the section, in its order."""
 

@@ -17,7 +17,7 @@ from skyward.model.machine import InstanceState
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud, until
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def ends(verda: Cloud) -> list[dict[str, Any]]:
@@ -205,6 +205,7 @@ def test_a_machine_that_is_off_counts_as_ending(verda: Cloud) -> None:
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_machine_that_nobody_comes_to_switches_itself_off(verda: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """That does not end its bill, but whoever lists it deletes it then."""
     # Two minutes outside of tests.
@@ -239,6 +240,7 @@ def test_whoever_asks_finds_every_machine_of_ours_and_can_end_it(verda: Cloud) -
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_spot_machine_that_is_taken_back_is_replaced(verda: Cloud) -> None:
     """The call that ran on it runs again elsewhere, and nothing is left."""
     with sky.Compute(

@@ -14,7 +14,7 @@ from skyward.model.spec import Spec
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import CLIENT_ID, CLIENT_SECRET, Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def grants(verda: Cloud) -> list[str]:

@@ -15,7 +15,7 @@ from skyward.model.spec import Spec
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def offers(verda: Cloud, spec: Spec | None = None, **provider: Any) -> dict[tuple[str, str | None], Any]:

@@ -14,7 +14,7 @@ from skyward.model.machine import InstanceState, SSHAddress
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud, until
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 
 def launches(verda: Cloud) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ def test_a_launch_that_is_broken_off_leaves_nothing_unseen(verda: Cloud) -> None
 
     async def scenario() -> None:
         async with client(verda.provider()) as opened:
-            verda.fault("POST /v1/instances", "late", seconds=1.0, times=1)
+            verda.fault("POST /v1/instances", "late", seconds=0.2, times=1)
             launching = asyncio.create_task(opened.launch())
             await asyncio.to_thread(until, lambda: launches(verda))
             launching.cancel()
@@ -230,6 +230,7 @@ def test_a_503_that_is_an_outage_says_nothing_about_capacity(verda: Cloud) -> No
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_the_next_location_is_tried(verda: Cloud) -> None:
     """A pool whose first location has none left gets its machine at the next."""
     verda.fault(
@@ -329,6 +330,7 @@ def test_a_list_from_before_a_launch_is_not_taken_for_one_after_it(verda: Cloud)
     run(scenario())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_older_gpus_get_an_older_image(verda: Cloud) -> None:
     """The newest that the type boots, with CUDA; a machine's GPUs are found on it."""
     with sky.Compute(

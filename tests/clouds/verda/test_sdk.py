@@ -12,7 +12,7 @@ from verda.exceptions import APIException
 
 from tests.clouds.verda.cloud import CLIENT_ID, CLIENT_SECRET, MACHINE, Cloud, until
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8sFzJfPMb0cCFB3PW6mLcxPpWbN0J3Y1ZVvVfQh0Xh test"
 
@@ -65,6 +65,7 @@ def test_keys_and_scripts_are_made_listed_and_deleted(sdk: VerdaClient) -> None:
     assert [] == sdk.startup_scripts.get()
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_an_instance_is_rented_runs_its_script_and_is_deleted(verda: Cloud, sdk: VerdaClient) -> None:
     """It has an address once it runs; the volume that it booted from goes with it where nothing else is said."""
     script = sdk.startup_scripts.create("mark", 'touch "$HOME/was-here"')

@@ -16,7 +16,7 @@ from skyward.model.spec import Spec
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud, until
 
-pytestmark = pytest.mark.clouds
+pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 NAMES = ["data", "elsewhere", "shared"]
 OPTIONS: dict[str, Any] = {"machine": MACHINE, "console": False, "bootstrap_timeout": 20}
@@ -45,6 +45,7 @@ def note(folder: str, name: str) -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_the_machine_has_the_volume_and_what_is_in_it_outlives_the_machine(volumes: Cloud, tmp_path: Path) -> None:
     """It is mounted before anybody is let in; the next pool, of a spot machine, finds what the last one wrote."""
     where = str(tmp_path / "data")
@@ -59,6 +60,7 @@ def test_the_machine_has_the_volume_and_what_is_in_it_outlives_the_machine(volum
     assert [] == volumes.alive()
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_several_machines_have_a_share(volumes: Cloud, tmp_path: Path) -> None:
     """Each mounts it in the way that Verda says, where we say."""
     where = str(tmp_path / "shared")
@@ -73,6 +75,7 @@ def test_several_machines_have_a_share(volumes: Cloud, tmp_path: Path) -> None:
     assert [] == volumes.alive()
 
 
+@pytest.mark.usefixtures("with_hosts")
 def test_a_volume_without_a_filesystem_is_not_formatted_and_has_no_directory(
     volumes: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
