@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from attrs import field, frozen
 
-from skyward.engine import charge
-from skyward.engine.guardian import PATIENCE, SPREAD, Guardian
+from skyward.engine import charge, guardian
+from skyward.engine.guardian import SPREAD, Guardian
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.model.spec import Spec
@@ -84,8 +84,8 @@ class Client:
         """Start a guardian, with its charge."""
         self.reader.feed_data(charge.charge(provider or Dictionary(), duty))
         loop = asyncio.get_running_loop()
-        guardian = Guardian(self.reader, self, clock=loop.time, parent=lambda: self.parent)  # type: ignore[arg-type]
-        return loop.create_task(guardian.guard())
+        one = Guardian(self.reader, self, clock=loop.time, parent=lambda: self.parent)  # type: ignore[arg-type]
+        return loop.create_task(one.guard())
 
     def say(self, *messages: Message) -> None:
         """Tell it something."""
@@ -119,9 +119,9 @@ def test_a_client_that_gave_everything_back_leaves_nothing_to_do() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED, Rented(("i-0",)), Ended(("i-0",)), Dismissed())
-        await guardian
+        await guarding
         assert [b""] * 5 == client.answers
         assert asyncio.get_running_loop().time() < 10.0
 
@@ -134,9 +134,9 @@ def test_a_client_that_never_rented_leaves_nothing_to_do() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.die()
-        await guardian
+        await guarding
         empty = Client()
         empty.die()
         await Guardian(empty.reader, empty, clock=asyncio.get_running_loop().time).guard()  # type: ignore[arg-type]
@@ -152,12 +152,12 @@ def test_machines_outlive_a_dead_client_by_their_ttl(rented: tuple[str, ...]) ->
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED, *([Rented(rented)] if rented else ()))
         await asyncio.sleep(1000.0)
         assert 2 == len(state["there"])
         client.die()
-        await guardian
+        await guarding
 
     play(scene())
     assert {"i-0", "i-1"} == set(state["ended"])
@@ -169,11 +169,11 @@ def test_what_a_client_hands_over_is_ended_at_once() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
         await asyncio.sleep(1000.0)
         client.die()
-        await guardian
+        await guarding
 
     play(scene())
     assert all(at <= 1000.0 + SPREAD + 5.0 for at in state["ended"].values())
@@ -185,11 +185,11 @@ def test_a_child_of_a_dead_client_does_not_deceive_it() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED)
         await asyncio.sleep(10.0)
         client.parent = 1
-        await guardian
+        await guarding
 
     play(scene())
     assert [] == state["there"]
@@ -201,10 +201,10 @@ def test_a_cloud_that_is_down_is_asked_again() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
         client.die()
-        await guardian
+        await guarding
 
     play(scene())
     assert [] == state["there"]
@@ -213,17 +213,18 @@ def test_a_cloud_that_is_down_is_asked_again() -> None:
     assert pauses[-1] > 10.0
 
 
-def test_a_cloud_that_stays_down_is_given_up_after_a_day(tmp_path: Path) -> None:
-    """The log says what is left, and what to type."""
+def test_a_cloud_that_stays_down_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a day, here an hour; the log says what is left, and what to type."""
+    monkeypatch.setattr(guardian, "PATIENCE", 3600.0)
     state["refusals"] = 10**9
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED, Rented(("i-0", "i-1")))
         client.die()
-        await guardian
-        assert PATIENCE <= asyncio.get_running_loop().time() <= PATIENCE + TTL + 600.0
+        await guarding
+        assert 3600.0 <= asyncio.get_running_loop().time() <= 3600.0 + TTL + 600.0
 
     play(scene())
     [log] = tmp_path.rglob("guardian.log")
@@ -237,12 +238,12 @@ def test_an_empty_list_is_not_believed_at_once() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.say(OPENED, TakeOver())
         client.die()
         await asyncio.sleep(20.0)
         state["there"].append("i-late")
-        await guardian
+        await guarding
 
     play(scene())
     assert ["i-late"] == list(state["ended"])
@@ -253,11 +254,11 @@ def test_what_it_cannot_read_is_answered_with_the_reason() -> None:
 
     async def scene() -> None:
         client = Client()
-        guardian = client.begin()
+        guarding = client.begin()
         client.reader.feed_data(charge.framed(b"no pickle"))
         client.say(OPENED, TakeOver())
         client.die()
-        await guardian
+        await guarding
         assert [b"", True, b"", b""] == [answer if not answer else b"Error" in answer for answer in client.answers]
 
     play(scene())

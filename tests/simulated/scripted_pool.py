@@ -78,6 +78,8 @@ class ScriptedPool(Running):
 
     def __exit__(self, *_: object) -> None:
         self.do(self._dispatch.close, "The pool 'train' is closed.")
+        # What feeds calls says that it has ended, for which the loop has to be there.
+        until(lambda: not any(thread.name == "skyward-feeder" for thread in threading.enumerate()))
         self.engine.close()
         assert [] == self.errors
 
