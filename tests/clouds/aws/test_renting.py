@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 import pytest
 
-from skyward.errors import CapacityError, CredentialsError, ProvisionError, QuotaError
+from skyward.errors import CapacityError, CredentialsError, QuotaError
 from skyward.model.machine import InstanceState, SSHAddress
 from tests.clouds.aws.client import client, in_real_time, refusal, run
 from tests.clouds.aws.cloud import Cloud, until
@@ -65,24 +64,6 @@ def test_a_spot_machine_carries_all_it_has_to(aws: Cloud) -> None:
     run(scenario())
 
 
-def test_the_same_request_rents_once(aws: Cloud) -> None:
-    """A launch that is sent again with its token gives the machines there are, and rents only the missing ones."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            first = await opened.launch(0, 1, token="once")
-            again = await opened.launch(0, 1, 2, token="once")
-            assert [each.id for each in first] == [each.id for each in again[:2]]
-            # A client that remembers nothing asks the cloud.
-            stranger = type(opened)(aws.provider(), opened.cluster, opened.infra)
-            third = await stranger.launch(0, 1, 2, token="once")
-            assert [each.id for each in again] == [each.id for each in third]
-            other = await opened.launch(0, token="twice")
-            assert other[0].id not in {each.id for each in first}
-
-    run(scenario())
-
-
 def test_an_answer_that_is_lost_costs_no_second_machine(aws: Cloud) -> None:
     """The connection breaks after the machine was made; the call is sent again and finds it."""
 
@@ -93,22 +74,6 @@ def test_an_answer_that_is_lost_costs_no_second_machine(aws: Cloud) -> None:
             assert [instance.id] == [row["id"] for row in aws.alive()]
             assert 3 == len(launches(aws))
             assert 1 == len({params["ClientToken"] for params in launches(aws)})
-
-    run(scenario())
-
-
-def test_a_launch_that_is_broken_off_leaves_nothing_unseen(aws: Cloud) -> None:
-    """What was under way when we were cancelled is a machine soon, and the next list has it."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            aws.fault("RunInstances", "late", seconds=0.2, times=1)
-            launching = asyncio.create_task(opened.launch())
-            await asyncio.to_thread(until, lambda: launches(aws))
-            launching.cancel()
-            await asyncio.wait([launching])
-            assert launching.cancelled()
-            assert 1 == len(await opened.listed())
 
     run(scenario())
 
@@ -144,22 +109,6 @@ def test_no_capacity_anywhere_lists_what_was_tried(aws: Cloud) -> None:
             assert all(zone in first for zone in zones)
             assert "m7i.large (spot)" in str(error)
             assert [] == aws.alive()
-
-    run(scenario())
-
-
-def test_what_there_is_of_too_few_is_given(aws: Cloud) -> None:
-    """Where the third machine meets the quota, the two that were rented are returned."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            await opened.launch(0)
-            aws.fault(
-                "RunInstances", code="VcpuLimitExceeded", times=1, message="You have requested more vCPU capacity"
-            )
-            found = await opened.launch(1, 2, 3)
-            assert 2 == len(found)
-            assert {each.id for each in found} < {row["id"] for row in aws.alive()}
 
     run(scenario())
 
@@ -208,66 +157,6 @@ def test_a_missing_permission_is_named(aws: Cloud) -> None:
     run(scenario())
 
 
-def test_a_machine_that_listings_do_not_show_yet_is_pending_and_can_be_ended(aws: Cloud) -> None:
-    """Listings trail a launch by seconds; the machine counts as there, and no end of it is believed too early."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            aws.lag(2.0)
-            launching = asyncio.create_task(opened.launch())
-            found = await opened.until(len)
-            assert InstanceState.PENDING is found[0].state
-            await launching
-            aws.lag(2.0)
-            [fresh] = await opened.launch(1)
-            await opened.end(fresh.id)
-            assert fresh.id not in {row["id"] for row in aws.alive()}
-
-    run(scenario())
-
-
-def test_ending_is_idempotent_and_one_unknown_id_saves_none(aws: Cloud) -> None:
-    """A machine is ended although an id beside it never was, and twice is no error."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            [instance] = await opened.launch()
-            await opened.end(instance.id, "i-0123456789abcdef0")
-            assert [] == aws.alive()
-            await opened.end(instance.id)
-            await opened.end("i-0123456789abcdef0")
-
-    run(scenario())
-
-
-def test_an_end_that_fails_at_first_is_asked_for_again(aws: Cloud) -> None:
-    """Two failures of the service are none of ours."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            [instance] = await opened.launch()
-            aws.fault("TerminateInstances", code="InternalError", status=500, times=2)
-            await opened.end(instance.id)
-            assert [] == aws.alive()
-
-    run(scenario())
-
-
-def test_a_machine_that_cannot_be_ended_is_named(aws: Cloud) -> None:
-    """The error has the id and the command that ends it."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            [instance] = await opened.launch()
-            aws.fault("TerminateInstances", code="OperationNotPermitted", times=1)
-            error = await refusal(opened.end(instance.id))
-            assert isinstance(error, ProvisionError)
-            assert instance.id in str(error)
-            assert "terminate-instances" in str(error)
-
-    run(scenario())
-
-
 def test_pools_share_a_group_and_the_last_takes_it_along(aws: Cloud) -> None:
     """Two pools open at once make one group; it stays while one of them has a machine, and is made anew if it went."""
 
@@ -303,18 +192,5 @@ def test_whoever_asks_finds_every_machine_of_ours_and_can_end_it(aws: Cloud) -> 
             await stranger.skyward_end(found)
             assert [] == aws.alive()
             assert [] == list(await stranger.skyward_owned())
-
-    run(scenario())
-
-
-def test_an_expiry_is_written_anew(aws: Cloud) -> None:
-    """The tag has the later time; an id that is gone keeps nobody from it."""
-
-    async def scenario() -> None:
-        async with client(aws.provider()) as opened:
-            [instance] = await opened.launch()
-            await opened.provider.skyward_renew(opened.infra, [instance.id, "i-0123456789abcdef0"], 1900000000.0)
-            [row] = aws.alive()
-            assert "1900000000" == row["tags"]["skyward:expires"]
 
     run(scenario())

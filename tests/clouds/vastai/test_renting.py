@@ -149,37 +149,6 @@ def test_what_a_failed_bid_made_and_cannot_be_destroyed_is_named(vastai: Cloud) 
     run(scenario())
 
 
-def test_the_same_request_rents_once(vastai: Cloud) -> None:
-    """A launch that is sent again with its token gives the machine there is."""
-
-    async def scenario() -> None:
-        async with client(vastai.provider()) as opened:
-            first = await opened.launch(token="once")
-            again = await opened.launch(token="once")
-            assert [each.id for each in first] == [each.id for each in again] == [row["id"] for row in vastai.alive()]
-
-    run(scenario())
-
-
-def test_an_answer_that_is_lost_is_no_answer(vastai: Cloud) -> None:
-    """The call is not sent again by itself; the list has what it made, with the token on it."""
-
-    async def scenario() -> None:
-        async with client(vastai.provider()) as opened:
-            vastai.fault(f"{CREATE}*", "cut", times=1)
-            # Other pools may have listed a moment ago, which is of no use now.
-            assert [] == await opened.listed()
-            lost = await refusal(opened.launch(token="lost"))
-            assert type(lost) is ProvisionError
-            assert 1 == len(sent(vastai)) == len(vastai.alive())
-            [found] = await opened.listed()
-            assert found.tags is not None
-            assert "lost" == found.tags.token
-            assert [found.id] == [each.id for each in await opened.launch(token="lost")]
-
-    run(scenario())
-
-
 def test_an_answer_without_a_number_is_shown_without_the_machines_key(vastai: Cloud) -> None:
     """Vast.ai hands out a key with every machine, which nobody may read in an error."""
 
@@ -190,19 +159,6 @@ def test_an_answer_without_a_number_is_shown_without_the_machines_key(vastai: Cl
             [row] = vastai.alive()
             assert "'new_contract' is missing" in str(error)
             assert row["key"] not in f"{error} {error!r} {vars(error)}"
-
-    run(scenario())
-
-
-def test_calls_that_come_too_fast_are_waited_for(vastai: Cloud) -> None:
-    """The refusal is plain text, and nothing came of the call: it may be sent again."""
-
-    async def scenario() -> None:
-        async with client(vastai.provider()) as opened:
-            said = "API requests too frequent endpoint threshold=4.5"
-            vastai.fault(f"{CREATE}*", status=429, body=said, times=1)
-            assert 1 == len(await opened.launch())
-            assert (2, 1) == (len(sent(vastai)), len(vastai.alive()))
 
     run(scenario())
 

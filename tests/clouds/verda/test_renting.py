@@ -12,7 +12,7 @@ import skyward as sky
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
 from skyward.model.machine import InstanceState, SSHAddress
 from tests.clouds.verda.client import client, refusal, run
-from tests.clouds.verda.cloud import MACHINE, Cloud, until
+from tests.clouds.verda.cloud import MACHINE, Cloud
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
@@ -112,52 +112,6 @@ def test_an_api_that_refuses_tags_gets_names_only(verda: Cloud) -> None:
     run(scenario())
 
 
-def test_an_expiry_is_written_anew(verda: Cloud) -> None:
-    """The tag has the later time; an id that is gone keeps nobody from it."""
-
-    async def scenario() -> None:
-        async with client(verda.provider()) as opened:
-            [instance] = await opened.launch()
-            await opened.provider.skyward_renew([instance.id, "nobody"], 1900000000.0)
-            [row] = verda.alive()
-            assert "1900000000" == row["tags"]["skyward-expires"]
-
-    run(scenario())
-
-
-def test_the_same_request_rents_once(verda: Cloud) -> None:
-    """A launch that is sent again with its token gives the machines there are, and rents only the missing ones."""
-
-    async def scenario() -> None:
-        async with client(verda.provider()) as opened:
-            first = await opened.launch(0, 1, token="once")
-            again = await opened.launch(0, 1, 2, token="once")
-            assert [each.id for each in first] == [each.id for each in again[:2]]
-            # A client that remembers nothing asks the cloud.
-            stranger = type(opened)(verda.provider(), opened.cluster, opened.infra)
-            third = await stranger.launch(0, 1, 2, token="once")
-            assert [each.id for each in again] == [each.id for each in third]
-            other = await opened.launch(0, token="twice")
-            assert other[0].id not in {each.id for each in first}
-
-    run(scenario())
-
-
-def test_an_answer_that_is_lost_costs_no_second_machine(verda: Cloud) -> None:
-    """Nobody knows what came of it, and the same request again finds it by its name."""
-
-    async def scenario() -> None:
-        async with client(verda.provider()) as opened:
-            verda.fault("POST /v1/instances", "cut", times=1)
-            error = await refusal(opened.launch(token="lost"))
-            assert ProvisionError is type(error)
-            [instance] = await opened.launch(token="lost")
-            assert [instance.id] == [row["id"] for row in verda.alive()]
-            assert 1 == len(launches(verda))
-
-    run(scenario())
-
-
 @pytest.mark.parametrize("path", ["sshkeys", "scripts"])
 def test_a_key_or_script_whose_answer_is_lost_is_there_once(verda: Cloud, path: str) -> None:
     """It is looked for by its name before another one is made."""
@@ -183,22 +137,6 @@ def test_what_cannot_be_opened_leaves_nothing(verda: Cloud) -> None:
 
     run(scenario())
     assert {"keys": [], "scripts": [], "volumes": []} == verda.left()
-
-
-def test_a_launch_that_is_broken_off_leaves_nothing_unseen(verda: Cloud) -> None:
-    """What was under way when we were cancelled is a machine soon, and the next list has it."""
-
-    async def scenario() -> None:
-        async with client(verda.provider()) as opened:
-            verda.fault("POST /v1/instances", "late", seconds=0.2, times=1)
-            launching = asyncio.create_task(opened.launch())
-            await asyncio.to_thread(until, lambda: launches(verda))
-            launching.cancel()
-            await asyncio.wait([launching])
-            assert launching.cancelled()
-            assert 1 == len(await opened.listed())
-
-    run(scenario())
 
 
 def test_503_is_no_capacity_and_no_outage(verda: Cloud) -> None:
@@ -249,29 +187,11 @@ def test_the_next_location_is_tried(verda: Cloud) -> None:
         assert ["FIN-02"] == [row["region"] for row in verda.alive()]
 
 
-def test_what_there_is_of_too_few_is_given(verda: Cloud) -> None:
-    """Where the third machine meets the quota, the two that were rented are returned."""
-
-    async def scenario() -> None:
-        async with client(verda.provider()) as opened:
-            await opened.launch(0)
-            message = "Instance limit exceeded"
-            verda.fault("POST /v1/instances", status=400, body={"code": "invalid_request", "message": message}, times=1)
-            found = await opened.launch(1, 2, 3)
-            assert 2 == len(found)
-            assert {each.id for each in found} < {row["id"] for row in verda.alive()}
-
-    run(scenario())
-
-
 @pytest.mark.parametrize(
     ("status", "code", "message", "kind"),
     [
         (400, "invalid_request", "Quota for 8 GPU instances reached", QuotaError),
-        (402, "insufficient_funds", "Insufficient funds", CredentialsError),
         (401, "unauthorized_request", "Token is not valid", CredentialsError),
-        (400, "invalid_request", "Operating system is not valid for this instance type", ConfigError),
-        (500, "server_error", "Internal", ProvisionError),
     ],
 )
 def test_each_refusal_of_a_launch_has_its_own_error(
@@ -302,20 +222,6 @@ def test_capacity_can_fail_after_the_launch(verda: Cloud) -> None:
     run(scenario())
 
 
-def test_a_machine_that_listings_do_not_show_yet_is_pending_and_can_be_ended(verda: Cloud) -> None:
-    """Lists trail a launch; the machine counts as there, and no end of it is believed too early."""
-
-    async def scenario() -> None:
-        async with client(verda.provider()) as opened:
-            verda.lag(2.0)
-            [fresh] = await opened.launch(1)
-            assert [fresh.id] == [each.id for each in await opened.listed()]
-            await opened.end(fresh.id)
-            assert [] == verda.alive()
-
-    run(scenario())
-
-
 def test_a_list_from_before_a_launch_is_not_taken_for_one_after_it(verda: Cloud) -> None:
     """It is shared for a moment; the machine is there all the same, also once a newer list had it."""
 
@@ -342,6 +248,7 @@ def test_older_gpus_get_an_older_image(verda: Cloud) -> None:
 
 def test_pools_of_one_account_list_their_machines_in_one_call(verda: Cloud) -> None:
     """Asked at once by many, the account is asked once; what each gets is its own."""
+    verda.lists_hold = 0.5
 
     async def scenario() -> None:
         async with client(verda.provider()) as one, client(verda.provider()) as other:
