@@ -65,9 +65,9 @@ def test_on_event() -> None:
 
 @pytest.mark.slow
 def test_timeout() -> None:
-    """A node lives so long and no longer; another takes its place."""
+    """A node lives so long and no longer; another takes its place. On a busy machine it takes a second to be ready."""
     replaced: list[sky.InstanceReplaced] = []
-    with _compute(timeout=1.5).on(sky.InstanceReplaced, replaced.append) as pool:
+    with _compute(timeout=4).on(sky.InstanceReplaced, replaced.append) as pool:
         deadline = time.monotonic() + 30
         while not replaced:
             assert time.monotonic() < deadline
