@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -297,12 +298,14 @@ async def in_thread(do: Callable[[], T]) -> T:
             ended.set_exception(error)
 
     def run() -> None:
+        outcome: tuple[Any, BaseException | None]
         try:
-            value = do()
+            outcome = do(), None
         except BaseException as error:
-            loop.call_soon_threadsafe(settle, None, error)
-        else:
-            loop.call_soon_threadsafe(settle, value, None)
+            outcome = None, error
+        # Where the loop is closed, nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, *outcome)
 
     try:
         threading.Thread(target=run, name="skyward-aws", daemon=True).start()
