@@ -15,7 +15,7 @@ import skyward as sky
 from tests.container.base import index, run
 from tests.frameworks.torch_work import train_alone, train_together, world
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 TORCH = "2.13.0"
 """The version that pyproject.toml trains with."""
@@ -38,6 +38,8 @@ def wheels(image: str) -> Iterator[str]:
     run("podman", "rmi", "--force", WITH_WHEELS)
 
 
+# Two hosts over SSH do the same in every run; containers have PyTorch installed first, which takes minutes.
+@pytest.mark.everything
 def test_torch_trains_on_two_containers_with_two_ranks_each(wheels: str) -> None:
     """To the weights of one process; the client has no torch."""
     image = sky.Image(pip=[f"torch=={TORCH}", "scikit-learn"], env={**index(), "UV_FIND_LINKS": "/wheels"})
@@ -61,6 +63,7 @@ def test_torch_trains_on_two_containers_with_two_ranks_each(wheels: str) -> None
                 np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.containers
 def test_a_grid_search_runs_on_two_containers(image: str) -> None:
     """It finds what it finds here."""
     from sklearn.datasets import load_digits
