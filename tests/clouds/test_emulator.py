@@ -145,3 +145,25 @@ def test_wrong_credentials_and_wrong_paths_are_refused(cloud: Cloud) -> None:
 
 if __name__ == "__main__":
     serve(Small, *sys.argv[1:])
+
+
+def test_without_hosts_rows_turn_and_nothing_listens(cloud: Cloud) -> None:
+    """A machine runs a moment after its launch was answered, dies or stays pending as it is told, and ends."""
+    cloud.hosts(there=False)
+    cloud.fault("POST /machines", "dies", where={"size": "weak"})
+    cloud.fault("POST /machines", "never", where={"size": "late"})
+    made = {size: ask(cloud, "POST", "/machines", {"size": size})[1]["id"] for size in ("big", "weak", "late")}
+
+    def states() -> list[str]:
+        rows = {row["id"]: row for row in cloud.instances()}
+        return [rows[name]["state"] for name in made.values()]
+
+    until(lambda: states() == ["running", "dead", "pending"], 5)
+    [address] = [row["address"] for row in cloud.instances() if row["id"] == made["big"]]
+    with pytest.raises(ConnectionRefusedError, match="refused"):
+        socket.create_connection((address, cloud.port), timeout=5)
+    for name in made.values():
+        assert 204 == ask(cloud, "DELETE", f"/machines/{name}")[0]
+    until(lambda: states() == ["ended"] * 3, 5)
+    cloud.hosts(there=True)
+    cloud.calm()
