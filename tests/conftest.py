@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ settings.load_profile("skyward")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the tests a home of their own, so that logs and settings of the user's stay out of it."""
+    # A shell has what it starts in the background ignore it, and children inherit that; some tests send it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Workers inherit it, and so agree on what is drawn.
     announce()
     home = os.path.expanduser("~")
