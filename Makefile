@@ -91,7 +91,7 @@ frameworks: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m frameworks -n 0
 
 slow: $(READY)
-	$(BIN)/python -m pytest -m "slow and not chaos" --timeout 300
+	$(BIN)/python -m pytest -m "slow and not chaos" -n 4 --timeout 300
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -n 0 -rfEP --timeout 300

@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 FAILED: Mapping[str, tuple[int, ...]] = {
     # 1573567330: a machine that was to be taken back was asked for twice.
@@ -36,10 +39,28 @@ def seeds(name: str, count: int) -> list[int]:
     """
     if given := os.environ.get("SEEDS"):
         return [int(seed) for seed in given.split(",")]
-    drawing = random.Random(f"{os.environ['SEED']} {name}")
+    drawing = _drawing(name)
     return [*FAILED.get(name, ()), *(drawing.randrange(2**32) for _ in range(count))]
+
+
+def some(name: str, cases: Sequence[T]) -> list[T]:
+    """
+    Return the cases that this run has: a share of them, drawn anew, in their order.
+
+    Args:
+        name: What is drawn.
+        cases: All that `make everything` has.
+    """
+    chosen = sorted(_drawing(name).sample(range(len(cases)), share(len(cases))))
+    return [cases[number] for number in chosen]
 
 
 def share(count: int) -> int:
     """Return the part of a number of random events that this run has, at least one."""
     return max(1, math.ceil(count * float(os.environ.get("SHARE", "1"))))
+
+
+def _drawing(name: str) -> random.Random:
+    # A node that imports a module of tests draws as well, and uses nothing of it.
+    announce()
+    return random.Random(f"{os.environ['SEED']} {name}")

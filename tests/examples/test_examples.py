@@ -35,6 +35,8 @@ LAST_LINES = {
 # What everybody tries first is tried by every run.
 MARKS = {
     "accelerate_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    # `make demo` runs it, and is a step of every run.
+    "digits.py": [pytest.mark.everything, pytest.mark.timeout(300)],
     "hello.py": [],
     "jax_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
     "keras_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],

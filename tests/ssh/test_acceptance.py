@@ -243,8 +243,9 @@ def test_a_machine_with_a_slow_network_is_replaced(two: Site) -> None:
     assert provider.rented == provider.ended
 
 
+# tests/engine/test_uploads.py holds the rule.
 @pytest.mark.usefixtures("floor")
-@pytest.mark.slow
+@pytest.mark.everything
 def test_machines_that_are_all_slow_are_not_to_blame(two: Site) -> None:
     """It is the client's own line, and only one of them is handed back."""
     for number in range(2):

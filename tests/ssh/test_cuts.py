@@ -48,6 +48,8 @@ def test_thousand_calls_while_links_are_cut(seed: int, two: Site) -> None:
             while not host.connections():
                 assert time.monotonic() < deadline, "the link is not dialled again"
                 time.sleep(0.01)
+            early = [error for future in futures if future.done() and (error := future.exception())]
+            assert not early, early[0]
             assert not all(future.done() for future in futures)
             host.cut()
         results = [future.result(60) for future in futures]

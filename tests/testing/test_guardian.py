@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.seeds import some
 from tests.testing.guarded import TTL, Client, until
 
 pytestmark = pytest.mark.slow
@@ -137,18 +138,18 @@ def test_a_launch_that_nobody_answers_leaves_the_guardian_on_watch(start: Start)
     assert "its machines are ended now" in client.log()
 
 
-@pytest.mark.parametrize(
-    ("event", "faults"),
-    [
-        ("InfraCreated", "[]"),
-        ("InstanceLaunching", "[SlowApi(seconds=0.2)]"),
-        ("InstanceLaunched", "[SlowBoot(seconds=5)]"),
-        ("BootstrapStarting", "[]"),
-        ("TaskStarted", "[]"),
-        ("ShutdownRequested", "[]"),
-        ("InstanceDestroyed", "[]"),
-    ],
-)
+MOMENTS = [
+    ("InfraCreated", "[]"),
+    ("InstanceLaunching", "[SlowApi(seconds=0.2)]"),
+    ("InstanceLaunched", "[SlowBoot(seconds=5)]"),
+    ("BootstrapStarting", "[]"),
+    ("TaskStarted", "[]"),
+    ("ShutdownRequested", "[]"),
+    ("InstanceDestroyed", "[]"),
+]
+
+
+@pytest.mark.parametrize(("event", "faults"), some("moments of a client's end", MOMENTS))
 def test_a_client_that_is_killed(start: Start, event: str, faults: str) -> None:
     """At launch, boot, bootstrap, task and exit: what it had is ended, and not before `ttl`."""
     client = start(f"""

@@ -176,18 +176,13 @@ def test_the_watchdog_of_the_first_pool_does_not_act_in_the_second(aws: Cloud) -
         assert "-gt 300 ]" not in old.read_text()
 
 
-@pytest.mark.parametrize(
-    ("code", "status"), [("UnauthorizedOperation", 403), ("SnapshotLimitExceeded", 400), ("InternalError", 400)]
-)
-def test_an_image_that_is_refused_is_a_warning(
-    aws: Cloud, code: str, status: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The pool works, and says why the next one will be no quicker."""
-    aws.fault("CreateImage", code=code, status=status)
+def test_an_image_that_is_refused_is_a_warning(aws: Cloud, caplog: pytest.LogCaptureFixture) -> None:
+    """The pool works, and says why the next one will be no quicker; other refusals are rows of the page of faults."""
+    aws.fault("CreateImage", code="InternalError", status=400)
     with caplog.at_level(logging.WARNING, "skyward"), pool(aws, sky.Image()) as (opened, _):
         assert 5 == (sky.function(lambda: 5)() >> opened)
         until(lambda: "No machine image could be made of node 0" in caplog.text)
-    assert code in caplog.text
+    assert "InternalError" in caplog.text
     assert [] == aws.images()
 
 

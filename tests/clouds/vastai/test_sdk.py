@@ -29,8 +29,9 @@ def interpreter() -> Path:
     folder = ROOT / ".cache" / f"vastai-{VERSION}-{sys.version_info[0]}.{sys.version_info[1]}"
     ready, python = folder / ".ready", folder / "bin" / "python"
     if not ready.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"vastai=={VERSION}"], check=True)
+        uv = [sys.executable, "-m", "uv", "--quiet"]
+        subprocess.run([*uv, "venv", "--clear", "--python", sys.executable, folder], check=True)
+        subprocess.run([*uv, "pip", "install", "--python", python, f"vastai=={VERSION}"], check=True)
         ready.touch()
     return python
 
