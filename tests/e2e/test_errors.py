@@ -153,7 +153,7 @@ def test_timeout_is_prompt_and_says_so(pool: sky.Pool) -> None:
     assert issubclass(sky.TaskTimeoutError, TimeoutError)
 
 
-@pytest.mark.slow
+@pytest.mark.everything
 def test_result_of_two_gibibytes_arrives(pool: sky.Pool) -> None:
     """There is no size that a result may not have."""
     big = sky.function(lambda: bytes(2 << 30))

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, note, settings, strategies as st
 
 import skyward as sky
 from skyward.testing import DiesInBootstrap, ListingLag, NeverBoots, NoCapacity, Preempt, Quota, SlowApi, Unreachable
-from tests.seeds import share
 from tests.simulated.engine import SimulatedEngine, simulated_engine
 from tests.simulated.pool import Heard, compute
 from tests.simulated.provider import Fails, Hangs, Script, ScriptedCloud
@@ -81,9 +80,9 @@ def test_no_machine_is_forgotten(script: list[Script], nodes: int, later: int, b
 
 
 @pytest.mark.fuzz
-@pytest.mark.slow
+@pytest.mark.everything
 @pytest.mark.timeout(900)
-@settings(max_examples=share(1000), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 @lives
 def test_no_machine_is_forgotten_in_many_lives(
     script: list[Script], nodes: int, later: int, boots: float, forgets: bool

@@ -92,6 +92,8 @@ def _end(pipes: Path, env: Mapping[str, str]) -> None:
     if pid and not _soon(lambda: not _lives(pid)):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+            # Its directory is removed next, and a process under load takes a moment to go.
+            _soon(lambda: not _lives(pid))
 
 
 @contextmanager
