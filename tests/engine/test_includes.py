@@ -1,6 +1,5 @@
 """What an image includes lies on nodes where imports, or paths from the base, find it."""
 
-import importlib
 import subprocess
 import sys
 
@@ -9,39 +8,9 @@ import pytest
 from skyward.engine.includes import include_files
 from skyward.errors import ConfigError
 from skyward.node.modules import write_files
+from tests.engine.project import load, paths, project, write
 
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    """
-    Make an empty folder on the path, and forget the modules imported from it.
-    """
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
-
-
-def write(root, files):
-    """
-    Write files with the given text, a dictionary of path and text.
-    """
-    for path, text in files.items():
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-
-
-def load(*names):
-    importlib.invalidate_caches()
-    for name in names:
-        importlib.import_module(name)
-
-
-def paths(files):
-    return [file.path for file in files]
+__all__ = ["project"]
 
 
 @pytest.fixture
