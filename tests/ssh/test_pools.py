@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -144,8 +145,10 @@ def test_killed_agent_is_replaced(site: Site) -> None:
 
 def _kill_agents(host: Host) -> None:
     for number in host.processes():
-        if b"skyward.node.main" in Path(f"/proc/{number}/cmdline").read_bytes():
-            os.kill(number, signal.SIGKILL)
+        # One that is listed may be gone.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if b"skyward.node.main" in Path(f"/proc/{number}/cmdline").read_bytes():
+                os.kill(number, signal.SIGKILL)
 
 
 @pytest.mark.slow

@@ -136,6 +136,8 @@ class Cloud:
         for machine in made:
             if machine.fate == "Unreachable":
                 power.switch_off(machine.host)
+            elif machine.fate == "DiesInBootstrap":
+                power.fail_bootstrap(machine.host)
         return made
 
     def _find(self, kind: type[F]) -> F | None:

@@ -162,7 +162,7 @@ class Unreachable:
 @frozen(kw_only=True, repr=False)
 class DiesInBootstrap:
     """
-    Kill machines while they are made ready. The cloud notices nothing and goes on billing them.
+    End what runs on machines before it is ready. The cloud notices nothing and goes on billing them.
 
     Args:
         times: How many machines of each pool.

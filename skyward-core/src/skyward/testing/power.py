@@ -10,7 +10,7 @@ from pathlib import Path
 
 from skyward.node.descendants import MARK, end_group, end_marked
 
-__all__ = ["remove", "switch_off"]
+__all__ = ["fail_bootstrap", "remove", "switch_off"]
 
 _ROUNDS = 3
 
@@ -50,14 +50,16 @@ def remove(host: str) -> None:
     Path(host).unlink(missing_ok=True)
 
 
-def runs(host: str) -> bool:
+def fail_bootstrap(host: str) -> None:
     """
-    Tell whether a node has begun to live on a machine.
+    Let a node that begins to live on a machine end before it is ready, however busy this machine is.
 
     Args:
         host: The machine's directory.
     """
-    return Path(host).is_dir()
+    Path(host).mkdir(parents=True)
+    # An agent cannot make the directory of its files where a file is.
+    Path(host, "files").touch()
 
 
 def _agents(host: str) -> Iterator[tuple[int, list[str]]]:

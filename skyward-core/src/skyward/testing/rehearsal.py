@@ -11,9 +11,8 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from attrs import field, frozen
 
@@ -33,8 +32,6 @@ TRIES = 5
 """How often a call is made that is answered with "too many requests"."""
 
 _PAUSE = 0.05
-_LOOK = 0.02
-_LOOKS = 100_000
 
 
 def _directory(value: str | os.PathLike[str] | None) -> str:
@@ -251,24 +248,11 @@ class Rehearsal:
         await asyncio.to_thread(self._cloud.end, ids)
 
     def _watch(self, machine: Machine) -> None:
-        """See to it, once, that what is written about a machine comes true."""
-        if machine.id in self._watchers:
-            return
-        coming: Coroutine[Any, Any, None] | None = None
-        if machine.taken_at is not None:
-            coming = self._take(machine, machine.taken_at)
-        elif machine.fate == "DiesInBootstrap":
-            coming = self._kill_in_bootstrap(machine)
-        if coming is not None:
-            self._watchers[machine.id] = asyncio.get_running_loop().create_task(coming)
+        """See to it, once, that a machine is taken back if that was written about it."""
+        if machine.id not in self._watchers and machine.taken_at is not None:
+            taking = asyncio.get_running_loop().create_task(self._take(machine, machine.taken_at))
+            self._watchers[machine.id] = taking
 
     async def _take(self, machine: Machine, moment: float) -> None:
         await asyncio.sleep(max(0.0, moment - time.time()))
-        await asyncio.to_thread(self._cloud.cut, machine.id)
-
-    async def _kill_in_bootstrap(self, machine: Machine) -> None:
-        for _ in range(_LOOKS):
-            if power.runs(machine.host):
-                break
-            await asyncio.sleep(_LOOK)
         await asyncio.to_thread(self._cloud.cut, machine.id)
