@@ -88,7 +88,7 @@ clouds: $(READY)
 	$(BIN)/python -m pytest -m clouds -n 4 --timeout 240
 
 frameworks: .cache/frameworks/.ready
-	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m frameworks -n 2 --dist loadfile
+	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m "frameworks and not everything" -n 2 --dist loadfile
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not chaos" -n 4 --timeout 300

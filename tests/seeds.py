@@ -43,21 +43,29 @@ def seeds(name: str, count: int) -> list[int]:
     return [*FAILED.get(name, ()), *(drawing.randrange(2**32) for _ in range(count))]
 
 
-def some(name: str, cases: Sequence[T]) -> list[T]:
+def some(name: str, cases: Sequence[T], least: float = 0) -> list[T]:
     """
     Return the cases that this run has: a share of them, drawn anew, in their order.
 
     Args:
         name: What is drawn.
         cases: All that `make everything` has.
+        least: The smallest share of them that a run may have, between 0 and 1.
     """
-    chosen = sorted(_drawing(name).sample(range(len(cases)), share(len(cases))))
+    chosen = sorted(_drawing(name).sample(range(len(cases)), share(len(cases), least)))
     return [cases[number] for number in chosen]
 
 
-def share(count: int) -> int:
-    """Return the part of a number of random events that this run has, at least one."""
-    return max(1, math.ceil(count * float(os.environ.get("SHARE", "1"))))
+def share(count: int, least: float = 0) -> int:
+    """
+    Return the part of a number of random events that this run has, at least one of any.
+
+    Args:
+        count: How many events `make everything` has.
+        least: The smallest share of them that a run may have, between 0 and 1.
+    """
+    part = max(least, float(os.environ.get("SHARE", "1")))
+    return min(count, max(1, math.ceil(count * part)))
 
 
 def _drawing(name: str) -> random.Random:

@@ -8,7 +8,7 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 import skyward as sky
 from skyward.engine import guarding
 from tests.clouds.cloud import until
+from tests.seeds import some
 
 WORKED = "working pool"
 
@@ -92,18 +93,35 @@ def everywhere(fault: Fault) -> Fault:
     return evolve(fault, everywhere=True)
 
 
-def marked(faults: Iterable[Fault]) -> list[Any]:
+def marked(cloud: str, faults: Iterable[Fault]) -> list[Any]:
     """
     Mark the faults of a cloud for its test.
 
-    What is a cloud's own runs in the suite `clouds`. What every cloud has alike runs there on AWS and on the rehearsal
-    cloud only; tests/clouds/renting asks each provider's hooks for its part, and `everything` runs the whole way.
+    What is a cloud's own runs in the suite `clouds`, a half of it in a run that has a share of what is drawn. What
+    every cloud has alike runs there on AWS and on the rehearsal cloud only; tests/clouds/renting asks each provider's
+    hooks for its part, and `everything` runs the whole way.
 
     Args:
+        cloud: What the page calls the cloud.
         faults: The faults.
     """
-    marks = {True: pytest.mark.everything, False: pytest.mark.clouds}
-    return [pytest.param(fault, id=fault.name, marks=marks[fault.everywhere]) for fault in faults]
+    faults = tuple(faults)
+    own = drawn(cloud, [fault for fault in faults if not fault.everywhere])
+    return [
+        *(pytest.param(fault, id=fault.name, marks=pytest.mark.clouds) for fault in own),
+        *(pytest.param(fault, id=fault.name, marks=pytest.mark.everything) for fault in faults if fault.everywhere),
+    ]
+
+
+def drawn(cloud: str, faults: Sequence[Fault]) -> list[Fault]:
+    """
+    Return the faults of a cloud that this run provokes: all, or a half of them where a run has less than all.
+
+    Args:
+        cloud: What the page calls the cloud.
+        faults: The faults.
+    """
+    return some(f"faults of {cloud}", faults, least=0.5)
 
 
 @frozen

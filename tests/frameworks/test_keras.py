@@ -123,6 +123,7 @@ def fresh(name: str) -> Any:
     return sky.Compute(nodes=2, plugins=plugins, console="silent")
 
 
+@pytest.mark.everything
 def test_a_model_has_the_same_losses_on_two_backends() -> None:
     """Two ranks on each; JAX's give what one process gives, torch's what JAX's do, and all of them learn."""
     with fresh("jax") as pool:
@@ -159,6 +160,7 @@ def test_code_that_distributes_keras_itself_runs_as_it_is() -> None:
         assert [(2, True)] * 2 == distributes_itself() @ pool
 
 
+@pytest.mark.everything
 def test_a_rank_that_has_fewer_batches_ends_the_others_by_the_backends_limit() -> None:
     """One goes on alone in `fit`, and is where it waits."""
     plugins = [sky.plugins.jax(hang_timeout=30), sky.plugins.keras(backend="jax")]

@@ -223,6 +223,7 @@ def test_a_worker_that_died_between_broadcasts_is_noticed(pool: sky.Pool) -> Non
     assert [(2, 2.0)] * 2 == sums(world() @ pool)
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("who", some("the rank of tensorflow that hangs", [0, 1]))
 def test_a_broadcast_that_hangs_ends_with_the_stack_of_every_rank(who: int) -> None:
     """One rank returned early, or sleeps, and the other waits for it; the pool goes on."""
@@ -255,6 +256,7 @@ def test_each_step_is_seen() -> None:
             assert found["eager"] >= 2
 
 
+@pytest.mark.everything
 def test_two_pools_at_once_do_not_meet() -> None:
     """Each has ports of its own, also while both work."""
     with fresh() as one, fresh() as other:

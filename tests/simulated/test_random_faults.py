@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, note, settings, strategies as st
 
 import skyward as sky
 from skyward.testing import DiesInBootstrap, ListingLag, NeverBoots, NoCapacity, Preempt, Quota, SlowApi, Unreachable
+from tests.seeds import share
 from tests.simulated.engine import SimulatedEngine, simulated_engine
 from tests.simulated.pool import Heard, compute
 from tests.simulated.provider import Fails, Hangs, Script, ScriptedCloud
@@ -72,7 +73,7 @@ lives = given(
 )
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(80, least=0.4), suppress_health_check=[HealthCheck.too_slow])
 @lives
 def test_no_machine_is_forgotten(script: list[Script], nodes: int, later: int, boots: float, forgets: bool) -> None:
     """A pool is opened, works, changes its size and is left; hypothesis prints how to see it again."""

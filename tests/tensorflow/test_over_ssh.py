@@ -15,7 +15,7 @@ from tests.hosts import SSHD, hosts, package_settings
 from tests.ssh.conftest import Site
 
 
-@pytest.mark.packaging
+@pytest.mark.everything
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not Path(SSHD).exists(), reason="needs an OpenSSH server")
 def test_training_on_two_hosts_gives_what_one_process_gives() -> None:

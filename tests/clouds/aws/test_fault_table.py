@@ -7,7 +7,7 @@ import pytest
 from tests.clouds.aws.cloud import Cloud
 from tests.clouds.aws.fault_table import FAULTS, TITLE, provoke
 from tests.clouds.fault_page import check_row, check_section
-from tests.clouds.provoking import Fault
+from tests.clouds.provoking import Fault, drawn
 
 
 def test_every_fault_has_its_row_and_nothing_was_left() -> None:
@@ -17,7 +17,7 @@ def test_every_fault_has_its_row_and_nothing_was_left() -> None:
 
 @pytest.mark.clouds
 @pytest.mark.timeout(150)
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", drawn(TITLE, FAULTS), ids=lambda fault: fault.name)
 def test_the_row_is_true(aws: Cloud, fault: Fault) -> None:
     """What comes of the fault today is what the page says."""
     check_row(TITLE, fault.name, provoke(fault, aws))

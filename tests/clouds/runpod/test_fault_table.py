@@ -16,7 +16,7 @@ def test_every_fault_has_its_row_and_nothing_was_left() -> None:
 
 
 @pytest.mark.timeout(150)
-@pytest.mark.parametrize("fault", marked(FAULTS))
+@pytest.mark.parametrize("fault", marked(TITLE, FAULTS))
 def test_the_row_is_true(runpod: Cloud, fault: Fault) -> None:
     """What comes of the fault today is what the page says."""
     check_row(TITLE, fault.name, provoke(fault, runpod))
