@@ -172,15 +172,17 @@ def test_others_machines_are_neither_listed_nor_ended(vastai: Cloud) -> None:
 
 
 def test_pools_of_one_account_share_its_lists(vastai: Cloud) -> None:
-    """Twenty that look at the same time make one call."""
-    vastai.lists_hold = 1.0
+    """Twenty that look at the same time make one call in the time that a list holds."""
+    vastai.lists_hold = hold = 1.0
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:
             uses = [evolve(opened.cluster, pool_id=f"q{number}") for number in range(20)]
             pools = [Client(vastai.provider(), cluster, None) for cluster in uses]
+            began = asyncio.get_running_loop().time()
             assert [[]] * 20 == await asyncio.gather(*(pool.listed() for pool in pools))
-            assert 1 == len(vastai.calls(LIST))
+            took = asyncio.get_running_loop().time() - began
+            assert 1 <= len(vastai.calls(LIST)) <= 1 + took // hold
 
     run(scenario())
 

@@ -247,8 +247,8 @@ def test_older_gpus_get_an_older_image(verda: Cloud) -> None:
 
 
 def test_pools_of_one_account_list_their_machines_in_one_call(verda: Cloud) -> None:
-    """Asked at once by many, the account is asked once; what each gets is its own."""
-    verda.lists_hold = 0.5
+    """Asked at once by many, the account is asked once in the time that a list holds; what each gets is its own."""
+    verda.lists_hold = hold = 0.5
 
     async def scenario() -> None:
         async with client(verda.provider()) as one, client(verda.provider()) as other:
@@ -256,9 +256,11 @@ def test_pools_of_one_account_list_their_machines_in_one_call(verda: Cloud) -> N
             await other.launch()
             await one.until(lambda found: found[0].state is InstanceState.RUNNING)
             before = len(verda.calls("GET /v1/instances"))
+            began = asyncio.get_running_loop().time()
             found = await asyncio.gather(*(each.listed() for each in (one, other) * 10))
+            took = asyncio.get_running_loop().time() - began
             assert {1} == {len(each) for each in found}
             assert 2 == len({each[0].id for each in found})
-            assert [] == [call["name"] for call in verda.calls("GET /v1/instances")][before + 1 :]
+            assert 1 + took // hold >= len(verda.calls("GET /v1/instances")) - before
 
     run(scenario())
