@@ -150,5 +150,5 @@ def test_a_pending_call_is_shown_short() -> None:
     """Large arguments do not flood a message."""
     shown = repr(add(list(range(1000)), y=2))  # type: ignore[arg-type]
     assert shown.startswith("<pending add([0, 1, 2,")
-    assert shown.endswith("..., y=2)>")
+    assert shown.endswith("...], y=2)>")
     assert len(shown) < 80

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 import skyward as sky
-from skyward import registry
+from skyward import origin, registry
 from skyward.errors import ConfigError, NotInstalledError, PluginError
 from skyward.plugins import Plugin
 from skyward.providers.local import Local
@@ -157,7 +157,7 @@ def test_what_is_not_installed_says_what_to_type(full: str) -> None:
     """A known name without its distribution raises the command that installs it."""
     _, *rooms, name = full.split(".")
     home = getattr(sky, rooms[0]) if rooms else sky
-    command = rf'{full} comes with .* Type: pip install "skyward\[{EXTRAS[full]}\]"'
+    command = rf"{full} comes with .* Type: {re.escape(origin.install(EXTRAS[full]))}"
     with pytest.raises(NotInstalledError, match=command):
         getattr(home, name)
     assert not hasattr(home, name)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import skyward
+from skyward.origin import install
 from skyward.registry import EXTRAS
 from tests.distributions import is_installed
 
@@ -148,7 +149,7 @@ def test_providers_are_listed() -> None:
         wanted = not name.startswith("sky.integrations.")
         assert wanted == bool(line)
         if wanted:
-            assert is_installed(extra) != line.endswith(f'not installed; type: pip install "skyward[{extra}]"')
+            assert is_installed(extra) != line.endswith(f"not installed; type: {install(extra)}")
 
 
 def test_a_reader_that_has_enough() -> None:

@@ -190,4 +190,4 @@ def test_provider_that_is_not_installed(tmp_path: Path) -> None:
         timeout=30,
         check=False,
     )
-    assert 'pip install "skyward[runpod]"' in done.stderr
+    assert "Type: pip install skyward-runpod\n" in done.stderr

@@ -9,7 +9,14 @@ import pytest
 from skyward.errors import ConfigError
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
-from skyward.plan.selection import ProviderView, as_chosen, in_order
+from skyward.plan.selection import (
+    ProviderView,
+    as_chosen,
+    in_order,
+    select_available,
+    select_cheapest,
+    select_first,
+)
 
 
 def _view(name: str, *, on_demand: float | None = None, spot: float | None = None, **spec: object) -> ProviderView:
@@ -52,12 +59,27 @@ def test_view_tells_spot_capacity() -> None:
     assert not _view("a", on_demand=1.0).has_spot_capacity()
 
 
-def test_function_may_return_a_view_a_provider_or_several() -> None:
-    """All of them mean the order to try."""
+def test_a_single_choice_is_followed_by_the_others() -> None:
+    """It is tried first; the others are what there is if it cannot give the nodes."""
+    one, other, third = _view("one"), _view("other"), _view("third")
+    assert as_chosen([one, other, third], other) == (other, one, third)
+    assert as_chosen([one, other, third], other.provider) == (other, one, third)
+
+
+def test_several_choices_are_all_that_is_tried() -> None:
+    """In the order returned; a list of one is how to have no other."""
     one, other = _view("one"), _view("other")
-    assert as_chosen([one, other], other) == (other,)
-    assert as_chosen([one, other], other.provider) == (other,)
     assert as_chosen([one, other], [other, one]) == (other, one)
+    assert as_chosen([one, other], [other]) == (other,)
+
+
+def test_strategies_are_functions_too() -> None:
+    """To be called by a function of one's own, or given as it."""
+    views = [_view("none"), _view("dear", on_demand=3.0), _view("cheap", on_demand=1.0)]
+    assert _names(select_first(views, Spec())) == ["none", "dear", "cheap"]
+    assert _names(select_cheapest(views, Spec())) == ["cheap", "dear", "none"]
+    assert _names(select_available(views, Spec())) == ["dear", "cheap", "none"]
+    assert as_chosen(views, select_cheapest(views, Spec())) == select_cheapest(views, Spec())
 
 
 @pytest.mark.parametrize("chosen", [None, "one", []])

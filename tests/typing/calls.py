@@ -96,6 +96,11 @@ def maps(pool: sky.Pool) -> None:
     assert_type(pool.map(whole, [1, 2]), list[int])
     assert_type(pool.map(str, [1, 2]), list[str])
     assert_type(pool.map(text, [1, 2], stream=True), Iterator[str])
+    assert_type(pool.map(whole, [1, 2], return_exceptions=True), list[int | BaseException])
+    assert_type(pool.map(str, [1, 2], return_exceptions=True), list[str | BaseException])
+    assert_type(pool.map(text, [1, 2], stream=True, return_exceptions=True), Iterator[str | BaseException])
+    assert_type(pool.broadcast(whole(1)), list[int])
+    assert_type(pool.broadcast(whole(1), return_exceptions=True), list[int | BaseException])
 
 
 @sky.pool(nodes=2, accelerator="T4", concurrency=4)

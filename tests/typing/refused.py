@@ -12,5 +12,7 @@ def whole(x: int) -> int:
 
 whole("one")  # type: ignore[arg-type]
 whole(1, 2)  # type: ignore[call-arg]
+1 >> sky.Compute()  # type: ignore[operator]
+whole >> sky.Compute()  # type: ignore[operator]
 sky.Compute(node=2)  # type: ignore[call-arg]
 sky.Compute(console="loud")  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from skyward.errors import ConfigError, SkywardError
 from skyward.hookspecs import Instance, MachineImage, Offer, ProviderFacts, hookimpl
 from skyward.model.port import port
 from skyward.model.region import RegionsLike, regions
+from skyward.model.setting import suggesting
 from skyward_aws.account import Account, Login, whose
 from skyward_aws.instances import LAG, Door, check_end, described, listed, owned, renew, terminate
 from skyward_aws.launching import Order, launch
@@ -64,6 +65,7 @@ def tunnel_command(region: str, profile: str | None, port: int) -> tuple[str, ..
     return ("aws", "ssm", "start-session", *target, "--region", region, *whose)
 
 
+@suggesting
 @frozen(kw_only=True)
 class AWS:
     """

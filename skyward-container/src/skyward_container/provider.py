@@ -16,6 +16,7 @@ from skyward.errors import ConfigError, ProvisionError
 from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, hookimpl
 from skyward.model.container import DockerImage
 from skyward.model.memory import gigabytes
+from skyward.model.setting import suggesting
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
 from skyward_container.machine import HOST_KEY, instance_of, labels
 
@@ -88,6 +89,7 @@ class Network:
     own: bool
 
 
+@suggesting
 @frozen(kw_only=True)
 class Container:
     """

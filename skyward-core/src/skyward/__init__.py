@@ -122,12 +122,18 @@ if TYPE_CHECKING:
         NetworkInfo as NetworkInfo,
         PeerInfo as PeerInfo,
     )
+    from skyward.model.keywords import ProviderLike as ProviderLike
     from skyward.model.log_config import LogConfig as LogConfig
     from skyward.model.nodes import Nodes as Nodes, NodeSpec as NodeSpec
     from skyward.model.nvidia import NVIDIA as NVIDIA
-    from skyward.model.options import Options as Options, SelectionStrategy as SelectionStrategy
+    from skyward.model.options import (
+        Options as Options,
+        ProviderSelector as ProviderSelector,
+        SelectionLike as SelectionLike,
+        SelectionStrategy as SelectionStrategy,
+    )
     from skyward.model.pip_index import PipIndex as PipIndex
-    from skyward.model.spec import Architecture as Architecture, Spec as Spec
+    from skyward.model.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.worker import Worker as Worker
     from skyward.node.meeting import exchange as exchange
     from skyward.node.output import (
@@ -151,6 +157,11 @@ if TYPE_CHECKING:
         PendingFunctionGroup as PendingFunctionGroup,
         gather as gather,
         partial as partial,
+    )
+    from skyward.plan.selection import (
+        select_available as select_available,
+        select_cheapest as select_cheapest,
+        select_first as select_first,
     )
     from skyward.plugin import Plugin as Plugin
     from skyward.pool import (
@@ -193,6 +204,10 @@ def __dir__() -> list[str]:
     return sorted({"__version__", *_names.public()})
 
 
+def _operands() -> Any:
+    return importlib.import_module("skyward.operands")
+
+
 class _Package(ModuleType):
     """Keep `skyward.pool`, once that submodule is imported, from hiding the public name `pool`."""
 
@@ -200,6 +215,20 @@ class _Package(ModuleType):
         if isinstance(value, ModuleType) and name in _names.LIVES_IN:
             return
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:
+        # Type checkers go on refusing what is no pending call on the left of an operator.
+        # Arrays would else apply the operator to each of their items.
+        __array_ufunc__ = None
+
+        def __rrshift__(self, left: object) -> Any:
+            _operands().refuse(left, ">>", "sky")
+
+        def __rmatmul__(self, left: object) -> Any:
+            _operands().refuse(left, "@", "sky")
+
+        def __lt__(self, left: object) -> Any:
+            _operands().refuse(left, ">", "sky")
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         # Functions that use `sky` as a global are sent to nodes with it.

@@ -13,8 +13,8 @@ Every error that Skyward itself raises.
     ├─ OfferError           try another offer
     │   ├─ CapacityError
     │   ├─ QuotaError
-    │   ├─ NoAvailableProviderError
-    │   └─ AllProvidersFailedError
+    │   └─ NoAvailableProviderError
+    │       └─ AllProvidersFailedError
     ├─ NodeError            the node is replaced
     │   ├─ ProvisionError
     │   │   └─ LeftBehindError  end it by hand
@@ -148,7 +148,7 @@ class NoAvailableProviderError(OfferError):
     """Report that no provider sells anything that meets the requirements."""
 
 
-class AllProvidersFailedError(OfferError):
+class AllProvidersFailedError(NoAvailableProviderError):
     """
     Report that every provider was tried and failed.
 

@@ -8,9 +8,10 @@ import functools
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from skyward.errors import UsageError
+from skyward.model.setting import known_only
 from skyward.pending import PendingFunction, checked_retries, checked_timeout, short
 
 _VARARGS, _VARKEYWORDS = 4, 8
@@ -42,6 +43,9 @@ class Function(Generic[P, T]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> PendingFunction[T]:
         if kwargs or len(args) != self._arity:
             self._check(args, kwargs)
+        for arg in args:
+            if arg.__class__ is PendingFunction:
+                self._refuse(arg)
         return PendingFunction(self, args, kwargs, self.timeout, self.retries)
 
     def wrapped(self, decorator: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Function[P, T]:
@@ -80,6 +84,13 @@ class Function(Generic[P, T]):
         count: int = code.co_argcount
         return count
 
+    def _refuse(self, pending: object) -> NoReturn:
+        """Refuse an argument that has not run: the function would get the call, and not its result."""
+        raise UsageError(
+            f"{self.name} was given {pending!r}, which has not run.",
+            hint=f"Run it first and pass its result: `{self.name}(... >> pool) >> pool`.",
+        )
+
     def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Refuse arguments that the function does not take, here and not on a node."""
         import inspect
@@ -92,6 +103,9 @@ class Function(Generic[P, T]):
             signature.bind(*args, **kwargs)
         except TypeError as error:
             raise UsageError(f"{self.name}{signature} cannot be called like this: {error}.") from None
+        for value in kwargs.values():
+            if isinstance(value, PendingFunction):
+                self._refuse(value)
 
     @overload
     def __get__(self, instance: PendingFunction[Any] | None, owner: type | None = None) -> Self: ...
@@ -169,7 +183,7 @@ def function(fn: Callable[P, Generator[T, Any, Any]], /) -> Function[P, Iterator
 def function(fn: Callable[P, T], /) -> Function[P, T]: ...
 @overload
 def function(*, timeout: float | None = None, retries: int = 0) -> _Decorator: ...
-def function(fn: Any = None, /, *, timeout: float | None = None, retries: int = 0) -> Any:
+def function(fn: Any = None, /, *, timeout: float | None = None, retries: int = 0, **unknown: Any) -> Any:
     """
     Make a function whose calls can be sent to a pool.
 
@@ -177,10 +191,11 @@ def function(fn: Any = None, /, *, timeout: float | None = None, retries: int = 
         fn: The function: plain, generator, or `async def`.
         timeout: Seconds that one attempt may run; None for no limit.
         retries: How many more attempts there are after one that fails.
+        unknown: What there is no setting for.
 
     Raises:
         ConfigError: If a setting makes no sense.
-        UsageError: If `fn` cannot be called.
+        UsageError: If `fn` cannot be called, or a keyword is unknown; the nearest one is offered.
 
     >>> import skyward as sky
     >>> @sky.function(timeout=sky.time.minutes(10), retries=2)
@@ -189,6 +204,7 @@ def function(fn: Any = None, /, *, timeout: float | None = None, retries: int = 
     >>> train(4).timeout
     600.0
     """
+    known_only(unknown, ("timeout", "retries"), "@sky.function")
     limit = None if timeout is None else checked_timeout(timeout)
     attempts = checked_retries(retries)
     if fn is None:

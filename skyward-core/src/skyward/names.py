@@ -115,10 +115,12 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.log_config": ("LogConfig",),
         "skyward.model.nodes": ("NodeSpec", "Nodes"),
         "skyward.model.nvidia": ("NVIDIA",),
-        "skyward.model.options": ("Options", "SelectionStrategy"),
+        "skyward.model.keywords": ("ProviderLike",),
+        "skyward.model.options": ("Options", "ProviderSelector", "SelectionLike", "SelectionStrategy"),
         "skyward.model.pip_index": ("PipIndex",),
-        "skyward.model.spec": ("Architecture", "Spec"),
+        "skyward.model.spec": ("Architecture", "ProviderName", "Spec"),
         "skyward.model.worker": ("Worker",),
+        "skyward.plan.selection": ("select_available", "select_cheapest", "select_first"),
     }.items()
     for name in names
 }
@@ -147,6 +149,15 @@ OLDER: Mapping[str, str] = {
 }
 """Newer name of each older one; both are the same object."""
 
+_COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
+_BUCKETS = "Until then, functions read buckets with their own library, and volume= of a provider mounts a disk."
+
+LATER: Mapping[str, str] = {
+    **dict.fromkeys("barrier counter dict lock queue set Consistency".split(), f"Shared collections. {_COLLECTIONS}"),
+    **dict.fromkeys("S3Volume Storage Volume storage".split(), f"Mounted buckets. {_BUCKETS}"),
+}
+"""What is promised and not there yet: what it belongs to, and what does until then."""
+
 
 def resolve(name: str) -> Any:
     """
@@ -174,6 +185,9 @@ def resolve(name: str) -> Any:
         return getattr(import_module(LIVES_IN[newer]), newer)
     if (module := _submodule(name)) is not None:
         return module
+    if name in LATER:
+        subject, _, instead = LATER[name].partition(". ")
+        raise AttributeError(f"sky.{name} comes with a later version ({subject.lower()}). {instead}", name=name)
     from skyward.registry import EXTRAS, provider, providers
 
     if name in providers() or f"sky.{name}" in EXTRAS:

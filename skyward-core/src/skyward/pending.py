@@ -5,8 +5,10 @@ Calls that have not run: pending calls, their operators, and groups of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from itertools import islice
+from reprlib import Repr
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -33,6 +35,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 Ts = TypeVarTuple("Ts")
+
+
+_SHOWN = 6
+"""Arguments that the repr of a call shows."""
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxlong = 45
 
 
 class Target(Protocol):
@@ -170,10 +180,17 @@ class PendingFunction(Generic[T]):
 
     __lt__ = __le__ = __ge__ = _compared
 
+    @property
+    def fn(self) -> Callable[..., T]:
+        """The plain function that is called."""
+        return self.function.local
+
     def __repr__(self) -> str:
-        given = [short(arg) for arg in self.args]
-        given += [f"{name}={short(value)}" for name, value in self.kwargs.items()]
-        return f"<pending {self.function.name}({', '.join(given)})>"
+        shown = [short(arg) for arg in self.args[:_SHOWN]]
+        shown += [f"{name}={short(value)}" for name, value in islice(self.kwargs.items(), _SHOWN - len(shown))]
+        if len(self.args) + len(self.kwargs) > _SHOWN:
+            shown.append("...")
+        return f"<pending {self.function.name}({', '.join(shown)})>"
 
 
 @frozen(eq=False)
@@ -380,8 +397,8 @@ def checked_retries(retries: object) -> int:
 
 
 def short(value: object) -> str:
-    """Give a value's repr, cut to fit into a message."""
-    text = repr(value)
+    """Give a value's repr, cut to fit into a message; of a large one only the beginning is made."""
+    text = _SHORT.repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

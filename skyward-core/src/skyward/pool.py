@@ -20,6 +20,7 @@ from skyward.model.nodes import NodeSpec, nodes
 from skyward.model.options import Options
 from skyward.model.port import port
 from skyward.model.spec import Spec
+from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.request import request
 
@@ -35,9 +36,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 Item = TypeVar("Item")
 Target = int | Literal["head"] | None
+_Off = Literal[False]
 
 
-class Pool:
+class Pool(RightOperand):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
@@ -116,7 +118,11 @@ class Pool:
         running = self._running
         return operations.run_async(running, single(pending), node=running.check_node(target))
 
-    def broadcast(self, pending: PendingFunction[T], *, return_exceptions: bool = False) -> list[T]:
+    @overload
+    def broadcast(self, pending: PendingFunction[T], *, return_exceptions: _Off = ...) -> list[T]: ...
+    @overload
+    def broadcast(self, pending: PendingFunction[T], *, return_exceptions: bool) -> list[T | BaseException]: ...
+    def broadcast(self, pending: PendingFunction[Any], *, return_exceptions: bool = False) -> list[Any]:
         """
         Run a call on every rank of every ready node; the same as `pending @ pool`.
 
@@ -159,24 +165,44 @@ class Pool:
 
     @overload
     def map(
-        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool = ...,
-        stream: Literal[False] = ..., ordered: bool = ...,
+        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: _Off = ...,
+        stream: _Off = ..., ordered: bool = ...,
     ) -> list[R]: ...  # fmt: skip
     @overload
     def map(
-        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool = ...,
+        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool,
+        stream: _Off = ..., ordered: bool = ...,
+    ) -> list[R | BaseException]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: _Off = ...,
         stream: Literal[True], ordered: bool = ...,
     ) -> Iterator[R]: ...  # fmt: skip
     @overload
     def map(
-        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool = ...,
-        stream: Literal[False] = ..., ordered: bool = ...,
+        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool,
+        stream: Literal[True], ordered: bool = ...,
+    ) -> Iterator[R | BaseException]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: _Off = ...,
+        stream: _Off = ..., ordered: bool = ...,
     ) -> list[R]: ...  # fmt: skip
     @overload
     def map(
-        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool = ...,
+        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool,
+        stream: _Off = ..., ordered: bool = ...,
+    ) -> list[R | BaseException]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: _Off = ...,
         stream: Literal[True], ordered: bool = ...,
     ) -> Iterator[R]: ...  # fmt: skip
+    @overload
+    def map(
+        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool,
+        stream: Literal[True], ordered: bool = ...,
+    ) -> Iterator[R | BaseException]: ...  # fmt: skip
     def map(
         self,
         fn: Callable[[Any], Any],

@@ -17,6 +17,7 @@ from attrs import field, frozen
 from skyward.errors import ConfigError, NotInstalledError, PluginError
 from skyward.model.command import Command
 from skyward.model.setting import nearest
+from skyward.origin import install
 from skyward.plugin import Plugin, name_of
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def _get(table: Mapping[str, Any], kind: str, name: str) -> Any:
     if extra is not None:
         raise NotInstalledError(
             f"{prefix}{name} comes with a distribution that is not installed.",
-            hint=f'Type: pip install "skyward[{extra}]"',
+            hint=f"Type: {install(extra)}",
         )
     rest = (full.removeprefix(prefix) for full in EXTRAS if full.startswith(prefix))
     meant = nearest(name, {*table, *(known for known in rest if "." not in known)})

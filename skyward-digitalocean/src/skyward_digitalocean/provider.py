@@ -14,7 +14,7 @@ from skyward.errors import ConfigError, CredentialsError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
 from skyward.model.port import port
 from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import nearest
+from skyward.model.setting import nearest, suggesting
 from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
 from skyward.rest import text
 from skyward_digitalocean.account import Account, identity, token_of
@@ -42,6 +42,7 @@ def _port(value: int) -> int:
     return port(value, "ssh_port")
 
 
+@suggesting
 @frozen(kw_only=True)
 class DigitalOcean:
     """

@@ -13,7 +13,7 @@ from skyward.errors import ConfigError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
 from skyward.model.container import DockerImage, docker_image
 from skyward.model.memory import gigabytes
-from skyward.model.setting import choice, text
+from skyward.model.setting import choice, suggesting, text
 from skyward.plan.container_start import END_COMMAND
 from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
 from skyward_runpod.account import Account
@@ -82,6 +82,7 @@ def _registry(value: str) -> str:
     return text(value, "registry")
 
 
+@suggesting
 @frozen(kw_only=True)
 class RunPod:
     """

@@ -13,7 +13,7 @@ from attrs.converters import optional
 from skyward.errors import ConfigError, SkywardError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
 from skyward.model.container import DockerImage, cuda, docker_image
-from skyward.model.setting import positive, switch
+from skyward.model.setting import positive, suggesting, switch
 from skyward.plan.volume import mount_path, mount_point, volume_name
 from skyward.rest import listed, readable, reply_of
 from skyward_vastai.account import Account, Row
@@ -68,6 +68,7 @@ def _bid_factor(value: float) -> float:
     return factor
 
 
+@suggesting
 @frozen(kw_only=True)
 class VastAI:
     """

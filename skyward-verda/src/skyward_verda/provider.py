@@ -13,6 +13,7 @@ from skyward.errors import ConfigError, CredentialsError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
 from skyward.model.port import port
 from skyward.model.region import RegionsLike, regions
+from skyward.model.setting import suggesting
 from skyward.plan.first_boot import host_key
 from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
 from skyward_verda.account import Account, Wish, whose
@@ -46,6 +47,7 @@ def _port(value: int) -> int:
     return port(value, "ssh_port")
 
 
+@suggesting
 @frozen(kw_only=True)
 class Verda:
     """

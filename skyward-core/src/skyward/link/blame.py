@@ -25,7 +25,7 @@ _TEXT_LIMIT: Final = 500
 
 _LEAVES: Final = (type(None), bool, int, float, complex, str, bytes, bytearray, range, types.ModuleType)
 
-_LOCK_HINT: Final = "Create it inside the function; `sky.lock(name)` is a lock that reaches across nodes."
+_LOCK_HINT: Final = "Create it inside the function; it holds among the calls of one process only."
 _CONNECTION_HINT: Final = "Pass what is needed to open it (an address, a path), and open it inside the function."
 _HINTS: Final = {
     "_io._IOBase": "Pass the path and open the file inside the function.",

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from skyward.errors import ConfigError
 from skyward.model.metric import Collector, Default
 from skyward.model.pip_index import PipIndex, index_url, redacted
-from skyward.model.setting import choice, lasting, texts
+from skyward.model.setting import choice, lasting, suggesting, texts
 from skyward.model.variables import Variables, variables
 
 __all__ = ["DEFAULT_IMAGE", "Image", "PipIndex", "SkywardSource", "check_python", "python_version"]
@@ -145,6 +145,7 @@ def _shown_names(items: Variables) -> str:
     return "{" + ", ".join(f"{name!r}: ..." for name in items) + "}"
 
 
+@suggesting
 @frozen(kw_only=True)
 class Image:
     """

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
-from skyward.model.setting import choice, switch, text, whole
+from skyward.model.setting import choice, suggesting, switch, text, whole
 
 __all__ = ["LogConfig", "LogLevel"]
 
@@ -62,6 +62,7 @@ def _limits(value: object) -> tuple[int | None, float | None]:
     return None, number * _TIMES[one] if one in _TIMES else None
 
 
+@suggesting
 @frozen(kw_only=True)
 class LogConfig:
     """

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
-from skyward.model.setting import whole
+from skyward.model.setting import suggesting, whole
 
 __all__ = ["NodeSpec", "Nodes", "nodes"]
 
@@ -31,6 +31,7 @@ def _max(value: int | None) -> int | None:
     return None if value is None else whole(value, "max", least=1)
 
 
+@suggesting
 @frozen
 class Nodes:
     """

@@ -13,7 +13,7 @@ from skyward.errors import ConfigError
 from skyward.model.duration import seconds
 from skyward.model.log_config import LogConfig, LogLevel
 from skyward.model.port import ports
-from skyward.model.setting import choice, lasting, optional, positive, switch, waiting, whole
+from skyward.model.setting import choice, lasting, optional, positive, suggesting, switch, waiting, whole
 from skyward.model.worker import Executor, PerNode, Worker
 
 __all__ = [
@@ -113,6 +113,7 @@ def _ticking(instance: object, attribute: Any, value: object) -> None:
     lasting(value, attribute.name)
 
 
+@suggesting
 @frozen(kw_only=True)
 class Options:
     """

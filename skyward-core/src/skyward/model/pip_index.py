@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
-from skyward.model.setting import text, texts
+from skyward.model.setting import suggesting, text, texts
 
 __all__ = ["PipIndex", "index_url", "redacted"]
 
@@ -78,6 +78,7 @@ def _shown(url: str) -> str:
     return repr(redacted(url))
 
 
+@suggesting
 @frozen
 class PipIndex:
     """

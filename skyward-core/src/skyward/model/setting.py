@@ -4,18 +4,50 @@ What a setting may be: the checks that every value a user writes goes through.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from skyward.errors import ConfigError
+import attrs
+
+from skyward.errors import ConfigError, UsageError
 from skyward.model.duration import seconds
 
-__all__ = ["choice", "lasting", "nearest", "optional", "positive", "switch", "text", "texts", "waiting", "whole"]
+__all__ = [
+    "choice",
+    "known_only",
+    "lasting",
+    "nearest",
+    "optional",
+    "positive",
+    "suggesting",
+    "switch",
+    "text",
+    "texts",
+    "waiting",
+    "whole",
+]
 
 # What attrs calls after a field is set: the instance, its attribute, the value.
 Check = Callable[[Any, Any, Any], None]
+
+Value = TypeVar("Value")
+
+_OTHER_WORDS = {
+    "packages": "pip",
+    "requirements": "pip",
+    "dependencies": "pip",
+    "environment": "env",
+    "instances": "nodes",
+    "workers": "concurrency",
+    "gpu": "accelerator",
+    "gpus": "accelerator",
+    "spot": "allocation",
+    "max_retries": "retries",
+}
+"""What others call a setting, and what it is called here."""
 
 
 def nearest(wrong: object, known: Iterable[str]) -> str | None:
@@ -39,6 +71,51 @@ def nearest(wrong: object, known: Iterable[str]) -> str | None:
     names = {name.lower(): name for name in known}
     found = get_close_matches(wrong.lower(), names, n=1)
     return names[found[0]] if found else None
+
+
+def known_only(given: Iterable[str], known: Iterable[str], taker: str) -> None:
+    """
+    Refuse keywords that are unknown.
+
+    Args:
+        given: The keywords that were written.
+        known: Those that there are.
+        taker: What they were written for.
+
+    Raises:
+        UsageError: If one is unknown; the one that it was most likely meant to be is offered.
+
+    >>> known_only(["retry"], ["retries", "timeout"], "@sky.function")
+    Traceback (most recent call last):
+    ...
+    skyward.errors.UsageError: @sky.function has no setting 'retry'. Did you mean 'retries'?
+    """
+    names = tuple(known)
+    for keyword in given:
+        if keyword not in names:
+            other = _OTHER_WORDS.get(keyword)
+            close = other if other in names else nearest(keyword, names)
+            hint = f"Did you mean {close!r}?" if close else f"It has {', '.join(names)}."
+            raise UsageError(f"{taker} has no setting {keyword!r}.", hint=hint)
+
+
+def suggesting(kind: type[Value]) -> type[Value]:
+    """
+    Have a class of settings offer the nearest keyword when it is given one that it has not.
+
+    Args:
+        kind: An attrs class.
+    """
+    init = kind.__init__
+    names = tuple(field.alias for field in attrs.fields(kind) if field.init)  # type: ignore[arg-type]  # an attrs class
+
+    @functools.wraps(init)
+    def checked(self: Value, *args: Any, **keywords: Any) -> None:
+        known_only(keywords, names, f"sky.{kind.__name__}")
+        init(self, *args, **keywords)
+
+    setattr(kind, "__init__", checked)  # noqa: B010  # its type is that of `object`
+    return kind
 
 
 def choice(value: object, parameter: str, accepted: Iterable[str], *, also: str = "") -> str:

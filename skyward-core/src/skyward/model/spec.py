@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import FunctionType
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from attrs import field, frozen
 
@@ -17,7 +17,7 @@ from skyward.model.duration import seconds
 from skyward.model.image import Image
 from skyward.model.memory import gigabytes
 from skyward.model.nodes import Nodes, NodeSpec, nodes
-from skyward.model.setting import choice, lasting, positive, text
+from skyward.model.setting import choice, lasting, positive, suggesting, text
 
 __all__ = ["Architecture", "Spec"]
 
@@ -133,6 +133,11 @@ def _plugins(value: Iterable[Any]) -> tuple[Any, ...]:
     return plugins
 
 
+ProviderName: TypeAlias = str
+"""What a provider is called in events, prices and errors, such as `"aws"`."""
+
+
+@suggesting
 @frozen(kw_only=True)
 class Spec:
     """

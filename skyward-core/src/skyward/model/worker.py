@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
-from skyward.model.setting import choice, switch, whole
+from skyward.model.setting import choice, suggesting, switch, whole
 
 __all__ = ["Executor", "PerNode", "Worker"]
 
@@ -43,6 +43,7 @@ def _per_node(value: int | str) -> PerNode:
         raise ConfigError(f'{error.message[:-1]}; "accelerator" makes one rank for each.') from None
 
 
+@suggesting
 @frozen(kw_only=True)
 class Worker:
     """

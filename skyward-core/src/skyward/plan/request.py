@@ -14,7 +14,7 @@ from skyward.errors import ConfigError, UsageError
 from skyward.model.image import DEFAULT_IMAGE, Image, check_python
 from skyward.model.memory import gigabytes
 from skyward.model.options import Options, Worker, console_shown
-from skyward.model.setting import nearest, positive
+from skyward.model.setting import known_only, positive
 from skyward.model.spec import Spec
 from skyward.model.variables import variables
 from skyward.plan.named import NamedPool
@@ -174,7 +174,7 @@ def _settings(keywords: Mapping[str, Any], taker: str) -> dict[str, Any]:
     written: dict[str, str] = {}
     for keyword in keywords:
         if keyword not in known:
-            raise UsageError(f"{taker} has no setting {keyword!r}.", hint=_meant(keyword, known))
+            _refuse(keyword, known, taker)
         field = ALIASES.get(keyword, keyword)
         if field in written:
             raise UsageError(
@@ -186,12 +186,13 @@ def _settings(keywords: Mapping[str, Any], taker: str) -> dict[str, Any]:
     return {field: keywords[keyword] for field, keyword in written.items()}
 
 
-def _meant(keyword: str, known: tuple[str, ...]) -> str:
-    """Return what an unknown keyword was most likely meant to be."""
+def _refuse(keyword: str, known: tuple[str, ...], taker: str) -> None:
+    """Refuse an unknown keyword, and say what it was most likely meant to be."""
     if keyword in {field.name for field in attrs.fields(Image)}:
-        return f"It belongs to the image: image=sky.Image({keyword}=...)."
-    close = nearest(keyword, known)
-    return f"Did you mean {close!r}?" if close else f"It has {', '.join(known)}."
+        raise UsageError(
+            f"{taker} has no setting {keyword!r}.", hint=f"It belongs to the image: image=sky.Image({keyword}=...)."
+        )
+    known_only((keyword,), known, taker)
 
 
 def _with_env(image: Any, env: Any) -> Any:

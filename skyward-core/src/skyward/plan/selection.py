@@ -66,13 +66,54 @@ def in_order(views: Sequence[ProviderView], selection: str) -> tuple[ProviderVie
     return tuple(views)
 
 
+def select_first(providers: Sequence[ProviderView], spec: Spec) -> tuple[ProviderView, ...]:
+    """
+    Return providers in the order that the user gave; `selection="first"` as a function.
+
+    Args:
+        providers: What a selection function is given.
+        spec: The spec, which this does not look at.
+    """
+    return in_order(providers, "first")
+
+
+def select_cheapest(providers: Sequence[ProviderView], spec: Spec) -> tuple[ProviderView, ...]:
+    """
+    Return providers by their least price; `selection="cheapest"` as a function.
+
+    Args:
+        providers: What a selection function is given.
+        spec: The spec, which this does not look at: each view has its own.
+
+    >>> from skyward.model.offer import Offer
+    >>> def view(name, price):
+    ...     offer = Offer(provider=name, instance_type="x", on_demand_price=price)
+    ...     return ProviderView(name=name, provider=None, spec=Spec(), offers=[offer])
+    >>> [view.name for view in select_cheapest([view("dear", 3.0), view("cheap", 1.0)], Spec())]
+    ['cheap', 'dear']
+    """
+    return in_order(providers, "cheapest")
+
+
+def select_available(providers: Sequence[ProviderView], spec: Spec) -> tuple[ProviderView, ...]:
+    """
+    Return providers that sell something fitting now before the others; `selection="available"` as a function.
+
+    Args:
+        providers: What a selection function is given.
+        spec: The spec, which this does not look at: each view has its own.
+    """
+    return in_order(providers, "available")
+
+
 def as_chosen(views: Sequence[ProviderView], chosen: Any) -> tuple[ProviderView, ...]:
     """
     Read what a selection function returned.
 
     Args:
         views: What it was given.
-        chosen: One of them, or its provider, or several in the order to try.
+        chosen: One of them, or its provider, which the others follow in the order given; or several, which nothing
+            follows.
 
     Raises:
         ConfigError: If it is anything else.
@@ -89,4 +130,6 @@ def as_chosen(views: Sequence[ProviderView], chosen: Any) -> tuple[ProviderView,
         found.append(match[0])
     if not found:
         raise ConfigError("The selection function returned no provider.", hint="Return at least one of those it gets.")
+    if picks is not chosen:
+        found += [view for view in views if view is not found[0]]
     return tuple(found)

@@ -16,6 +16,7 @@ from attrs import frozen
 from skyward.hookspecs import hookimpl
 from skyward.model.machine import Instance, LocalAddress, ProviderFacts
 from skyward.model.offer import Offer
+from skyward.model.setting import suggesting
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from skyward.model.spec import Spec
 
 
+@suggesting
 @frozen
 class Local:
     """

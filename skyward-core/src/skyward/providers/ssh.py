@@ -15,6 +15,7 @@ from skyward.model.accelerator import recognise
 from skyward.model.machine import Instance, ProviderFacts, SSHAddress, Trust
 from skyward.model.offer import Offer
 from skyward.model.place import place
+from skyward.model.setting import suggesting
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
@@ -51,6 +52,7 @@ def _hosts(value: Iterable[str | SSHAddress]) -> tuple[str | SSHAddress, ...]:
     return hosts
 
 
+@suggesting
 @frozen
 class SSH:
     """

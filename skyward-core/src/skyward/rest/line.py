@@ -144,7 +144,7 @@ class Line:
             raise ConfigError(
                 f"{self._service.title} needs httpx, which is not installed.",
                 provider=self._service.provider,
-                hint='Type: pip install "skyward-core[rest]"',
+                hint="Type: pip install httpx",
             ) from error
         return httpx.AsyncClient(
             follow_redirects=False,

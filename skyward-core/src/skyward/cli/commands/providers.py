@@ -8,6 +8,7 @@ from typing import Any
 
 from skyward.cli.terminal import say, table
 from skyward.model.command import Command
+from skyward.origin import install
 from skyward.registry import EXTRAS, installed
 
 
@@ -26,7 +27,7 @@ def _rows(there: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     for full, extra in sorted(EXTRAS.items()):
         name = full.removeprefix(prefix)
         if full.startswith(prefix) and "." not in name and name not in there:
-            yield full, f'not installed; type: pip install "skyward[{extra}]"'
+            yield full, f"not installed; type: {install(extra)}"
 
 
 def _summary(factory: Any) -> str:
