@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from skyward.engine.dispatch import RECALL_AFTER
-from skyward.link.frames import Kind
-from skyward.link.messages import TASK
+from skyward.errors import ProtocolError
+from skyward.link.envelope import Envelope, Record
+from skyward.link.frames import Frame, Kind
+from skyward.link.messages import RESULT, TASK, Status
 from skyward.plan.retry import RENEWALS
 from tests.simulated.node import Task
 from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns
@@ -303,3 +307,65 @@ def test_an_attempt_knows_the_members_of_its_own_time() -> None:
         stage.nodes[0].lose()
         stage.run()
         assert before + 1 == call.sink.outcome
+
+
+# What no honest node says.
+
+
+def forged(stage: Stage, body: bytes) -> None:
+    """Have the only node answer the only call with these bytes."""
+    frame = Frame(Kind.RESULT, 0, 0, body)
+    stage.dispatch.on_frame(0, frame, ())
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "text", "why"),
+    [
+        (Status.FAILED, 1.0, b'{"error": "BudgetExceededError"}', "no error of a node's"),
+        (Status.FAILED, 1.0, b'{"error": "WorkerDiedError", "memory": 5}', "tells memory="),
+        (Status.FAILED, 1.0, b"[" * 100_000, "no JSON"),
+        (Status.RAISED, math.nan, b"", "ran for nan s"),
+        (Status.RAISED, -1.0, b"", "ran for -1.0 s"),
+        (9, 1.0, b"", "status 9"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_refused_whole(status: int, seconds: float, text: bytes, why: str) -> None:
+    """Its link is closed for it, and the call is still to be answered, by this node or another."""
+    with Stage([1]) as stage:
+        call = stage.send(returns("good", 10.0))
+        stage.run(1.0)
+        with pytest.raises(ProtocolError, match=why):
+            forged(stage, RESULT.pack(call.id, status, seconds) + text)
+        stage.run()
+        assert "good" == call.sink.outcome
+
+
+def test_a_failure_is_told_of_without_being_opened() -> None:
+    """Whoever waits opens it; the loop reads the line that is plain text, and of other bytes none."""
+    ends = b"cos\n_exit\n(K\x03tR."
+    record = Record("KeyError", "'gone'", "", (), None, None, False, ends, "")
+    with Stage([1]) as stage:
+        call = stage.send(returns("good", 10.0))
+        stage.run(1.0)
+        forged(stage, RESULT.pack(call.id, Status.RAISED, 1.0) + Envelope("", (record,)).encode())
+        [answer] = call.sink.answers
+        assert "KeyError: 'gone'" == answer.headline()
+        other = stage.send(returns("good", 10.0))
+        stage.run(1.0)
+        forged(stage, RESULT.pack(other.id, Status.RAISED, 1.0) + ends)
+        [answer] = other.sink.answers
+        assert "a failure that cannot be read" == answer.headline()
+
+
+def test_only_a_call_that_is_on_a_node_may_be_told_of_by_it() -> None:
+    """Not one that was never made, nor one that is elsewhere, waits or is over."""
+    with Stage([1], [1]) as stage:
+        calls = [stage.send(returns(number, 5.0)) for number in range(3)]
+        stage.run(1.0)
+        on = {call.id: call.on for call in calls}
+        runs = {(node, call.id) for node in (0, 1) for call in calls if stage.dispatch.runs(node, call.id)}
+        assert {(node, number) for number, node in on.items() if node is not None} == runs
+        assert 2 == len(runs)
+        assert not stage.dispatch.runs(0, 10**15)
+        stage.run()
+        assert not any(stage.dispatch.runs(node, call.id) for node in (0, 1) for call in calls)

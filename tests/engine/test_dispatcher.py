@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from skyward.engine.dispatcher import Dispatcher
 from skyward.errors import ConfigError
+from skyward.link.emitted import class_name
 from skyward.model.event import (
+    ALL,
     BootstrapPhase,
     BootstrapStarting,
     Log,
@@ -298,3 +301,20 @@ def test_handlers_that_could_not_work_are_refused(dispatcher: Dispatcher) -> Non
         dispatcher.subscribe(Log, handler)
     with pytest.raises(ConfigError, match="must be a function that takes an event, not 3"):
         dispatcher.subscribe(Log, 3)  # type: ignore[arg-type]
+
+
+class Loss(SkywardEvent):
+    """An event of the user's."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "asked"),
+    [(Loss, False, True), (SkywardEvent, False, True), (Log, False, False), (Loss, True, False), (ALL, True, False)],
+)
+def test_a_pickle_of_a_node_is_asked_for_by_handlers_of_the_user_alone(
+    dispatcher: Dispatcher, kind: Any, own: bool, asked: bool
+) -> None:
+    """By those of its own class or one that it extends; what Skyward shows and writes asks for none."""
+    dispatcher.subscribe(kind, print, own=own)
+    assert asked is dispatcher.asks(map(class_name, (Loss, SkywardEvent)))
+    assert not dispatcher.asks(["builtins.object"])

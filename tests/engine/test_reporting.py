@@ -8,8 +8,20 @@ from typing import Any
 
 from skyward.engine.dispatcher import Dispatcher
 from skyward.engine.reporting import Reporting
+from skyward.link.emitted import Emitted, decode_event, encode_event
 from skyward.link.messages import LogLine
-from skyward.model.event import Log
+from skyward.model.event import ALL, CostFinal, Error, Log, Progress, SkywardEvent
+
+opened: list[str] = []
+"""Which events of nodes were opened, as their pickles tell."""
+
+
+class Loss(SkywardEvent):
+    """An event of the user's that tells when it is opened."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        opened.append(type(self).__qualname__)
+        super().__setstate__(state)
 
 
 class Node:
@@ -17,6 +29,7 @@ class Node:
 
     index = 0
     info = None
+    ahead = 1.0
 
     def __init__(self) -> None:
         self.link = self
@@ -55,3 +68,54 @@ def test_node_may_go_on_whenever_handlers_have_caught_up() -> None:
     finally:
         slow.release(1000)
         dispatcher.close()
+
+
+def reported(*emitted: Emitted, listen: Any = (), own: Any = (), runs: bool = True) -> list[Any]:
+    """Report events of a node, and return what handlers of the user's hear, and Skyward's own."""
+    heard: list[Any] = []
+    dispatcher, node = Dispatcher(), Node()
+    meter: Any = Meter()
+    shell: Any = node
+    if listen:
+        dispatcher.subscribe(listen, heard.append)
+    if own:
+        dispatcher.subscribe(own, heard.append, own=True)
+    reporting = Reporting(dispatcher, meter)
+    for one in emitted:
+        reporting.emitted(shell, one, runs)
+    reporting.close()
+    assert dispatcher.close(30)
+    return heard
+
+
+class Meter:
+    """A meter that counts nothing."""
+
+    def heard(self, event: SkywardEvent) -> None:
+        pass
+
+
+def emitted(event: SkywardEvent) -> Emitted:
+    return decode_event(encode_event(7, event)[0], ())
+
+
+def test_an_event_is_opened_where_a_handler_listens_to_it() -> None:
+    """In no other pool, and of no call that is elsewhere; one that tells of itself in plain data is heard without."""
+    opened.clear()
+    progress = emitted(Progress(at=10.0, label="epochs", done=1))
+    assert [Progress(at=9.0, label="epochs", done=1)] == reported(emitted(Loss()), progress, own=ALL)
+    assert [] == reported(emitted(Loss()), listen=Log)
+    assert [] == reported(emitted(Loss()), progress, listen=SkywardEvent, runs=False)
+    assert [] == opened
+    [loss] = reported(emitted(Loss()), listen=SkywardEvent)
+    assert ["Loss"] == opened
+    assert isinstance(loss, Loss)
+
+
+def test_an_event_that_says_it_is_another_is_not_delivered() -> None:
+    """A pickle that is opened for one class brings no other."""
+    pickled = emitted(CostFinal(total_cost=1e9, total_seconds=1.0))
+    forged = pickled._replace(names=emitted(Loss()).names)
+    [error] = reported(forged, listen=Loss, own=ALL)
+    assert isinstance(error, Error)
+    assert "says it is a tests.engine.test_reporting.Loss, and is a skyward.model.event.CostFinal" in error.message

@@ -51,14 +51,28 @@ def test_facts_are_complete() -> None:
     assert (facts["exit_code"], facts["out_of_memory"], facts["among"]) == (None, False, 1)
 
 
+def test_facts_that_nobody_asks_for_are_left_out() -> None:
+    """What only the client knows is not the node's to say."""
+    facts = decode_facts(b'{"error": "ResultError", "blame": "; you did it", "timeout": "x", "memory": {"more": 1}}')
+    assert not {"blame", "timeout"} & facts.keys()
+    assert {} == facts["memory"]
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
         ({}, "does not name its error"),
         ({"error": 3}, "does not name its error"),
-        ({"error": "X", "output": "text"}, "tells output="),
-        ({"error": "X", "exit_code": "1"}, "tells exit_code="),
-        ({"error": "X", "message": None}, "tells message="),
+        ({"error": "X"}, "'X', which is no error of a node's"),
+        ({"error": "BudgetExceededError"}, "is no error of a node's"),
+        ({"error": "ResultError", "output": "text"}, "tells output="),
+        ({"error": "ResultError", "exit_code": "1"}, "tells exit_code="),
+        ({"error": "ResultError", "message": None}, "tells message="),
+        ({"error": "WorkerDiedError", "memory": 5}, "tells memory="),
+        ({"error": "WorkerDiedError", "memory": {"peak": "much"}}, "of memory peak="),
+        ({"error": "WorkerDiedError", "memory": {"peak": float("nan")}}, "of memory peak="),
+        ({"error": "WorkerDiedError", "memory": {"ran_out": 1}}, "of memory ran_out="),
+        ({"error": "ResultError", "message": "x" * 600_000}, "600039 bytes"),
     ],
 )
 def test_facts_that_are_none_are_refused(facts: dict[str, object], message: str) -> None:

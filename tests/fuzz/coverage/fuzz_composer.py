@@ -34,6 +34,10 @@ _FROM_CLIENT = (
     Kind.RECALL, Kind.CANCEL, Kind.MEMBERS, Kind.LOG_READ, Kind.HELLO, Kind.START, Kind.ASK, Kind.REFRESH, Kind.STOP,
 )  # fmt: skip
 _FROM_WORKER = (Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED, Kind.RETIRE)
+_HEADS: tuple[Any, ...] = (
+    {"of": ["user.Loss", "skyward.model.event_base.SkywardEvent"]},
+    {"event": "Progress", "fields": {"at": 1.0, "label": "x", "done": 1, "total": None}},
+)
 _FACTS = {"error": "WorkerDiedError", "message": "m", "output": ["a"], "exit_code": 1, "signal": None, "culprit": 1}
 _OBJECTS: dict[Kind, dict[str, Any]] = {
     Kind.HELLO: {"version": VERSION},
@@ -164,7 +168,10 @@ class Composer:
                 return messages.FUNCTION.pack(digest * 16, chosen.randrange(4)) + payload, fds
             case Kind.RESULT if chosen.random() < 0.4:
                 return messages.RESULT.pack(call, Status.FAILED, 0.1) + self._json(_FACTS), 0
-            case Kind.RESULT | Kind.EMIT:
+            case Kind.EMIT:
+                head = self._json(chosen.choice(_HEADS))
+                return call.to_bytes(8, "little") + len(head).to_bytes(2, "little") + head + payload, fds
+            case Kind.RESULT:
                 return messages.RESULT.pack(call, chosen.choice((0, 0, 0, 1, 2, 3, 4, 9)), 0.5) + payload, fds
             case Kind.ITEM:
                 return messages.ITEM.pack(call, 0) + payload, fds

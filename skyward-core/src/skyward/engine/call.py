@@ -234,9 +234,9 @@ class Answer:
     def headline(self) -> str:
         """Say in one line why there is no result, without unpickling anything of the user's."""
         if self.status == Status.RAISED:
-            from skyward.link.failure import headline
+            from skyward.link.envelope import headline_of
 
-            return headline(self.text)
+            return headline_of(self.text)
         if self.status == Status.CANCELLED:
             return "cancelled"
         return str(self._failure()).partition("\n")[0]

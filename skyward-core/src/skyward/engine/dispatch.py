@@ -13,7 +13,7 @@ from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts
+from skyward.link.messages import CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts, decode_result
 from skyward.link.payload import decode
 from skyward.node.held import close_all
 from skyward.plan.retry import Failure, decide
@@ -100,6 +100,11 @@ class Dispatch:
     def members(self) -> dict[int, Member]:
         """Give the ready nodes by their index."""
         return self._members
+
+    def runs(self, node: int, number: int) -> bool:
+        """Tell whether a call of this id is on a node, so that the node may tell of it."""
+        call = self._calls.get(number)
+        return call is not None and call.on == node
 
     def idle(self, node: int) -> bool:
         """Tell whether nothing runs on a node."""
@@ -231,7 +236,7 @@ class Dispatch:
     def on_result(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a RESULT frame."""
         body = frame.body
-        number, status, seconds = RESULT.unpack_from(body)
+        number, status, seconds = decode_result(body)
         call = self._calls.get(number)
         # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
         payload = decode(body, RESULT.size, fds) if status == Status.OK else None
@@ -439,7 +444,6 @@ def _reason(answer: Answer) -> Failure:
 
 def _ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:
     """Check what a RESULT frame says of a call that has no result."""
-    if fds or status not in tuple(Status):
-        close_all(fds)
+    if fds:
         raise ProtocolError(f"A RESULT frame has status {status} and {len(fds)} descriptors.")
     return json.dumps(decode_facts(text)).encode() if status == Status.FAILED else text

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from time import monotonic
 from typing import Any, TypeAlias, TypeVar
@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import define, field, frozen
 
 from skyward.errors import ConfigError
+from skyward.link.emitted import class_name
 from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
 from skyward.model.setting import nearest
 
@@ -49,6 +50,7 @@ class _Subscription:
 
     types: tuple[type[SkywardEvent], ...]
     handler: Handler
+    own: bool = False
     failed: bool = False
 
     def deliver(self, event: SkywardEvent) -> None:
@@ -126,7 +128,7 @@ class Dispatcher:
         self._thread: threading.Thread | None = None
 
     def subscribe(
-        self, event_type: type[E] | tuple[type[SkywardEvent], ...], handler: Callable[[E], object]
+        self, event_type: type[E] | tuple[type[SkywardEvent], ...], handler: Callable[[E], object], *, own: bool = False
     ) -> Callable[[], None]:
         """
         Have a handler called for each event of a type, in the dispatcher's thread.
@@ -134,6 +136,7 @@ class Dispatcher:
         Args:
             event_type: A class of events, whose subclasses count too, or several of them.
             handler: Gets the event; what it returns is ignored.
+            own: Whether it is one of Skyward's, for which no pickle of a node's is opened.
 
         Returns:
             A function that ends the subscription.
@@ -145,7 +148,7 @@ class Dispatcher:
         for one in types:
             _check_type(one)
         check_handler(handler)
-        subscription = _Subscription(types, handler)
+        subscription = _Subscription(types, handler, own)
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)
             self._routes = {}
@@ -160,6 +163,16 @@ class Dispatcher:
     def wants(self, event_type: type[SkywardEvent]) -> bool:
         """Return whether an event of this very type would reach anybody."""
         return bool((self._routes.get(event_type) or self._route(event_type)).heard_by)
+
+    def asks(self, names: Iterable[str]) -> bool:
+        """
+        Return whether a handler of the user's was given for one of some classes.
+
+        Args:
+            names: What the classes are called, as `class_name` does.
+        """
+        called = set(names)
+        return any(class_name(kind) in called for one in self._subscriptions if not one.own for kind in one.types)
 
     def publish(self, event: SkywardEvent) -> bool:
         """

@@ -13,9 +13,9 @@ from attrs import evolve
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_link import NodeLink
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
+from skyward.link.emitted import Emitted, decode_event
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
-from skyward.link.messages import RESULT, decode_lines
-from skyward.link.payload import Payload, decode
+from skyward.link.messages import decode_lines
 from skyward.model.machine import InstanceState
 from skyward.node.held import close_all
 from skyward.plan.clocks import ahead
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from skyward.engine.blueprint import Blueprint
     from skyward.engine.host import Host
     from skyward.engine.rented import Rented
+    from skyward.link.payload import Payload
     from skyward.model.instance import InstanceInfo
     from skyward.model.machine import Instance
 
@@ -68,7 +69,7 @@ class NodeShell:
         self._asked = 0
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
         self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
-        self.on_emitted: Callable[[NodeShell, Payload], None] = lambda *_: None
+        self.on_emitted: Callable[[NodeShell, Emitted], None] = lambda *_: None
         self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_notice: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_busy: Callable[[NodeShell, str], None] = lambda *_: None
@@ -264,7 +265,7 @@ class NodeShell:
                 stream, lines = decode_lines(frame.body)
                 self.on_lines(self, stream, lines, len(frame.body))
             case Kind.EMIT:
-                self.on_emitted(self, decode(frame.body, RESULT.size, fds))
+                self.on_emitted(self, decode_event(frame.body, fds))
             case Kind.READY:
                 self._settle(self._ready, None)
             case Kind.REFRESHED:

@@ -244,9 +244,9 @@ def _subscribe(
     if request.options.on_event is not None:
         dispatcher.subscribe(events.SkywardEvent, request.options.on_event)
     if request.options.log_config is not None:
-        dispatcher.subscribe(LIFECYCLE, write_event)
+        dispatcher.subscribe(LIFECYCLE, write_event, own=True)
     if console.events:
-        dispatcher.subscribe(console.events, console.handle)
+        dispatcher.subscribe(console.events, console.handle, own=True)
 
 
 @atexit.register

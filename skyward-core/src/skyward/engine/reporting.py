@@ -12,6 +12,7 @@ from attrs import evolve
 
 from skyward.engine.call import task_of
 from skyward.engine.measured import Measured
+from skyward.link.emitted import class_name
 from skyward.link.payload import load
 from skyward.model import event as events
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
     from skyward.engine.meter import Meter
     from skyward.engine.node_shell import NodeShell
+    from skyward.link.emitted import Emitted
     from skyward.link.messages import LogLine
-    from skyward.link.payload import Payload
 
 PROGRESS_INTERVAL = 0.1
 """Seconds between two progress events of one map."""
@@ -130,20 +131,31 @@ class Reporting:
             if shell.link is not None:
                 shell.link.acknowledge_log(size)
 
-    def emitted(self, shell: NodeShell, payload: Payload) -> None:
-        """Pass on an event that a task emitted; unpickled in a thread that is nobody else's, in order."""
+    def emitted(self, shell: NodeShell, emitted: Emitted, runs: bool) -> None:  # noqa: FBT001
+        """
+        Pass on an event that a task emitted.
+
+        What is pickled is opened only where a handler listens, in a thread that is nobody else's, in order.
+
+        Args:
+            runs: Whether its call is on that node; if not, nobody asked for it.
+        """
+        if not runs or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
+            return
         if self._unpickling is None:
             self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
-        self._unpickling.submit(self._pass_on, shell.info, shell.ahead, payload)
+        self._unpickling.submit(self._pass_on, shell.info, shell.ahead, emitted)
 
     def close(self) -> None:
         """Pass on what is still to be unpickled."""
         if self._unpickling is not None:
             self._unpickling.shutdown()
 
-    def _pass_on(self, info: Any, ahead: float, payload: Payload) -> None:
+    def _pass_on(self, info: Any, ahead: float, emitted: Emitted) -> None:
         try:
-            event = load(payload)
+            event: Any = emitted.event or load(emitted.payload)
+            if emitted.event is None and class_name(type(event)) != emitted.names[0]:
+                raise TypeError(f"it says it is a {emitted.names[0]}, and is a {class_name(type(event))}")
             # Nobody else has it yet; one of the user's own classes may not be made anew as attrs does.
             object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:

@@ -1,11 +1,12 @@
 """
 Exceptions that travel from a node to the client.
 
-`dump_failure` runs on the node, `load_failure` on the client.
+`dump_failure` runs on the node, `load_failure` on the client, where somebody asked for the call that failed.
 What arrives is the user's own exception with its own chain of causes; the traceback of the node stands at the end of
 that chain as a `RemoteTraceback`, so that an uncaught error prints it first.
 Each exception of the chain is pickled for itself, with references to the others: one that cannot travel becomes a
 `RemoteError` in its place and costs the others nothing.
+What else is told of them is plain data, in an `Envelope`.
 """
 
 from __future__ import annotations
@@ -18,17 +19,14 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from skyward.errors import RemoteError
+from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
 
-_VERSION: Final = 1
 _TEXT_LIMIT: Final = 256 * 1024
 _MESSAGE_LIMIT: Final = 16 * 1024
-_PICKLE_LIMIT: Final = 64 * 1024 * 1024
-_CHAIN_LIMIT: Final = 100
 _FRAME_LIMIT: Final = 2000
-_NOTE_LIMIT: Final = 100
 
 _OWN: Final = tuple(f"{Path(__file__).absolute().parents[1]}{os.sep}{room}{os.sep}" for room in ("link", "node"))
 
@@ -56,18 +54,6 @@ class RemoteTraceback(Exception):  # what it holds, and how it is printed
         return f"\n{self.text}"
 
 
-class _Record(NamedTuple):
-    type_name: str
-    message: str
-    did: str
-    notes: tuple[str, ...]
-    cause: int | None
-    context: int | None
-    suppress_context: bool
-    pickled: bytes | None
-    reason: str
-
-
 def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
     """
     Turn an exception and its chain into bytes for the client.
@@ -84,12 +70,12 @@ def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
     try:
         chain = _chain(exc)
         places = {id(link): place for place, link in enumerate(chain)}
-        records = tuple(tuple(_record(link, places, raised=link is exc)) for link in chain)
-        return pickle.dumps((_VERSION, text, records), protocol=pickle.HIGHEST_PROTOCOL)
+        records = tuple(_record(link, places, raised=link is exc) for link in chain)
+        return Envelope(text, records).encode()
     except BaseException as error:
         reason = f"it could not be described ({_brief(error)})"
-        record = _Record(_type_name(type(exc)), "", "", (), None, None, False, None, reason)
-        return pickle.dumps((_VERSION, text, (tuple(record),)), protocol=pickle.HIGHEST_PROTOCOL)
+        record = Record(_type_name(type(exc)), "", "", (), None, None, False, None, reason)
+        return Envelope(text, (record,)).encode()
 
 
 def load_failure(data: bytes, *, note: str) -> BaseException:
@@ -103,7 +89,7 @@ def load_failure(data: bytes, *, note: str) -> BaseException:
         note: A line about the node and the call, added with `add_note`; none when empty.
     """
     try:
-        text, records = _opened(data)
+        text, records = Envelope.decode(data)
         error = _Rebuild(text, records).linked()
         if text:
             _set(_ends(error), "__cause__", RemoteTraceback(text))
@@ -117,24 +103,6 @@ def load_failure(data: bytes, *, note: str) -> BaseException:
     if note:
         _set(error, "__notes__", [*_notes(error), note])
     return error
-
-
-def headline(data: bytes) -> str:
-    """
-    Return what a failure says in one line, without unpickling the user's exception.
-
-    Args:
-        data: What `dump_failure` made.
-
-    >>> headline(dump_failure(KeyError("gone")))
-    "KeyError: 'gone'"
-    """
-    try:
-        _, records = _opened(data)
-    except Exception:
-        return "a failure that cannot be read"
-    first = records[0]
-    return f"{first.type_name}: {first.message}".partition("\n")[0] if first.message else first.type_name
 
 
 def raise_failure(error: BaseException) -> NoReturn:
@@ -171,7 +139,7 @@ def _chain(exc: BaseException) -> list[BaseException]:
     found: list[BaseException] = []
     seen: set[int] = set()
     waiting = deque([exc])
-    while waiting and len(found) < _CHAIN_LIMIT:
+    while waiting and len(found) < CHAIN_LIMIT:
         link = waiting.popleft()
         if id(link) in seen:
             continue
@@ -183,15 +151,15 @@ def _chain(exc: BaseException) -> list[BaseException]:
     return found
 
 
-def _record(exc: BaseException, places: dict[int, int], *, raised: bool) -> _Record:
+def _record(exc: BaseException, places: dict[int, int], *, raised: bool) -> Record:
     # Raised again on the client, SystemExit and its like would end the client instead of telling about the node.
     did = "" if not raised or isinstance(exc, Exception) else _deed(exc)
     pickled, reason = (None, "") if did else _pickled(exc, places)
-    return _Record(
+    return Record(
         type_name=_type_name(type(exc)),
-        message=_shortened(_said(exc, str), _MESSAGE_LIMIT),
+        message=shortened(_said(exc, str), _MESSAGE_LIMIT),
         did=did,
-        notes=tuple(_shortened(_said(note, str), _MESSAGE_LIMIT) for note in _notes(exc)[:_NOTE_LIMIT]),
+        notes=tuple(shortened(_said(note, str), _MESSAGE_LIMIT) for note in _notes(exc)[:NOTE_LIMIT]),
         cause=places.get(id(exc.__cause__)),
         context=places.get(id(exc.__context__)),
         suppress_context=exc.__suppress_context__,
@@ -202,8 +170,8 @@ def _record(exc: BaseException, places: dict[int, int], *, raised: bool) -> _Rec
 
 def _deed(exc: BaseException) -> str:
     if isinstance(exc, SystemExit):
-        return f"called sys.exit({'' if exc.code is None else _shortened(_said(exc.code, repr), 200)})"
-    text = _shortened(_said(exc, str), _MESSAGE_LIMIT)
+        return f"called sys.exit({'' if exc.code is None else shortened(_said(exc.code, repr), 200)})"
+    text = shortened(_said(exc, str), _MESSAGE_LIMIT)
     return f"raised {_type_name(type(exc))}{f': {text}' if text else ''}"
 
 
@@ -216,8 +184,6 @@ def _pickled(exc: BaseException, places: dict[int, int]) -> tuple[bytes | None, 
         _pickler_class()(sink, exc, places).dump(exc)
     except BaseException as error:
         return None, f"it cannot be pickled ({_brief(error)})"
-    if sink.tell() > _PICKLE_LIMIT:
-        return None, f"it is too large to travel ({sink.tell()} bytes pickled, {_PICKLE_LIMIT} at most)"
     return sink.getvalue(), ""
 
 
@@ -261,7 +227,7 @@ def _printed(exc: BaseException, hide: tuple[str, ...]) -> str:
         text = "".join(whole.format())
     except BaseException as error:
         text = f"{_type_name(type(exc))}: {_said(exc, str)}\n(its traceback cannot be printed: {_brief(error)})\n"
-    return _shortened(text, _TEXT_LIMIT)
+    return shortened(text, _TEXT_LIMIT)
 
 
 def _parts(whole: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
@@ -279,28 +245,12 @@ def _parts(whole: traceback.TracebackException) -> Iterator[traceback.TracebackE
 # On the client --------------------------------------------------------------------------------------------------------
 
 
-class _Plain(pickle.Unpickler):
-    """
-    Read the envelope, which names no class.
-    """
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        raise pickle.UnpicklingError(f"the envelope names {module_name}.{global_name}")
-
-
-def _opened(data: bytes) -> tuple[str, tuple[_Record, ...]]:
-    version, text, records = _Plain(io.BytesIO(data)).load()
-    if version != _VERSION or not isinstance(text, str) or not records:
-        raise ValueError(f"version {_VERSION} of a failure was expected")
-    return text, tuple(_Record(*record) for record in records)
-
-
 class _Rebuild:
     """
     Rebuild the exceptions of a chain, each once, in whatever order they refer to each other.
     """
 
-    def __init__(self, text: str, records: tuple[_Record, ...]) -> None:
+    def __init__(self, text: str, records: tuple[Record, ...]) -> None:
         self._text = text
         self._records = records
         self._built: dict[int, BaseException] = {}
@@ -342,7 +292,7 @@ class _Rebuild:
         self._built[place] = exc
         return exc
 
-    def _unpickled(self, record: _Record) -> BaseException:
+    def _unpickled(self, record: Record) -> BaseException:
         assert record.pickled is not None
         unpickler = _ChainUnpickler(io.BytesIO(record.pickled))
         unpickler.chain = self
@@ -351,7 +301,7 @@ class _Rebuild:
             raise pickle.UnpicklingError(f"its pickle made a {_type_name(type(exc))}")
         return exc
 
-    def _stood_in(self, record: _Record, reason: str = "") -> RemoteError:
+    def _stood_in(self, record: Record, reason: str = "") -> RemoteError:
         if record.did:
             message, hint = f"The function {record.did}.", "Return a value or raise an Exception to end a task."
         else:
@@ -420,17 +370,4 @@ def _said(obj: object, say: Callable[[object], str]) -> str:
 
 
 def _brief(error: BaseException) -> str:
-    return _shortened(f"{_type_name(type(error))}: {_said(error, str)}".removesuffix(": "), 500)
-
-
-def _shortened(text: str, limit: int) -> str:
-    """
-    Cut the middle out of a text whose UTF-8 form is over the limit, in bytes.
-    """
-    data = text.encode("utf-8", "backslashreplace")
-    if len(data) <= limit:
-        return data.decode()
-    room = limit - 64
-    left_out = f"\n[... {len(data) - room} bytes left out ...]\n"
-    head, tail = data[: room // 3], data[-(room - room // 3) :]
-    return f"{head.decode('utf-8', 'ignore')}{left_out}{tail.decode('utf-8', 'ignore')}"
+    return shortened(f"{_type_name(type(error))}: {_said(error, str)}".removesuffix(": "), 500)

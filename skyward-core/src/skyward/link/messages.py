@@ -10,6 +10,7 @@ The bodies of the frames that travel for every call, as fixed structures.
 | ITEM | u64 call, u32 stream, payload |
 | END | u64 call, u32 stream, bytes of a failure or nothing |
 | CREDIT | u64 call, u32 stream, u32 items |
+| EMIT | as `emitted.py` says |
 | CANCEL | u64 call, u8 reason |
 | RECALLED | u64 for each call, in the order in which they were sent |
 | BLOB, DROP | digest; BLOB also u64 size |
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
+from math import inf, isfinite
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +39,7 @@ CALL = Struct("<Q")
 _LINE = Struct("<QI")
 _STREAMS: Final = (1, 2)
 _FACTS: Final[dict[str, tuple[Any, Any]]] = {
+    "error": (str, ""),
     "message": (str, ""),
     "output": (list, ()),
     "exit_code": (int | None, None),
@@ -44,7 +47,14 @@ _FACTS: Final[dict[str, tuple[Any, Any]]] = {
     "out_of_memory": (bool, False),
     "culprit": (int, 0),
     "among": (int, 1),
+    "memory": (dict | None, None),
 }
+_MEMORY: Final = {"ran_out": bool, "peak": float | int | None, "limit": float | int | None, "total": float | int | None}
+_ERRORS: Final = frozenset(
+    {"CancelledError", "ResultError", "SerializationError", "TaskTimeoutError", "WorkerDiedError", "WorkerSpentError"}
+)
+"""What a node may say of a call that could not be carried out."""
+_FACTS_LIMIT: Final = 512 << 10
 
 FUNCTION_DIGEST = 16
 """Bytes of a function's digest."""
@@ -81,6 +91,9 @@ class Status(IntEnum):
     """The call was stopped because the client asked for it."""
     STREAMED = 4
     """A generator came to its end; its items went before."""
+
+
+_STATUSES: Final = frozenset(map(int, Status))
 
 
 class CancelReason(IntEnum):
@@ -146,9 +159,27 @@ def decode_calls(body: bytes) -> list[int]:
     return [call for (call,) in CALL.iter_unpack(body)]
 
 
+def decode_result(body: bytes) -> tuple[int, int, float]:
+    """
+    Read with what a RESULT body begins: its call, its status and for how many seconds it ran.
+
+    Raises:
+        ProtocolError: If there is no such status, or it ran for no such time.
+
+    >>> decode_result(RESULT.pack(7, Status.OK, 0.5))
+    (7, 0, 0.5)
+    """
+    number, status, seconds = RESULT.unpack_from(body)
+    if status not in _STATUSES:
+        raise ProtocolError(f"A RESULT frame has status {status}.")
+    if not 0.0 <= seconds < inf:
+        raise ProtocolError(f"A RESULT frame tells of a call that ran for {seconds} s.")
+    return number, status, seconds
+
+
 def decode_facts(text: bytes) -> dict[str, Any]:
     """
-    Read what a node tells about a call that failed there, with every fact that may be asked for.
+    Read what a node tells about a call that failed there: every fact that may be asked for, and none beside them.
 
     Raises:
         ProtocolError: If a fact is not what it should be.
@@ -156,12 +187,26 @@ def decode_facts(text: bytes) -> dict[str, Any]:
     >>> decode_facts(b'{"error": "ResultError"}')["output"]
     []
     """
-    facts = decode_json(text)
-    if not isinstance(facts.get("error"), str):
+    if len(text) > _FACTS_LIMIT:
+        raise ProtocolError(f"A failed result tells {len(text)} bytes, and {_FACTS_LIMIT} are the most.")
+    told = decode_json(text)
+    if not isinstance(told.get("error"), str):
         raise ProtocolError("A failed result does not name its error.")
+    if told["error"] not in _ERRORS:
+        raise ProtocolError(f"A failed result names {told['error'][:100]!r}, which is no error of a node's.")
+    facts: dict[str, Any] = {}
     for name, (kinds, otherwise) in _FACTS.items():
-        if name in facts and not isinstance(facts[name], kinds):
-            raise ProtocolError(f"A failed result tells {name}={facts[name]!r}, which is no {kinds}.")
-        facts.setdefault(name, otherwise)
+        facts[name] = told.get(name, otherwise)
+        if name in told and not isinstance(told[name], kinds):
+            raise ProtocolError(f"A failed result tells {name}={str(told[name])[:100]!r}, which is no {kinds}.")
     facts["output"] = [str(line) for line in facts["output"]]
+    facts["memory"] = _memory(facts["memory"] or {})
     return facts
+
+
+def _memory(told: dict[str, Any]) -> dict[str, Any]:
+    for name, kinds in _MEMORY.items():
+        value = told.get(name)
+        if (not isinstance(value, kinds) and value is not None) or (isinstance(value, float) and not isfinite(value)):
+            raise ProtocolError(f"A failed result tells of memory {name}={str(value)[:100]!r}.")
+    return {name: told[name] for name in _MEMORY if name in told}

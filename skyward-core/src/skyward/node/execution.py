@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from skyward.link.envelope import shortened
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import CREDIT, FUNCTION, FUNCTION_DIGEST, ITEM, RESULT, CancelReason, FunctionFlag, Status
 from skyward.link.payload import Payload, decode, dump, load
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MEMBERSHIPS = 64
 """How many versions of the membership a node remembers."""
+
+_MESSAGE_LIMIT = 16 << 10
 
 
 class Setting:
@@ -240,8 +243,9 @@ class Execution:
         self._send(encode(Kind.CREDIT, CREDIT.pack(self.call, index, items)))
 
     def _emit(self, event: object) -> None:
-        payload = dump(event)
-        body = RESULT.pack(self.call, 0, 0.0) + payload.encode()
+        from skyward.link.emitted import encode_event
+
+        body, payload = encode_event(self.call, event)
         self._send(encode(Kind.EMIT, body, fds=1 if payload.segment else 0), payload)
 
     def _retire(self) -> None:
@@ -386,7 +390,8 @@ def current_call() -> int:
 
 
 def _failed(kind: str, message: str, seconds: float) -> Outcome:
-    return Outcome(Status.FAILED, seconds, text=json.dumps({"error": kind, "message": message}).encode())
+    told = {"error": kind, "message": shortened(message, _MESSAGE_LIMIT)}
+    return Outcome(Status.FAILED, seconds, text=json.dumps(told).encode())
 
 
 class _Unpicklable(Exception):

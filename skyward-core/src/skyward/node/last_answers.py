@@ -9,6 +9,9 @@ from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import CALL, RESULT, Status
 from skyward.node.process import Process
 
+_ROOM = 64 << 10
+"""Characters of a process's last lines that its failure tells of."""
+
 
 def last_answers(process: Process) -> list[bytes]:
     """
@@ -25,12 +28,23 @@ def last_answers(process: Process) -> list[bytes]:
     # The culprit last: the client names it in the others' errors as long as it knows it.
     for running in sorted(process.running, key=lambda running: running.call == process.culprit()):
         if running.call in process.in_flight:
-            lines = [line.text for line in process.last_lines if line.call in (0, running.call)]
+            lines = _last([line.text for line in process.last_lines if line.call in (0, running.call)])
             facts = {**_blame(process, running.call), "output": lines, **process.cause()}
             body = RESULT.pack(running.call, Status.FAILED, max(0.0, time.monotonic() - running.since))
             frames.append(encode(Kind.RESULT, body + encode_json(0, facts)[8:], lane=process.lane))
     process.in_flight.clear()
     return frames
+
+
+def _last(lines: list[str]) -> list[str]:
+    """Keep as many of the last lines as are small enough to be told of, and the end of one that alone is too long."""
+    kept, room = [], _ROOM
+    for line in reversed(lines):
+        if room <= 0:
+            break
+        kept.append(line[-room:])
+        room -= len(line) + 1
+    return kept[::-1]
 
 
 def _blame(process: Process, call: int) -> dict[str, Any]:
