@@ -187,6 +187,38 @@ def test_a_pool_that_finds_nothing_looks_again_with_growing_pauses(engine: Simul
     assert 3 == len(cloud.times("offers"))
 
 
+def selling_out(cloud: ScriptedCloud, *, after: int) -> None:
+    """Have a cloud sell nothing any more once it was asked for machines so often."""
+
+    def sell_out(hook: str) -> None:
+        if hook == "launch" and len(cloud.requests) > after:
+            cloud.offers = ()
+
+    cloud.when = sell_out
+
+
+def test_a_stock_that_is_emptied_by_a_partial_launch_is_one_error(engine: SimulatedEngine) -> None:
+    """What was for sale is gone when it is looked for again: the error says so, and is one of capacity."""
+    cloud = ScriptedCloud(NoCapacity(left=2), offers=(evolve(SMALL, on_demand_price=None),))
+    selling_out(cloud, after=0)
+    refused({"nodes": 3}, cloud, error=sky.CapacityError, match="Nothing is left to try. It sells nothing")
+
+
+def test_a_working_pool_outlives_a_stock_that_is_empty_for_a_moment(engine: SimulatedEngine) -> None:
+    """It asks again, later each time, as for what was refused."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=1))
+    cloud.offers = (evolve(SMALL, on_demand_price=None),)
+    pool, _ = compute(cloud)
+    with pool:
+        selling_out(cloud, after=1)
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+        engine.until(lambda: cloud.offers == ())
+        engine.pass_by(3.0)
+        cloud.when, cloud.offers = (lambda hook: None), (SMALL,)
+        assert 4 == engine.result(double(2) > pool)
+    assert 2 == len(cloud.rows)
+
+
 def test_a_quota_that_holds_for_all_is_one_error(engine: SimulatedEngine) -> None:
     """Nothing is rented for a part of the nodes."""
     refused({"nodes": 2}, ScriptedCloud(Quota(machines=1)), error=sky.QuotaError, match="may have 1 machines")

@@ -63,3 +63,16 @@ def test_the_nearest_offer_that_exists_is_named(wishes: dict[str, object], neare
 def test_nothing_is_named_when_all_was_tried() -> None:
     """There is no other offer."""
     assert "Not tried" not in tried([refused("a")], choose(Spec(), OFFERS))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "offers", "said"),
+    [
+        ({}, (), "Nothing is left to try. It sells nothing at this moment."),
+        ({"vcpus": 8}, OFFERS, "Nothing is left to try.\nNot tried: vcpus=8 excludes 3 of 3. Nearest is small in a"),
+        ({"allocation": "spot"}, (), "Nothing is left to try. It sells nothing at this moment."),
+    ],
+)
+def test_it_is_said_where_nothing_was_tried(wishes: dict[str, object], offers: tuple[Offer, ...], said: str) -> None:
+    """What was for sale a moment ago can be gone when it is looked for again."""
+    assert tried([], choose(Spec(**wishes), offers)).startswith(said)  # type: ignore[arg-type]

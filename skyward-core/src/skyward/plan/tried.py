@@ -40,6 +40,8 @@ def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     """
     Say what was tried in vain, each way to rent once, and what comes nearest of the rest.
 
+    Nothing may have been tried: what was for sale a moment ago can be gone when it is looked for again.
+
     Args:
         refusals: What was refused, in order.
         choice: What the provider sells.
@@ -50,6 +52,8 @@ def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     >>> refusal = Refusal(candidate=small, kind="capacity", reason="None is left.", at=0.0)
     >>> print(tried([refusal], Choice()))
     small, on demand at $0.1/h: None is left.
+    >>> tried([], Choice())
+    'Nothing is left to try. It sells nothing at this moment.'
     """
     last = {str(refusal.candidate): refusal for refusal in refusals}
     rest = ""
@@ -58,6 +62,8 @@ def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     elif choice.others:
         rest = f"\nNot tried: {min(choice.others, key=lambda made: made.price)}."
     lines = [f"{name}: {refusal.reason}" for name, refusal in last.items()]
+    if not lines:
+        return f"Nothing is left to try.{rest or f' {choice.why_not}'}"
     if len(lines) == 1:
         return f"{lines[0]}{rest}"
     counted = Counter(refusal.kind for refusal in last.values())
