@@ -82,6 +82,66 @@ def test_a_quota_rules_out_the_other_zones_of_its_region(engine: SimulatedEngine
     assert [("a", True), ("c", True)] == asked(cloud)
 
 
+GPU = evolve(
+    SMALL, instance_type="gpu", accelerator_name="H100", accelerator_count=8, spot_price=9.0, on_demand_price=44.0
+)
+
+
+def test_a_limit_of_the_account_rents_nothing_dearer(engine: SimulatedEngine) -> None:
+    """It closes every size that it counts, and machines with accelerators are no way around it."""
+    sizes = [evolve(SMALL, instance_type=f"size-{number}", spot_price=None) for number in range(5)]
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.QuotaError("None allowed."), times=ALWAYS))
+    cloud.offers = (*sizes, GPU)
+    error = refused({"max_provision_attempts": 1}, cloud, error=sky.QuotaError, match="None allowed")
+    assert [False] == [bool(request.cluster.offer.accelerator_count) for request in cloud.requests]
+    assert "It is a limit of the account in eu for machines without accelerators on demand." in str(error)
+    assert "gpu in a, spot at $9/h, has 8 × H100, which is not asked for. max_hourly_cost=9 would allow" in str(error)
+
+
+def test_a_dearer_machine_is_rented_where_it_is_allowed(engine: SimulatedEngine) -> None:
+    """`max_hourly_cost` says so, whatever accelerators it has."""
+    cloud = ScriptedCloud(NoCapacity(instance_type="small"), offers=(SMALL, GPU))
+    refused({"max_provision_attempts": 1}, cloud, error=sky.CapacityError, match="would allow it")
+    pool, _ = compute(cloud, max_hourly_cost=9.0)
+    with pool:
+        assert ["gpu"] == [row.request.cluster.offer.instance_type for row in cloud.there]
+
+
+def test_a_stock_that_is_emptied_rents_nothing_dearer(engine: SimulatedEngine) -> None:
+    """What is left when offers are asked again is held against what was there at first."""
+    large = evolve(SMALL, instance_type="large", spot_price=3.0, on_demand_price=5.0)
+    cloud = ScriptedCloud(NoCapacity(instance_type="small"), offers=(SMALL, large))
+
+    def sell_out(hook: str) -> None:
+        if hook == "launch":
+            cloud.offers = (large, GPU)
+
+    cloud.when = sell_out
+    refused({}, cloud, error=sky.CapacityError, match=r"large in a, spot at \$3/h, costs more than twice \$0.5/h")
+    assert {"small"} == {request.cluster.offer.instance_type for request in cloud.requests}
+
+
+def test_a_cloud_that_fails_every_launch_is_given_up(engine: SimulatedEngine) -> None:
+    """One error within two minutes, however much it says that it sells."""
+    many = [evolve(SMALL, instance_type=f"size-{number}") for number in range(100)]
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.ProvisionError("500: Oops."), times=ALWAYS), offers=many)
+    error = refused({"nodes": 40}, cloud, error=sky.ProvisionError, match=r"it failed every launch for \d+ s: .*Oops")
+    assert engine.now <= 120.0
+    assert len(str(error)) < 2000
+
+
+def test_a_cloud_that_sells_out_meanwhile_is_asked_on(engine: SimulatedEngine) -> None:
+    """What it says of its machines shows that it works."""
+    many = [evolve(SMALL, instance_type=f"size-{number}", spot_price=None) for number in range(12)]
+    failures = [sky.ProvisionError("500."), sky.ProvisionError("500."), sky.CapacityError("None.")] * 4
+    # What has no answer is asked for twice.
+    answers = [error for error in failures[:-1] for _ in range(2 if type(error) is sky.ProvisionError else 1)]
+    cloud = ScriptedCloud(Fails("launch", lambda: answers.pop(0), times=len(answers)), offers=many)
+    pool, _ = compute(cloud, nodes=1)
+    with pool:
+        assert "size-11" == cloud.there[0].request.cluster.offer.instance_type
+
+
 def test_what_was_tried_is_listed_where_nothing_is_left(engine: SimulatedEngine) -> None:
     """One error: what was tried, each with its reason, and what was not tried."""
     cloud = ScriptedCloud(NoCapacity(), offers=(*OFFERS, evolve(SMALL, zone="d", available=False)))
@@ -228,7 +288,8 @@ def test_a_budget_keeps_a_dearer_offer_from_being_rented(engine: SimulatedEngine
     """Where the cheap machines are sold out, the error says what the others would cost."""
     dear = evolve(SMALL, instance_type="large", spot_price=None, on_demand_price=36000.0)
     cloud = ScriptedCloud(NoCapacity(instance_type="small"), offers=(SMALL, dear), minimum_billed_s=60.0)
-    refused({"budget": 100.0}, cloud, error=sky.BudgetExceededError, match=r"1 machine at \$36,000\.00 an hour cost")
+    settings = {"budget": 100.0, "max_hourly_cost": 40000.0}
+    refused(settings, cloud, error=sky.BudgetExceededError, match=r"1 machine at \$36,000\.00 an hour cost")
     assert 0 == len(cloud.rows)
 
 

@@ -137,7 +137,7 @@ def test_a_plugin_that_refuses_an_offer_has_it_passed_over(engine: SimulatedEngi
 
     offers = tuple(evolve(SMALL, zone=zone, spot_price=None, on_demand_price=price) for zone, price in ZONES)
     cloud = ScriptedCloud(NoCapacity(zone="a"), offers=offers)
-    pool, _ = compute(cloud, plugins=[sky.Plugin.create("picky").with_validate(validate)])
+    pool, _ = compute(cloud, max_hourly_cost=1.0, plugins=[sky.Plugin.create("picky").with_validate(validate)])
     with pool:
         assert ["c"] == [row.request.cluster.offer.zone for row in cloud.there]
     assert ["a", "c"] == [one.cluster.offer.zone for one in cloud.requests]

@@ -4,6 +4,7 @@ Which machines a pool asks for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -72,16 +73,16 @@ SPECS = st.builds(
 @pytest.mark.parametrize(
     ("wish", "fits"),
     [
-        ({}, "small large"),
+        ({"max_hourly_cost": 100}, "small large"),
         ({"accelerator": "H100"}, "large"),
         ({"accelerator": "H100:8"}, "large"),
         ({"accelerator": "T4"}, ""),
-        ({"vcpus": 5}, "large"),
-        ({"memory_gb": 16}, "small large"),
-        ({"disk_gb": 10_000}, "small large"),
+        ({"vcpus": 5, "max_hourly_cost": 100}, "large"),
+        ({"memory_gb": 16, "max_hourly_cost": 100}, "small large"),
+        ({"disk_gb": 10_000, "max_hourly_cost": 100}, "small large"),
         ({"architecture": "arm64"}, "small"),
         ({"machine": "small"}, "small"),
-        ({"region": "us"}, "large"),
+        ({"region": "us", "max_hourly_cost": 100}, "large"),
         ({"max_hourly_cost": 0.1}, "small"),
         ({"max_hourly_cost": 29}, "small"),
         ({"max_hourly_cost": 0.05}, ""),
@@ -105,7 +106,7 @@ def test_a_wish_excludes_offers(wish: dict[str, Any], fits: str) -> None:
 )
 def test_an_allocation_orders_markets(allocation: Any, order: list[tuple[str, bool]]) -> None:
     """Spot that is dearer than a machine on demand is not preferred."""
-    spec = Spec(allocation=allocation)
+    spec = Spec(allocation=allocation, max_hourly_cost=100)
     made = in_order(spec, choose(spec, [LARGE, SMALL]))
     assert [(candidate.offer.instance_type, candidate.spot) for candidate in made] == order
 
@@ -146,8 +147,10 @@ def test_nothing_for_sale_is_said() -> None:
 def test_every_offer_is_chosen_or_rejected_with_a_reason(spec: Spec, offers: list[Offer]) -> None:
     """Nothing that is chosen misses a wish, costs too much, or is of a market that is not allowed."""
     choice = choose(spec, offers)
-    chosen = {id(made.offer) for made in (*choice.spot, *choice.on_demand)}
+    unasked = [each.candidate for each in choice.unasked]
+    chosen = {id(made.offer) for made in (*choice.spot, *choice.on_demand, *unasked)}
     assert all(rejection.wishes for rejection in choice.rejections)
+    assert all(each.why for each in choice.unasked)
     assert chosen | {id(rejection.offer) for rejection in choice.rejections} == {id(offer) for offer in offers}
     assert len(chosen) + len(choice.rejections) == len(offers)
     for made in (*choice.spot, *choice.on_demand):
@@ -184,7 +187,10 @@ def test_a_share_holds_whatever_was_rented_before(allocation: Any, total: int, d
     assert spot + more >= wanted.least_spot(total) or more == total - staying
 
 
-CANDIDATES = in_order(Spec(), choose(Spec(), [SMALL, LARGE, evolve(SMALL, zone="eu-b"), evolve(LARGE, region="eu")]))
+DEAR = Spec(max_hourly_cost=100)
+MEDIUM = evolve(SMALL, instance_type="medium", region="us", spot_price=0.15, on_demand_price=0.6)
+SOLD = [SMALL, LARGE, evolve(SMALL, zone="eu-b"), evolve(LARGE, region="eu"), MEDIUM]
+CANDIDATES = in_order(DEAR, choose(DEAR, SOLD))
 
 
 def refused(candidate: Candidate, kind: Any, at: float = 0.0) -> Refusal:
@@ -197,13 +203,29 @@ def test_no_capacity_excludes_one_way_to_rent() -> None:
     assert left == CANDIDATES[1:]
 
 
-def test_a_quota_excludes_its_family_in_its_place() -> None:
-    """Quotas are counted by place and market, not by zone."""
+@pytest.mark.parametrize(
+    ("of", "closed"),
+    [
+        (("region", "kind", "market"), lambda made: made.spot and made.offer.instance_type == "small"),
+        (("kind", "market"), lambda made: made.spot and not made.offer.accelerator_count),
+        (("kind",), lambda made: not made.offer.accelerator_count),
+        (("region",), lambda made: made.offer.region == "eu"),
+        (("market",), lambda made: made.spot),
+        ((), lambda made: True),
+    ],
+)
+def test_a_quota_excludes_what_it_is_of(of: Any, closed: Callable[[Candidate], bool]) -> None:
+    """Sizes of machines without accelerators are one kind; nothing is asked for that cannot be allowed."""
     small = next(made for made in CANDIDATES if made.offer == SMALL and made.spot)
-    left = remaining(CANDIDATES, [refused(small, "quota")], now=1.0)
-    assert [made for made in CANDIDATES if made not in left] == [
-        made for made in CANDIDATES if made.spot and made.offer.instance_type == "small"
-    ]
+    left = remaining(CANDIDATES, [evolve(refused(small, "quota"), of=of)], now=1.0)
+    assert [made for made in CANDIDATES if closed(made)] == [made for made in CANDIDATES if made not in left]
+
+
+def test_a_quota_of_one_accelerator_leaves_the_others() -> None:
+    """And machines without any."""
+    large = next(made for made in CANDIDATES if made.offer == LARGE and made.spot)
+    left = remaining(CANDIDATES, [evolve(refused(large, "quota"), of=("kind",))], now=1.0)
+    assert [made for made in CANDIDATES if not made.offer.accelerator_count] == list(left)
 
 
 def test_a_refusal_is_forgotten() -> None:

@@ -10,6 +10,7 @@ from skyward.errors import (
     CapacityError,
     ConfigError,
     CredentialsError,
+    Limited,
     ProvisionError,
     QuotaError,
     SkywardError,
@@ -45,6 +46,8 @@ _QUOTA = {
     "PendingSnapshotLimitExceeded": "Wait until other snapshots of the account are made.",
     "ConcurrentSnapshotLimitExceeded": "Wait until other snapshots of the account are made.",
 }
+_REGION: tuple[Limited, ...] = ("region",)
+_OF_REGION = frozenset(name for name in _QUOTA if name.startswith(("Volume", "MaxIOPS")))
 _CREDENTIALS = {
     "AuthFailure": "Check the keys; a region that the account has not opted into answers so as well.",
     "InvalidClientTokenId": "Check the access key.",
@@ -144,6 +147,8 @@ def failure(refusal: Refusal) -> SkywardError:
     verb = "refused" if refusal.code else "gave no answer to"
     error = kind(f"AWS {verb} {refusal.operation}{subject}{place}: {said.rstrip('. ')}.", provider="aws", hint=hint)
     error.code = refusal.code  # type: ignore[attr-defined]
+    if isinstance(error, QuotaError) and refusal.code in _OF_REGION:
+        error.of = _REGION
     return error
 
 

@@ -40,8 +40,14 @@ Facts are keyword arguments and attributes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+Limited = Literal["region", "kind", "market"]
+"""What a limit of an account can be of, besides the account."""
+
+LIMITED: tuple[Limited, ...] = ("region", "kind", "market")
+"""What a limit is of that says nothing."""
 
 
 class SkywardError(Exception):
@@ -141,7 +147,19 @@ class CapacityError(OfferError):
 
 
 class QuotaError(OfferError):
-    """Report that the account may not rent this many machines of this kind."""
+    """
+    Report that a limit of the account does not allow a machine.
+
+    Args:
+        message: As for `SkywardError`.
+        of: What the limit is of, besides the account: `"region"`, `"kind"` (machines with the same accelerators, or
+            those without any) and `"market"` (spot or on demand). What is alike in all of these is not asked for
+            again; empty for a limit of the account as a whole.
+    """
+
+    def __init__(self, message: str, *, of: Collection[Limited] = LIMITED, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.of = of
 
 
 class NoAvailableProviderError(OfferError):

@@ -147,7 +147,8 @@ async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instanc
 
     Raises:
         CapacityError: If there are none left; the next offer is tried.
-        QuotaError: If the account may have no more; offers of the same accelerator, place and market are passed over.
+        QuotaError: If the account may have no more; offers that count for the same limit, as `of` says, are passed
+            over.
         CredentialsError: If the account cannot be used; nothing else is tried.
         Exception: Anything else means that nobody knows whether machines were rented. Core lists the pool's machines,
             and takes over or ends those that bear the token. Where `request.machine_image` is set, the same is asked

@@ -65,7 +65,8 @@ def meaning(reply: Reply) -> Meaning | None:
         said = reply.text.lower()
         if any(phrase in said for phrase in _QUOTA):
             hint = "Ask DigitalOcean for a larger limit; for GPUs its support raises it."
-            return Meaning(kind=QuotaError, hint=hint)
+            # Droplets are counted in all regions together; those with GPUs have limits of their own.
+            return Meaning(kind=QuotaError, hint=hint, of=("kind",))
         if any(phrase in said for phrase in _NO_CAPACITY):
             return Meaning(kind=CapacityError, hint="Try another region or size.")
         return Meaning(kind=CapacityError, hint=_ODD)

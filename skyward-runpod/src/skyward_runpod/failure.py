@@ -60,7 +60,8 @@ def meaning(reply: Reply) -> Meaning | None:
                 kind=CapacityError, hint="Try another kind of machine, a wider choice of data centres, or later."
             )
         if any(words in said for words in _QUOTA):
-            return Meaning(kind=QuotaError, hint="RunPod's support raises limits.")
+            # What may be spent, or rented at a time, whatever it is.
+            return Meaning(kind=QuotaError, hint="RunPod's support raises limits.", of=())
         return Meaning(kind=CapacityError, hint=_SAME)
     return None
 

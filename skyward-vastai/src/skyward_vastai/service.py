@@ -38,6 +38,7 @@ _MEANINGS = {
         kind=QuotaError,
         hint="The account's searches of today are used up; there are new ones at midnight UTC.",
         again=False,
+        of=(),
     ),
     "deprecated_endpoint": Meaning(
         kind=ProvisionError, hint="Vast.ai took this call away: look for a newer release of Skyward.", again=False

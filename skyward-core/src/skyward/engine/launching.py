@@ -8,9 +8,10 @@ import platform
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skyward.engine.blueprint import Blueprint, draw
+from skyward.engine.offers import Offers
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.records import Records
 from skyward.engine.regions import PROVIDER_TIMEOUT, Regions
@@ -22,10 +23,8 @@ from skyward.errors import (
     CapacityError,
     ConfigError,
     CredentialsError,
-    NoAvailableProviderError,
     OfferError,
     PluginError,
-    ProvisionError,
     QuotaError,
     SkywardError,
 )
@@ -34,10 +33,9 @@ from skyward.model.cluster import Cluster
 from skyward.model.machine import Instance, InstanceState, LaunchRequest
 from skyward.model.offer import Offer
 from skyward.model.tags import Tags
-from skyward.plan.choice import Candidate, Choice, Refusal, choose, in_order, must_be_spot, remaining
+from skyward.plan.choice import Candidate, must_be_spot
 from skyward.plan.left_behind import reason
 from skyward.plan.owned import forgotten
-from skyward.plan.tried import tried
 
 if TYPE_CHECKING:
     from skyward.engine.machine_images import MachineImages
@@ -52,9 +50,6 @@ BATCH = 32
 
 LIFE = 3600.0
 """Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
-
-_EXHAUSTED: dict[str, type[SkywardError]] = {"quota": QuotaError, "failed": ProvisionError}
-"""What it is called when nothing is left to try, where all was refused for one reason."""
 
 CLIENT = secrets.token_hex(6)
 """Identity of this process, written on machines."""
@@ -90,11 +85,9 @@ class Launching:
         self._options = options
         self._reporting = reporting
         self._ranks = ranks
-        self._choice = Choice()
-        self._refusals: list[Refusal] = []
+        self.offers = Offers(provider, cluster)
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
-        self._last: SkywardError | None = None
         self._looking: list[asyncio.Task[None]] = []
         self.regions = Regions(provider, options, reporting)
         self.strays = Strays(provider.name, self.regions, reporting.meter)
@@ -117,7 +110,7 @@ class Launching:
     @property
     def billed(self) -> bool:
         """Tell whether anything that is for sale costs money."""
-        return any(made.price > 0 for made in (*self._choice.spot, *self._choice.on_demand))
+        return self.offers.billed
 
     async def open(self) -> None:
         """
@@ -129,15 +122,10 @@ class Launching:
         """
         self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
-        await self._look()
-        candidates = self._candidates()
+        await self.offers.look()
+        candidates = self.offers.candidates()
         if not candidates:
-            raise NoAvailableProviderError(
-                f"{self._provider.name} has nothing that meets the requirements of pool {self._cluster.pool_name!r}: "
-                f"{self._choice.why_not}",
-                provider=self._provider.name,
-                pool=self._cluster.pool_name,
-            )
+            raise self.offers.nothing()
         self.first = self._blueprint(candidates[0].offer)
         if self.billed:
             self._records.write()
@@ -160,7 +148,7 @@ class Launching:
         Raises:
             BudgetExceededError: If the budget does not pay for all of them.
         """
-        for candidate in self._candidates()[:1]:
+        for candidate in self.offers.candidates()[:1]:
             self._reporting.meter.afford(self._provider.name, len(nodes), candidate.price)
         total = len(nodes) + len(staying)
         spot = must_be_spot(
@@ -170,7 +158,11 @@ class Launching:
         failed: dict[int, SkywardError] = {}
         for market, group in ((True if share else None, nodes[:spot]), (False if share else None, nodes[spot:])):
             for begin in range(0, len(group), BATCH):
-                failed |= await self._fill(group[begin : begin + BATCH], take, spot=market)
+                batch = group[begin : begin + BATCH]
+                if failed and self.offers.hopeless:
+                    failed |= dict.fromkeys(batch, self.offers.exhausted())
+                    continue
+                failed |= await self._fill(batch, take, spot=market)
         return failed
 
     async def renew(self, ids: Iterable[str]) -> None:
@@ -264,10 +256,6 @@ class Launching:
             self.unended = dict.fromkeys(left, reason(error))
             raise
 
-    async def _look(self) -> None:
-        offers = await self._provider.call("skyward_offers", spec=self._spec, timeout=PROVIDER_TIMEOUT)
-        self._choice = choose(self._spec, offers or ())
-
     async def _warn_of_forgotten(self) -> None:
         """Say which machines of this user nobody looks after any more; a provider that cannot tell is let be."""
         try:
@@ -278,37 +266,36 @@ class Launching:
         for warning in forgotten(owned or (), owner=_owner(), now=time.time()):
             _log.warning("%s", warning)
 
-    def _candidates(self, *, spot: bool | None = None) -> tuple[Candidate, ...]:
-        order = in_order(self._spec, self._choice, spot=spot)
-        return remaining(order, self._refusals, now=asyncio.get_running_loop().time())
-
     async def _fill(
         self, nodes: Sequence[int], take: Callable[[int, Rented], None], *, spot: bool | None
     ) -> dict[int, SkywardError]:
         """Try one way to rent after the other until every node has a machine."""
-        waiting = list(nodes)
-        if not self._candidates(spot=spot):
+        waiting, began = list(nodes), _now()
+        if not self.offers.candidates(spot=spot):
             # All was refused, a while ago: there may be something else now.
-            self._refusals.clear()
-            await self._look()
+            await self.offers.look()
         while waiting:
-            candidates = self._candidates(spot=spot)
+            candidates = self.offers.candidates(spot=spot, since=began)
             if not candidates:
-                return dict.fromkeys(waiting, self._exhausted())
-            candidate = candidates[0]
+                return dict.fromkeys(waiting, self.offers.exhausted())
+            candidate, asked_at = candidates[0], _now()
             try:
                 got = await self._ask_warm(candidate, waiting)
             except (BudgetExceededError, ConfigError, CredentialsError, PluginError) as error:
                 return dict.fromkeys(waiting, error)
             except SkywardError as error:
-                self._refused(candidate, error)
+                self.offers.refused(candidate, error, asked_at)
+                if self.offers.hopeless:
+                    return dict.fromkeys(waiting, self.offers.exhausted())
                 continue
+            self.offers.answered()
             asked = len(waiting)
             for rented in got:
                 waiting.remove(rented.instance.node)
                 take(rented.instance.node, rented)
             if waiting:
-                self._refused(candidate, CapacityError(f"It had {len(got)} of the {asked} machines asked for."))
+                lacking = CapacityError(f"It had {len(got)} of the {asked} machines asked for.")
+                self.offers.refused(candidate, lacking, asked_at)
         return {}
 
     async def _ask_warm(self, candidate: Candidate, nodes: Sequence[int]) -> list[Rented]:
@@ -394,34 +381,6 @@ class Launching:
             for one in wanted.values()
         ]
 
-    def _refused(self, candidate: Candidate, error: SkywardError) -> None:
-        kind: Any = "quota" if isinstance(error, QuotaError) else "failed"
-        if isinstance(error, CapacityError):
-            kind = "capacity"
-        _log.info("offer.refused provider=%s offer=%s reason=%s", self._provider.name, candidate, error)
-        self._last = error
-        self.refuse(candidate, kind, str(error))
-
-    def refuse(self, candidate: Candidate, kind: Any, reason: str) -> None:
-        """Pass an offer over for a while."""
-        self._refusals.append(
-            Refusal(candidate=candidate, kind=kind, reason=reason, at=asyncio.get_running_loop().time())
-        )
-
-    def _exhausted(self) -> SkywardError:
-        """Give the error that lists all that was tried."""
-        kinds = {refusal.kind for refusal in self._refusals}
-        kind = _EXHAUSTED.get(next(iter(kinds)), CapacityError) if len(kinds) == 1 else CapacityError
-        if kinds == {"failed"} and len(self._refusals) == 1 and self._last is not None:
-            return self._last
-        return kind(
-            f"{self._provider.name} can give no machine for pool {self._cluster.pool_name!r}: "
-            f"{tried(self._refusals, self._choice)}",
-            provider=self._provider.name,
-            pool=self._cluster.pool_name,
-            hint="Ask for less, name more regions or providers, or try again later.",
-        )
-
     def _blueprint(self, offer: Offer) -> Blueprint:
         known = self._blueprints.get(id(offer))
         if known is None:
@@ -437,6 +396,10 @@ class Launching:
 
     def _expiry(self) -> float:
         return time.time() + self.life
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _owner() -> str:

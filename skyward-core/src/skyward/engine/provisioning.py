@@ -218,7 +218,7 @@ class Provisioning:
             self.machine_images.drop(shell.rented.machine_image, error)
             return False
         if again:
-            self._launching.refuse(shell.rented.candidate, "failed", str(error))
+            self._launching.offers.refuse(shell.rented.candidate, "failed", str(error))
         return True
 
     def _any_offer(self) -> Cluster:

@@ -9,14 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
+from skyward.errors import LIMITED, Limited
 from skyward.model.accelerator import Accelerator, recognise
 from skyward.model.allocation import Allocation
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
+from skyward.plan.permission import Least, least_of, not_asked_for, seen, too_dear
 
-__all__ = ["Candidate", "Choice", "Refusal", "Rejection", "choose", "in_order", "must_be_spot", "remaining"]
+__all__ = ["Candidate", "Choice", "Refusal", "Rejection", "Unasked", "choose", "in_order"]
+__all__ += ["must_be_spot", "remaining"]
 
 Kind = Literal["capacity", "quota", "failed"]
 """Why a launch gave no machine: none left, none allowed, or something else."""
@@ -25,6 +28,11 @@ REMEMBERED = 300.0
 """Seconds for which an offer that was refused is not asked for again."""
 
 _Wish: TypeAlias = tuple[str, Callable[[Offer], bool]]
+
+
+def _limited(value: Iterable[str]) -> tuple[Limited, ...]:
+    """Return what a limit is of, as far as that is known here."""
+    return tuple(each for each in LIMITED if each in value)
 
 
 @frozen(kw_only=True)
@@ -46,6 +54,20 @@ class Candidate:
         place = self.offer.zone or self.offer.region
         market = "spot" if self.spot else "on demand"
         return f"{self.offer.instance_type}{f' in {place}' if place else ''}, {market} at ${self.price:.4g}/h"
+
+
+@frozen
+class Unasked:
+    """
+    Name a way to rent that meets a spec, and that nothing asks for.
+
+    Args:
+        candidate: The way to rent.
+        why: Why it is not taken, in words that follow its name.
+    """
+
+    candidate: Candidate
+    why: str
 
 
 @frozen
@@ -72,12 +94,17 @@ class Choice:
         on_demand: Ways to rent on demand, cheapest first.
         rejections: The offers that will not do.
         others: Ways to rent the offers that will do, on the market that will not.
+        unasked: Ways to rent that meet the spec, and that nothing asks for: much dearer than the cheapest, or with
+            accelerators. They are told, and not rented; cheapest first.
+        least: The cheapest of what has met the spec so far.
     """
 
     spot: tuple[Candidate, ...] = ()
     on_demand: tuple[Candidate, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     others: tuple[Candidate, ...] = ()
+    unasked: tuple[Unasked, ...] = ()
+    least: Least = field(factory=Least)
 
     @property
     def why_not(self) -> str:
@@ -91,7 +118,8 @@ class Choice:
         rejected = self.rejections
         if not rejected:
             return "It sells nothing at this moment."
-        total = len(rejected) + len({id(made.offer) for made in (*self.spot, *self.on_demand)})
+        met = (*self.spot, *self.on_demand, *(each.candidate for each in self.unasked))
+        total = len(rejected) + len({id(made.offer) for made in met})
         counted = Counter(wish for rejection in rejected for wish in rejection.wishes)
         excluded = ", ".join(f"{wish} excludes {count}" for wish, count in counted.most_common())
         nearest = min(rejected, key=lambda rejection: (len(rejection.wishes), _least(rejection.offer)))
@@ -108,15 +136,17 @@ class Refusal:
         kind: Why it was refused.
         reason: The same in words.
         at: When, in seconds of a monotonic clock.
+        of: What a quota is of, besides the account, as in `QuotaError`.
     """
 
     candidate: Candidate
     kind: Kind
     reason: str
     at: float
+    of: tuple[Limited, ...] = field(default=LIMITED, converter=_limited)
 
 
-def choose(spec: Spec, offers: Iterable[Offer]) -> Choice:
+def choose(spec: Spec, offers: Iterable[Offer], least: Least | None = None) -> Choice:
     """
     Tell the offers that meet a spec from those that do not.
 
@@ -124,12 +154,15 @@ def choose(spec: Spec, offers: Iterable[Offer]) -> Choice:
         spec: What the user asks for. What an offer does not tell counts as not met, except its disk, which clouds make
             as large as it has to be.
         offers: What a provider sells now.
+        least: The cheapest of what met the spec when it was looked for before; None the first time.
 
     >>> offers = [Offer(provider="x", instance_type="a", spot_price=0.3, on_demand_price=1)]
     >>> [str(candidate) for candidate in in_order(Spec(), choose(Spec(), offers))]
     ['a, spot at $0.3/h', 'a, on demand at $1/h']
     """
-    wishes = _wishes(spec)
+    wishes, offers = _wishes(spec), tuple(offers)
+    least = seen(least or Least(), offers)
+    unasked: list[Unasked] = []
     spot: list[Candidate] = []
     on_demand: list[Candidate] = []
     rejections: list[Rejection] = []
@@ -145,14 +178,22 @@ def choose(spec: Spec, offers: Iterable[Offer]) -> Choice:
         if unmet:
             rejections.append(Rejection(offer, unmet))
             continue
+        if why := not_asked_for(spec, offer, least):
+            unasked += [Unasked(candidate, why) for candidate in affordable]
+            continue
         for candidate in affordable:
             (spot if candidate.spot else on_demand).append(candidate)
         others += [made for made in _markets(offer) if made not in affordable]
+    least = least_of(least, spot=[made.price for made in spot], on_demand=[made.price for made in on_demand])
+    dear = {id(made): too_dear(spec, made.price, least, spot=made.spot) for made in (*spot, *on_demand)}
+    unasked += [Unasked(made, dear[id(made)]) for made in (*spot, *on_demand) if dear[id(made)]]
     return Choice(
-        spot=tuple(sorted(spot, key=_price)),
-        on_demand=tuple(sorted(on_demand, key=_price)),
+        spot=tuple(sorted((made for made in spot if not dear[id(made)]), key=_price)),
+        on_demand=tuple(sorted((made for made in on_demand if not dear[id(made)]), key=_price)),
         rejections=tuple(rejections),
         others=tuple(others),
+        unasked=tuple(sorted(unasked, key=lambda each: each.candidate.price)),
+        least=least,
     )
 
 
@@ -208,8 +249,12 @@ def remaining(candidates: Sequence[Candidate], refusals: Iterable[Refusal], *, n
     """
     fresh = [refusal for refusal in refusals if now - refusal.at < REMEMBERED]
     gone = {_identity(refusal.candidate) for refusal in fresh}
-    closed = {_quota(refusal.candidate) for refusal in fresh if refusal.kind == "quota"}
-    return tuple(made for made in candidates if _identity(made) not in gone and _quota(made) not in closed)
+    closed = {(refusal.of, _counted(refusal.candidate, refusal.of)) for refusal in fresh if refusal.kind == "quota"}
+    return tuple(
+        made
+        for made in candidates
+        if _identity(made) not in gone and not any(_counted(made, of) == limit for of, limit in closed)
+    )
 
 
 def _identity(candidate: Candidate) -> tuple[object, ...]:
@@ -217,10 +262,16 @@ def _identity(candidate: Candidate) -> tuple[object, ...]:
     return (offer.instance_type, offer.region, offer.zone, candidate.spot)
 
 
-def _quota(candidate: Candidate) -> tuple[object, ...]:
-    """Name what quotas are counted by: clouds have one for a family of machines, a place and a market."""
+def _counted(candidate: Candidate, of: Sequence[Limited]) -> tuple[object, ...]:
+    """Return what a machine is counted by, where a quota is of so much."""
     offer = candidate.offer
-    return (offer.accelerator_name or offer.instance_type, offer.region, candidate.spot)
+    facts: dict[Limited, object] = {
+        "region": offer.region,
+        # Machines without accelerators are one kind: who may have no more of one size may have none of another.
+        "kind": offer.accelerator_name if offer.accelerator_count else None,
+        "market": candidate.spot,
+    }
+    return tuple(facts[each] for each in of)
 
 
 def _price(candidate: Candidate) -> float:

@@ -4,12 +4,13 @@ What is said when everything that a pool could ask for was tried: why in the fir
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
 from skyward.plan.choice import Choice, Kind, Refusal
 
-__all__ = ["each", "tried"]
+__all__ = ["each", "tried", "unasked"]
 
 _WORDS: dict[Kind, str] = {"capacity": "had no capacity", "quota": "were over the quota", "failed": "failed"}
 
@@ -57,11 +58,13 @@ def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     """
     last = {str(refusal.candidate): refusal for refusal in refusals}
     rest = ""
-    if choice.rejections:
+    if choice.unasked:
+        rest = f"\n{unasked(choice)}"
+    elif choice.rejections:
         rest = f"\nNot tried: {choice.why_not}"
     elif choice.others:
         rest = f"\nNot tried: {min(choice.others, key=lambda made: made.price)}."
-    lines = [f"{name}: {refusal.reason}" for name, refusal in last.items()]
+    lines = [f"{name}: {refusal.reason}{_limit(refusal)}" for name, refusal in last.items()]
     if not lines:
         return f"Nothing is left to try.{rest or f' {choice.why_not}'}"
     if len(lines) == 1:
@@ -72,3 +75,43 @@ def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     else:
         what = f"of {len(lines)} offers {', '.join(f'{count} {_WORDS[kind]}' for kind, count in counted.most_common())}"
     return f"{what}, such as {lines[0]}\nTried:{''.join(f'{chr(10)}  {line}' for line in lines)}{rest}"
+
+
+def unasked(choice: Choice) -> str:
+    """
+    Say what was not rented because nothing asks for it, what it would have cost, and what allows it.
+
+    Args:
+        choice: What the provider sells.
+
+    Returns:
+        A line; empty if there is nothing of the kind.
+
+    >>> from skyward.model.offer import Offer
+    >>> from skyward.plan.choice import Candidate, Unasked
+    >>> large = Candidate(offer=Offer(provider="x", instance_type="large"), spot=False, price=0.6)
+    >>> unasked(Choice(unasked=(Unasked(large, "costs more than twice $0.1/h"),)))
+    'Not tried: large, on demand at $0.6/h, costs more than twice $0.1/h. max_hourly_cost=0.6 would allow it.'
+    """
+    if not choice.unasked:
+        return ""
+    first, more = choice.unasked[0], len(choice.unasked) - 1
+    dearer = "1 dearer offer was" if more == 1 else f"{more} dearer offers were"
+    others = f" {dearer} not tried either." if more else ""
+    # Rounded up, or it would not be enough.
+    enough = math.ceil(round(first.candidate.price * 1000, 6)) / 1000
+    return f"Not tried: {first.candidate}, {first.why}. max_hourly_cost={enough:.6g} would allow it.{others}"
+
+
+def _limit(refusal: Refusal) -> str:
+    """Say what a limit is of."""
+    if refusal.kind != "quota":
+        return ""
+    offer, words = refusal.candidate.offer, ""
+    if "region" in refusal.of and offer.region:
+        words += f" in {offer.region}"
+    if "kind" in refusal.of:
+        words += f" for {offer.accelerator_name}" if offer.accelerator_count else " for machines without accelerators"
+    if "market" in refusal.of:
+        words += " on the spot market" if refusal.candidate.spot else " on demand"
+    return f" It is a limit of the account{words}."

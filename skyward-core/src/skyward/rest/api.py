@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from attrs import evolve, field, frozen
 
-from skyward.errors import CredentialsError, ProvisionError, SkywardError
+from skyward.errors import CredentialsError, ProvisionError, QuotaError, SkywardError
 from skyward.rest.answer import Misread
 from skyward.rest.decision import LONGEST_PAUSE, Accept, Retry, decide, held
 from skyward.rest.line import AT_ONCE, Line
@@ -325,11 +325,12 @@ class Api:
         away = held(reply, time.time())
         if away is not None and away > LONGEST_PAUSE:
             text += f" It is to be asked again in {away:.0f} s."
-        return self._error(meaning.kind, text, reply, hint=meaning.hint)
+        facts = {"of": meaning.of} if meaning.of is not None and issubclass(meaning.kind, QuotaError) else {}
+        return self._error(meaning.kind, text, reply, hint=meaning.hint, **facts)
 
-    def _error(self, kind: type[SkywardError], text: str, reply: Reply, *, hint: str | None) -> SkywardError:
+    def _error(self, kind: type[SkywardError], text: str, reply: Reply, **facts: Any) -> SkywardError:
         secrets = self._secrets
-        error = kind(hidden(text, secrets), provider=self.service.provider, hint=hint)
+        error = kind(hidden(text, secrets), provider=self.service.provider, **facts)
         shown = {name: hidden(value, secrets) for name, value in reply.headers.items() if name != "set-cookie"}
         clean = evolve(reply, path=hidden(reply.path, secrets), text=hidden(reply.text, secrets), headers=shown)
         error.reply = clean  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from attrs import field, frozen
 
-from skyward.errors import SkywardError
+from skyward.errors import Limited, SkywardError
 
 __all__ = ["Meaning", "Reply", "hidden", "reply_of", "shortened"]
 
@@ -91,11 +91,13 @@ class Meaning:
             nothing was made, any other that nobody knows.
         hint: What to do next.
         again: Whether to send the call again; None where the status decides.
+        of: What a limit is of, besides the account, as in `QuotaError`; None for what that says by itself.
     """
 
     kind: type[SkywardError]
     hint: str | None = None
     again: bool | None = None
+    of: tuple[Limited, ...] | None = None
 
 
 def reply_of(error: BaseException | None) -> Reply | None:

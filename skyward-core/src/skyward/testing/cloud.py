@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from skyward.errors import CapacityError, QuotaError
+from skyward.errors import CapacityError, Limited, QuotaError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
 from skyward.testing import power
 from skyward.testing.books import Books, Machine
@@ -33,6 +33,8 @@ __all__ = ["Cloud"]
 F = TypeVar("F")
 
 _EXPIRES = "skyward:expires"
+_ACCOUNT: tuple[Limited, ...] = ()
+_MARKET: tuple[Limited, ...] = ("market",)
 
 
 @frozen
@@ -153,6 +155,7 @@ class Cloud:
             raise QuotaError(
                 f"The account may have {quota.machines} machines at a time; it has {has}, and wants {wanted} more.",
                 provider=NAME,
+                of=_ACCOUNT if quota.spot is None else _MARKET,
             )
 
     def _left(self, request: LaunchRequest, existing: Sequence[Machine]) -> int:
