@@ -29,6 +29,15 @@ class Unlisted(Rehearsal):
         raise TransportError("The list of the pool's machines cannot be had.")
 
 
+class Careless(Rehearsal):
+    """A cloud whose list of a pool's machines has those of all pools."""
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
+        """List all."""
+        return await self.skyward_owned()
+
+
 class Blind(Unlisted):
     """A cloud all of whose lists fail."""
 
@@ -62,7 +71,7 @@ def left(cloud: Rehearsal) -> set[str]:
     return {machine.id for machine in cloud.machines()}
 
 
-@pytest.mark.parametrize("kind", [Rehearsal, Unlisted])
+@pytest.mark.parametrize("kind", [Rehearsal, Unlisted, Careless])
 def test_only_the_pools_own_machines_are_ended(books: str, kind: type[Rehearsal]) -> None:
     """Also where only the list of all machines of ours can be had; it is over after two empty lists."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from attrs import evolve
 
 import skyward as sky
 from skyward.engine.regions import CHECKING, RETRIES
+from skyward.hookspecs import Instance, hookimpl
 from skyward.testing import NoCapacity
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute
@@ -42,6 +44,44 @@ def test_only_regions_that_machines_are_asked_for_in_are_opened(engine: Simulate
     pool, _ = compute(one)
     with pool:
         assert ["eu"] == one.open
+
+
+class CarelessCloud(ScriptedCloud):
+    """A cloud whose list of a pool's machines has those of all pools."""
+
+    @hookimpl
+    async def skyward_instances(self) -> Sequence[Instance]:
+        return [self._instance(row) for row in self.there]
+
+
+def test_another_pools_machines_are_left_alone(engine: SimulatedEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """Also where the provider forgets to look for the pool's tag, which is told once."""
+    cloud = CarelessCloud()
+    first, _ = compute(cloud, nodes=2)
+    second, _ = compute(cloud, nodes=2)
+    with first:
+        with second:
+            engine.pass_by(120.0)
+            assert (2, 2, 4) == (first.current_nodes(), second.current_nodes(), len(cloud.there))
+        assert 2 == first.current_nodes() == len(cloud.there)
+    assert ([], 4) == (cloud.there, len(cloud.rows))
+    assert 2 == sum("machines of another pool" in record.message for record in caplog.records)
+
+
+def test_a_launch_that_answers_with_another_pools_machine_gives_none(engine: SimulatedEngine) -> None:
+    """It is not taken, and not ended: the node gets another one."""
+    cloud = ScriptedCloud()
+    first, _ = compute(cloud)
+    with first:
+
+        def launch(answer: Sequence[Instance]) -> Sequence[Instance]:
+            return [cloud._instance(cloud.rows[0])] if len(cloud.requests) == 2 else answer
+
+        cloud.answer = launch
+        second, _ = compute(cloud)
+        with second:
+            assert 2 <= len(cloud.there)
+        assert ["cloud-0"] == [row.id for row in cloud.there]
 
 
 def test_a_region_that_cannot_be_opened_is_passed_over_and_not_released(engine: SimulatedEngine) -> None:

@@ -122,7 +122,7 @@ def test_all_that_may_cost_money_is_ended() -> None:
 
 
 def test_only_machines_of_the_pool_that_are_there() -> None:
-    """Those that ended cost nothing; where all of an account's are listed, the pool's tag tells them apart."""
+    """Those that ended cost nothing, and another pool's are never ours; in a list of all, the tag has to say so."""
     rows = [
         Instance(id="i-1", node=0, provider="cloud", tags=Tags(pool_id="a1")),
         Instance(id="i-2", node=0, provider="cloud", tags=Tags(pool_id="b2")),
@@ -130,8 +130,8 @@ def test_only_machines_of_the_pool_that_are_there() -> None:
         Instance(id="i-4", node=0, provider="cloud", tags=Tags(pool_id="a1"), state=InstanceState.ENDED),
         Instance(id="i-5", node=0, provider="cloud", tags=Tags(pool_id="a1"), state=InstanceState.ENDING),
     ]
-    assert {"i-1", "i-2", "i-3", "i-5"} == existing(rows)
-    assert {"i-1", "i-5"} == existing(rows, "a1")
+    assert {"i-1", "i-3", "i-5"} == existing(rows, "a1")
+    assert {"i-1", "i-5"} == existing(rows, "a1", tagged=True)
 
 
 @pytest.mark.parametrize(("empty", "since", "expected"), [(2, 60.0, True), (1, 9e9, False), (99, 59.0, False)])

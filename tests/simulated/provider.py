@@ -148,6 +148,7 @@ class ScriptedCloud:
         self.renewals: list[tuple[float, tuple[str, ...]]] = []
         self.most = 0
         self.when: Callable[[str], object] = lambda hook: None
+        self.answer: Callable[[Sequence[Instance]], Sequence[Instance]] = lambda answer: answer
         self._counts: Counter[str] = Counter()
 
     # What tests ask and do.
@@ -200,7 +201,7 @@ class ScriptedCloud:
         for row in made:
             row.answered = True
         # Whatever it does by now, it was granted as one that does not run yet.
-        return [self._instance(row, state=InstanceState.PENDING) for row in made]
+        return self.answer([self._instance(row, state=InstanceState.PENDING) for row in made])
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: str | None) -> Sequence[Instance]:

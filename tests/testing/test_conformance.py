@@ -214,6 +214,13 @@ class Flawed(Rehearsal):
         await super().skyward_terminate(cluster, [] if self.flaw == "stays" else ids)
 
     @hookimpl
+    async def skyward_release(self, cluster: Any) -> None:
+        """Clear away."""
+        if self.flaw == "greedy":
+            await super().skyward_end(self.machines())
+        await super().skyward_release(cluster)
+
+    @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List all."""
         owned = await super().skyward_owned()
@@ -260,6 +267,7 @@ def judged(flaw: str, check: Callable[..., None], books: str) -> list[str]:
         ("forgets", GUARDED, "made anew from its arguments must list"),
         ("token", ALL.test_a_token_rents_once, "rented twice"),
         ("everyone", ALL.test_a_machine_is_found_by_its_pool, "Another pool lists it"),
+        ("greedy", ALL.test_a_machine_is_found_by_its_pool, "ended when another pool was ended"),
         ("tags", ALL.test_a_machine_is_found_in_the_account, "listed without its tags"),
         ("renew", ALL.test_a_machine_is_found_in_the_account, "still not true: skyward_owned tells the later expiry"),
         ("untyped", ALL.test_what_cannot_be_rented_is_refused_by_type, "Raise one of the errors"),
@@ -269,6 +277,15 @@ def test_flaws_are_found(flaw: str, check: Callable[..., None], message: str, bo
     """By the check that is for it, in words that say what to do."""
     with pytest.raises(AssertionError, match=message):
         judged(flaw, check, books)
+
+
+def test_a_check_ends_no_other_pools_machine(books: str) -> None:
+    """Whatever a provider lists that forgets to look for the pool's tag."""
+    cloud = Flawed(directory=books, flaw="everyone")
+    with Trial(cloud, [], Spec(), patience=1.0) as trial, trial.rental() as rental:
+        with trial.rental() as other:
+            assert [other.machine.id] == [machine.id for machine in other.existing()]
+        assert [rental.machine.id] == [machine.id for machine in cloud.machines()]
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,12 @@ class Ending:
         try:
             for cluster, infra in self._duty.regions:
                 rows = await self._handle.call("skyward_instances", cluster=cluster, infra=infra, timeout=HOOK_TIMEOUT)
-                found |= existing(rows or ())
+                found |= existing(rows or (), self._duty.pool_id)
         except SkywardError:
             if not self._handle.implements("skyward_owned"):
                 raise
             rows = await self._handle.call("skyward_owned", timeout=HOOK_TIMEOUT)
-            found = existing(rows or (), self._duty.pool_id)
+            found = existing(rows or (), self._duty.pool_id, tagged=True)
         return found
 
     async def _end(self, ids: tuple[str, ...]) -> BaseException | None:

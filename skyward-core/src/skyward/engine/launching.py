@@ -35,7 +35,7 @@ from skyward.model.offer import Offer
 from skyward.model.tags import Tags
 from skyward.plan.choice import Candidate, must_be_spot
 from skyward.plan.left_behind import reason
-from skyward.plan.owned import forgotten
+from skyward.plan.owned import forgotten, of_another
 
 if TYPE_CHECKING:
     from skyward.engine.machine_images import MachineImages
@@ -89,7 +89,7 @@ class Launching:
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
         self._looking: list[asyncio.Task[None]] = []
-        self.regions = Regions(provider, options, reporting)
+        self.regions = Regions(provider, cluster.pool_id, options, reporting)
         self.strays = Strays(provider.name, self.regions, reporting.meter)
         self.under_way: set[str] = set()
         self.held: set[str] = set()
@@ -365,7 +365,11 @@ class Launching:
         finally:
             self.under_way.discard(token)
         self._records.answered(token, (one.id for one in instances))
-        wanted = {one.node: one for one in instances if one.node in request.nodes}
+        wanted = {
+            one.node: one
+            for one in instances
+            if one.node in request.nodes and not of_another(one, self._cluster.pool_id)
+        }
         self.held |= {one.id for one in wanted.values()}
         if wanted:
             self.regions.check_end(blueprint.cluster, infra, [one.id for one in wanted.values()][:1])

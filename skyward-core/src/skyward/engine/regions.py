@@ -13,6 +13,7 @@ from skyward.errors import CredentialsError, SkywardError
 from skyward.model import event as events
 from skyward.model.cluster import Cluster
 from skyward.model.machine import Instance
+from skyward.plan.owned import of_another
 
 if TYPE_CHECKING:
     from skyward.engine.reporting import Reporting
@@ -39,14 +40,17 @@ class Regions:
 
     Args:
         provider: Where they come from.
+        pool_id: The pool; what bears the id of another one is left alone.
         options: How long things may take.
         reporting: Where events go.
     """
 
-    def __init__(self, provider: ProviderHandle, options: Options, reporting: Reporting) -> None:
+    def __init__(self, provider: ProviderHandle, pool_id: str, options: Options, reporting: Reporting) -> None:
         self._provider = provider
+        self._pool_id = pool_id
         self._options = options
         self._reporting = reporting
+        self._told: set[str] = set()
         self._making: dict[str | None, asyncio.Task[Any]] = {}
         self._open: dict[str | None, tuple[Cluster, Any]] = {}
         self._checks: dict[str | None, asyncio.Task[CredentialsError | None]] = {}
@@ -82,14 +86,25 @@ class Regions:
 
     async def listed(self) -> list[Instance]:
         """
-        List the pool's machines in all regions.
+        List the pool's machines in all regions; what a provider lists of another pool is left out, and told once.
 
         Raises:
             SkywardError: If the provider does not answer.
         """
         answers = await self._each("skyward_instances", timeout=PROVIDER_TIMEOUT)
         # A provider that lists all regions at once lists a machine for each.
-        return list({instance.id: instance for answer in answers for instance in answer or ()}.values())
+        every = {instance.id: instance for answer in answers for instance in answer or ()}
+        own = {name: instance for name, instance in every.items() if not of_another(instance, self._pool_id)}
+        if new := every.keys() - own.keys() - self._told:
+            self._told |= new
+            _log.warning(
+                "Provider %r lists machines of another pool for pool %s, and they are left alone: %s. This is a flaw "
+                "of the provider: skyward_instances has to look for the pool's own tag.",
+                self._provider.name,
+                self._pool_id,
+                ", ".join(sorted(new)),
+            )
+        return list(own.values())
 
     async def renew(self, ids: Iterable[str], expires_at: float) -> None:
         """

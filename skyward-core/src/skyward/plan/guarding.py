@@ -12,6 +12,7 @@ from attrs import evolve, field, frozen
 from skyward.model.cluster import Cluster
 from skyward.model.image import Image
 from skyward.model.machine import Instance, InstanceState, ProviderFacts
+from skyward.plan.owned import of_another
 from skyward.plan.watching import APPEARING, MISSES
 
 __all__ = ["Dismissed", "Duty", "Ended", "Message", "Opened", "Opening", "Rented", "TakeOver"]
@@ -198,19 +199,21 @@ def due(duty: Duty, *, died: float) -> float:
     return died if duty.at_once else died + duty.ttl
 
 
-def existing(instances: Iterable[Instance], pool_id: str = "") -> frozenset[str]:
+def existing(instances: Iterable[Instance], pool_id: str, *, tagged: bool = False) -> frozenset[str]:
     """
-    Return the ids of machines that may cost money.
+    Return the ids of a pool's machines that may cost money; never one on which another pool is written.
 
     Args:
         instances: What the provider lists.
-        pool_id: The pool that they have to be tagged with; any if it is empty.
+        pool_id: The pool.
+        tagged: Whether the pool has to be written on them, because the list is not of the pool alone.
     """
     return frozenset(
         one.id
         for one in instances
         if one.state is not InstanceState.ENDED
-        and (not pool_id or (one.tags is not None and one.tags.pool_id == pool_id))
+        and not of_another(one, pool_id)
+        and (one.tags is not None or not tagged)
     )
 
 

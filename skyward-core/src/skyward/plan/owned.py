@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from skyward.model.machine import Instance, InstanceState
 
-__all__ = ["GRACE", "HEADER", "chosen", "expired", "forgotten", "row", "span"]
+__all__ = ["GRACE", "HEADER", "chosen", "expired", "forgotten", "of_another", "row", "span"]
 
 GRACE = 600.0
 """Seconds past its expiry after which a machine counts as forgotten: clocks differ, and clients may be slow."""
@@ -17,6 +17,22 @@ GRACE = 600.0
 HEADER = ("POOL", "NODE", "MACHINE", "PROVIDER", "TYPE", "REGION", "STATE", "PRICE", "AGE", "OWNER", "EXPIRES")
 
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
+
+
+def of_another(instance: Instance, pool_id: str) -> bool:
+    """
+    Return whether what is written on a machine names another pool: then it is never ours to end.
+
+    Args:
+        instance: The machine; one on which no pool is written is what its provider says.
+        pool_id: Our pool.
+
+    >>> from skyward.model.tags import Tags
+    >>> machine = Instance(id="i-1", node=0, provider="aws", tags=Tags(pool_id="a1"))
+    >>> of_another(machine, "a1"), of_another(machine, "b2")
+    (False, True)
+    """
+    return instance.tags is not None and instance.tags.pool_id != pool_id
 
 
 def expired(instance: Instance, *, now: float) -> bool:

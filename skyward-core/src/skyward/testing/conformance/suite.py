@@ -126,7 +126,7 @@ class ProviderConformance:
             _check_json(rental.infra, "skyward_open")
             rental.end(machine.id)
             if trial.facts.rents:
-                trial.until(lambda: not _there(rental), f"{machine.id} is gone after skyward_terminate")
+                trial.until(lambda: not rental.existing(), f"{machine.id} is gone after skyward_terminate")
             rental.end(machine.id)
             rental.end(_unknown(machine.id))
             rental.release()
@@ -138,10 +138,10 @@ class ProviderConformance:
             assert [rental.machine.id] == [machine.id for machine in again], "The same token rented twice."
             rental.running()
             if trial.facts.rents:
-                assert [rental.machine.id] == [machine.id for machine in _there(rental)]
+                assert [rental.machine.id] == [machine.id for machine in rental.existing()]
 
     def test_a_machine_is_found_by_its_pool(self, trial: Trial) -> None:
-        """It is listed for its own pool and no other, with what was written on it."""
+        """It is listed for its own pool and no other, with what was written on it, and ends with no other."""
         with trial.rental() as rental:
             running = rental.running()
             if not trial.facts.rents:
@@ -149,6 +149,8 @@ class ProviderConformance:
             other = Rental(trial=trial, offer=rental.offer, spot=rental.spot)
             with other.opened():
                 assert running.id not in [machine.id for machine in other.listed()], "Another pool lists it as well."
+            there = running.id in [machine.id for machine in rental.existing()]
+            assert there, f"{running.id} ended when another pool was ended and released."
             if running.tags is not None:
                 _check_tags(running, rental)
 
@@ -219,7 +221,7 @@ class ProviderConformance:
             found = rental.machine.id in [machine.id for machine in listed]
             assert found, "A provider made anew from its arguments must list the pool's machines as well."
             trial.ask("skyward_terminate", cluster=cluster, infra=infra, ids=[rental.machine.id])
-            trial.until(lambda: not _there(rental), f"{rental.machine.id} is gone after a guardian ended it")
+            trial.until(lambda: not rental.existing(), f"{rental.machine.id} is gone after a guardian ended it")
             trial.ask("skyward_release", cluster=cluster, infra=infra)
 
     def test_a_guardian_takes_away_what_it_does_not_know(self, trial: Trial, provider: Any) -> None:
@@ -321,10 +323,6 @@ def _check_renewal(rental: Rental) -> None:
         return [later] == [machine.tags.expires_at for machine in _owned(rental) if machine.tags is not None]
 
     trial.until(renewed, f"skyward_owned tells the later expiry of {rental.machine.id}")
-
-
-def _there(rental: Rental) -> list[Instance]:
-    return [machine for machine in rental.listed() if machine.state is not InstanceState.ENDED]
 
 
 def _owned(rental: Rental) -> list[Instance]:

@@ -16,6 +16,7 @@ from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import CapacityError, QuotaError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, MachineImage, Offer, ProviderFacts, Tags
 from skyward.model.spec import Spec
+from skyward.plan.owned import of_another
 
 __all__ = ["Rental", "Trial"]
 
@@ -211,9 +212,9 @@ class Rental:
             yield
         finally:
             try:
-                self.end(*{machine.id for machine in (*self._machines, *self._existing())})
+                self.end(*{machine.id for machine in (*self._machines, *self.existing())})
                 if self.trial.facts.rents:
-                    self.trial.until(lambda: not self._existing(), f"the machines of pool {self.pool_id} are gone")
+                    self.trial.until(lambda: not self.existing(), f"the machines of pool {self.pool_id} are gone")
             finally:
                 self.release()
 
@@ -251,8 +252,10 @@ class Rental:
         """Take away what machines shared."""
         self.trial.ask("skyward_release", cluster=self.cluster, infra=self.infra)
 
-    def _existing(self) -> list[Instance]:
-        return [machine for machine in self.listed() if machine.state is not InstanceState.ENDED]
+    def existing(self) -> list[Instance]:
+        """List the pool's machines that have not ended; never another pool's, whatever the provider lists."""
+        there = (machine for machine in self.listed() if machine.state is not InstanceState.ENDED)
+        return [machine for machine in there if not of_another(machine, self.pool_id)]
 
 
 class _Heard(logging.Handler):
