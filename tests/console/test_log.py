@@ -58,12 +58,12 @@ def test_many_failures_are_counted() -> None:
     """Ten failures a second are told; the rest of that second is one line."""
     lines = written(*(failed(number, 100.0) for number in range(1000)), failed(1000, 101.5))
     assert 12 == len(lines)
-    assert ["skyward · 990 more failed", "node-0 · f failed after 0 ms: no"] == lines[-2:]
+    assert ["skyward · 990 more failed or are tried again", "node-0 · f failed after 0 ms: no"] == lines[-2:]
 
 
 def test_failures_that_were_held_back_are_told_at_the_end() -> None:
     """Closing the console tells what it has not told yet."""
-    assert "skyward · 5 more failed" == written(*(failed(number, 100.0) for number in range(15)))[-1]
+    assert "skyward · 5 more failed or are tried again" == written(*(failed(number, 100.0) for number in range(15)))[-1]
 
 
 def test_progress_is_told_once_a_second() -> None:

@@ -56,6 +56,13 @@ def completed(task_id: str, node: int | None = 0, *, success: bool = True, at: f
     return TaskCompleted(task_id=task_id, function="f", node=node, success=success, at=at)
 
 
+def test_only_what_failed_for_good_counts_as_failed() -> None:
+    """A call that is tried again goes on, and of one that was stopped no result was wanted."""
+    base = {"task_id": "1", "function": "f", "node": 0, "success": False}
+    ended = (TaskCompleted(**base), TaskCompleted(**base, again=True), TaskCompleted(**base, stopped=True))
+    assert {0: 1} == fold(State(), ended).failed
+
+
 READY = NodeReady(node=0)
 LOST = InstancePreempted(reason="spot", node=0)
 STOPPING = InstanceStopping(instance_id="i", node=0)

@@ -54,7 +54,13 @@ from skyward.model.instance import InstanceInfo
             TaskCompleted(
                 task_id="1", function="train", node=0, success=False, duration=2.0, error="ValueError: no", again=True
             ),
-            "train failed after 2.0 s, and is tried again: ValueError: no",
+            "train is tried again, after 2.0 s: ValueError: no",
+        ),
+        (
+            TaskCompleted(
+                task_id="1", function="train", node=0, success=False, duration=2.0, error="cancelled", stopped=True
+            ),
+            "train was stopped after 2.0 s",
         ),
         (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
         (

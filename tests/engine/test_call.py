@@ -36,6 +36,21 @@ def test_attempts_share_a_task_and_have_ids_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "stopped"),
+    [
+        (Answer(Status.CANCELLED, None, b""), True),
+        (_answer("CancelledError"), True),
+        (_answer("PoolClosedError", message="The pool is closed."), True),
+        (_answer("TaskTimeoutError", timeout=2.0), False),
+        (Answer(Status.RAISED, None, dump_failure(ValueError("no"))), False),
+    ],
+)
+def test_what_was_ended_on_purpose_has_not_failed(answer: Answer, *, stopped: bool) -> None:
+    """No result was wanted any more."""
+    assert stopped == answer.stopped
+
+
+@pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
         (

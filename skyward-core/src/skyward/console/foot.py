@@ -76,7 +76,7 @@ class FootConsole(ABC):
             return
         if self._panel is None and not self._closed:
             self._panel = self._screen.add(self._draw)
-        if kind is TaskCompleted and (event.success or self._enough_failures()):  # type: ignore[attr-defined]
+        if type(event) is TaskCompleted and (event.success or event.stopped or self._enough_failures()):
             return
         line = tell(event)
         if line is not None and not line.passing:
@@ -89,7 +89,7 @@ class FootConsole(ABC):
         if panel is not None:
             self._screen.remove(panel)
         if self._failures > _FAILURES:
-            self._write(Line(f"{count(self._failures - _FAILURES)} more failed", "error"))
+            self._write(Line(f"{count(self._failures - _FAILURES)} more failed or are tried again", "error"))
 
     def _enough_failures(self) -> bool:
         self._failures += 1

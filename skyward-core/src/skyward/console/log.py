@@ -107,12 +107,12 @@ class LogConsole:
             line = tell(event)
             if line is not None:
                 self._write(event.at, line)
-        elif not event.success:
+        elif not (event.success or event.stopped):
             self._untold_failures += 1
 
     def _failures(self, at: float) -> None:
         if self._untold_failures:
-            self._write(at, Line(f"{count(self._untold_failures)} more failed", "error"))
+            self._write(at, Line(f"{count(self._untold_failures)} more failed or are tried again", "error"))
             self._untold_failures = 0
 
     def _progress(self, event: Progress) -> None:

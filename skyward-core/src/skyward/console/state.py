@@ -110,7 +110,7 @@ class State:
         at: When it was last heard of.
         wanted: How many nodes were asked for, as far as known.
         done: Tasks that returned, by node; None stands for calls that never reached one.
-        failed: Tasks that did not return, likewise.
+        failed: Tasks that failed for good, likewise.
         samples: A few moments of the last seconds, and how many tasks had ended by then.
     """
 
@@ -296,6 +296,9 @@ def _started(draft: _Draft, event: TaskStarted) -> None:
 
 def _completed(draft: _Draft, event: TaskCompleted) -> None:
     draft.running.pop(event.task_id, None)
+    if event.stopped or event.again:
+        # Neither is a task that failed: one is not wanted any more, the other goes on.
+        return
     counts = draft.done if event.success else draft.failed
     counts[event.node] = counts.get(event.node, 0) + 1
 

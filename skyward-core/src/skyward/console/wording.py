@@ -197,9 +197,15 @@ def _ready(event: ClusterReady) -> Line:
 def _completed(event: TaskCompleted) -> Line | None:
     if not event.success:
         why = f": {event.error}" if event.error else ""
-        again = ", and is tried again" if event.again else ""
-        kind: Kind = "warning" if event.again else "error"
-        return Line(f"{event.function} failed after {lasted(event.duration)}{again}{why}", kind, event.node)
+        if event.stopped:
+            # Its error says no more than that.
+            return Line(
+                f"{event.function} was stopped after {lasted(event.duration)}", "note", event.node, passing=True
+            )
+        if event.again:
+            text = f"{event.function} is tried again, after {lasted(event.duration)}{why}"
+            return Line(text, "warning", event.node)
+        return Line(f"{event.function} failed after {lasted(event.duration)}{why}", "error", event.node)
     if event.duration <= LONG_TASK_S:
         return None
     return Line(f"{event.function} returned after {lasted(event.duration)}", "note", event.node, passing=True)

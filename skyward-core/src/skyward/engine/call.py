@@ -204,6 +204,13 @@ class Answer:
         """Tell whether it has no result."""
         return self.status not in (Status.OK, Status.STREAMED)
 
+    @property
+    def stopped(self) -> bool:
+        """Tell whether it has no result because none was wanted any more: it was cancelled, or its pool was left."""
+        if self.status != Status.FAILED:
+            return self.status == Status.CANCELLED
+        return json.loads(self.text)["error"] in ("CancelledError", "PoolClosedError")
+
     def value(self) -> Any:
         """
         Give the result.

@@ -83,6 +83,7 @@ class Reporting:
                 duration=answer.seconds,
                 error=answer.headline() if answer.failed else None,
                 again=again,
+                stopped=answer.failed and answer.stopped,
                 instance=self._infos.get(answer.node) if answer.node is not None else None,
             )
         )

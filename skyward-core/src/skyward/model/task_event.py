@@ -35,6 +35,7 @@ class TaskCompleted(SkywardEvent):
         duration: How long it ran, in seconds.
         error: The exception in one line, if it did not return.
         again: Whether it is tried again.
+        stopped: Whether it was stopped on purpose: it was cancelled, its stream was left, or its pool was.
     """
 
     task_id: str
@@ -44,6 +45,7 @@ class TaskCompleted(SkywardEvent):
     duration: float = 0.0
     error: str | None = None
     again: bool = False
+    stopped: bool = False
 
 
 @frozen(kw_only=True)
