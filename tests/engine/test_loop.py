@@ -176,3 +176,29 @@ def test_who_does_not_wait_for_a_thread_is_not_told(engine: EngineLoop) -> None:
         time.sleep(0.001)
     engine.run(nothing())
     assert [] == told
+
+
+def test_timers_are_not_kept_waiting_by_what_is_posted(engine: EngineLoop) -> None:
+    """However much of it there is, and however fast it comes."""
+    done: list[str] = []
+
+    def post_again() -> None:
+        if "timer" not in done:
+            engine.post(post_again)
+
+    engine.post(post_again)
+    engine.run(asyncio.sleep(0))
+    engine.post(engine.loop.call_soon, done.append, "timer")
+    deadline = time.monotonic() + 10
+    while "timer" not in done:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_a_coroutine_waits_for_what_was_posted_before(engine: EngineLoop) -> None:
+    """Also where a thread posts it."""
+    done: list[int] = []
+    for number in range(1000):
+        engine.post(done.append, number)
+    engine.run(engine.caught_up())
+    assert list(range(1000)) == done

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
@@ -101,8 +104,8 @@ def test_calls_that_wait_for_a_node_can_be_found() -> None:
     _placed(scheduler)
     scheduler.submit(3, b"f", node=1)
     scheduler.submit_group([(4, 0, 0), (5, 1, 0)])
-    assert scheduler.waiting_for(1) == ({5}, {3})
-    assert scheduler.waiting_for(0) == ({4}, set())
+    assert (scheduler.groups_for(1), scheduler.pinned_to(1)) == ({5}, [3])
+    assert (scheduler.groups_for(0), scheduler.pinned_to(0)) == ({4}, [])
 
 
 def test_long_calls_are_not_sent_ahead() -> None:
@@ -183,6 +186,55 @@ def test_withdrawn_calls_are_not_placed() -> None:
     scheduler.submit(2, b"f", node=0)
     assert scheduler.withdraw(10, 2, 99) == {10, 11, 2}
     assert _placed(scheduler) == [(1, 0, True)]
+
+
+def test_calls_of_a_group_are_given_up_together() -> None:
+    """One of them is still wanted: all of them keep their place."""
+    scheduler = _scheduler(2)
+    for call in (1, 2):
+        scheduler.submit(call, b"f")
+    _placed(scheduler)
+    scheduler.submit_group([(3, 0, 0), (4, 1, 0)])
+    scheduler.submit(5, b"f")
+    assert scheduler.group_of(3) == (3, 4)
+    assert scheduler.group_of(5) == ()
+    assert scheduler.give_up([3, 5], {3, 5}.__contains__) == [5]
+    assert scheduler.give_up([4], {3, 4, 5}.__contains__) == [3, 4]
+    assert scheduler.queued == 0
+
+
+@pytest.mark.parametrize("where", ["behind all", "for one node", "in a group"])
+def test_a_call_is_taken_out_of_a_long_queue_at_once(where: str) -> None:
+    """However many wait: looking through all of them for each would take these 20,000 a quarter of a minute."""
+    scheduler = _scheduler(2)
+    calls = range(20_000)
+    for call in calls:
+        match where:
+            case "behind all":
+                scheduler.submit(call, b"f")
+            case "for one node":
+                scheduler.submit(call, b"f", node=1)
+            case "in a group":
+                scheduler.submit_group([(call, 0, 0), (call + len(calls), 1, 0)])
+    began = time.thread_time()
+    for call in reversed(calls):
+        scheduler.give_up([call], lambda _: True)
+    assert scheduler.queued == 0
+    assert time.thread_time() - began < 2.0
+
+
+def test_an_empty_queue_keeps_what_runs() -> None:
+    """And takes new calls."""
+    scheduler = _scheduler(2)
+    scheduler.submit(1, b"f")
+    _placed(scheduler)
+    scheduler.submit(2, b"f", node=1)
+    scheduler.submit(3, b"f")
+    scheduler.submit_group([(4, 0, 0), (5, 1, 0)])
+    scheduler.clear()
+    assert (scheduler.queued, scheduler.running, scheduler.withdraw(2, 3, 4, 5)) == (0, 1, set())
+    scheduler.submit(6, b"f", node=1)
+    assert _placed(scheduler) == [(6, 1, True)]
 
 
 class Model(RuleBasedStateMachine):

@@ -66,6 +66,16 @@ class Sink(Protocol):
         """Tell whether items wait that nobody has taken since this was last asked."""
 
 
+class Observer(Protocol):
+    """What takes note of tasks; called in the engine's loop."""
+
+    def started(self, call: Call, node: int) -> None:
+        """Take note that a call began."""
+
+    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
+        """Take note that an attempt ended, and whether another follows."""
+
+
 class Feeder(Protocol):
     """Whoever feeds a call's input streams; called in the engine's loop."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
-from skyward.engine.call import Answer, Call
+from skyward.engine.call import Answer, Call, Observer
 from skyward.engine.loop import EngineLoop
 from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
+from skyward.engine.parts import in_parts
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts, decode_result
@@ -21,16 +22,6 @@ from skyward.plan.scheduling import Assignment, Scheduler
 
 RECALL_AFTER = 0.02
 """Seconds after which calls that were sent ahead are asked back if a slot is free elsewhere."""
-
-
-class Observer(Protocol):
-    """Whoever wants to know of tasks; called in the loop."""
-
-    def started(self, call: Call, node: int) -> None:
-        """Take note that a call began."""
-
-    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
-        """Take note that an attempt ended, and whether another follows."""
 
 
 class Dispatch:
@@ -141,23 +132,26 @@ class Dispatch:
             call.cancelled = True
             if call.on is not None:
                 self._members[call.on].link.send_cancel(call)
-        kept = self._kept_by_others() if any(call.broadcast for call in wanted) else ()
-        waiting = (call.id for call in wanted if call.on is None and call.id not in kept)
-        for number in sorted(self._scheduler.withdraw(*waiting)):
+        queued = (call.id for call in wanted if call.on is None)
+        for number in self._scheduler.give_up(queued, lambda number: self._calls[number].cancelled):
             self._end_cancelled(self._calls[number])
         self._assign()
 
     def cancel_all(self) -> None:
         """Stop every call."""
-        self.cancel(list(self._calls.values()))
+        in_parts(self._engine.post, self.cancel, list(self._calls.values()))
 
     def close(self, why: str | Answer) -> None:
         """Answer everything that is still open, and refuse what comes; the first reason holds."""
         if self._closed is None:
             self._closed = self._failure("PoolClosedError", why) if isinstance(why, str) else why
-        self._scheduler.withdraw(*self._calls)
-        for call in list(self._calls.values()):
-            self._end(call, self._answer_of(call, self._closed))
+        self._scheduler.clear()
+        in_parts(self._engine.post, self._end_closed, list(self._calls.values()))
+
+    async def leave(self, why: str) -> None:
+        """Close, and wait until everything that was open has its answer."""
+        self.close(why)
+        await self._engine.caught_up()
 
     def credit(self, call: Call, items: int) -> None:
         """Let a streaming call send more items."""
@@ -188,8 +182,7 @@ class Dispatch:
                 continue
             answer = self._failure("NodeLostError", why, call=call, where=member.where)
             self._attempt_failed(call, answer, Failure.NODE_LOST)
-        # A broadcast is to the nodes that it found: none that comes later takes a place in it.
-        self._drop(self._scheduler.waiting_for(node)[0], "a node of the broadcast went away before it began")
+        self._drop_groups(node, "a node of the broadcast went away before it began")
         self._assign()
 
     def set_aside(self, node: int, seat: int) -> None:
@@ -207,12 +200,13 @@ class Dispatch:
             self._calls[number].on = seat
         for lane, _, _ in member.lanes:
             member.link.recall(lane)
-        self._drop(self._scheduler.waiting_for(node)[0], "a node of the broadcast is going away")
+        self._drop_groups(node, "a node of the broadcast is going away")
         self._assign()
 
     def forsake(self, node: int, why: str) -> None:
         """Fail the calls that wait for a node which will not come back."""
-        self._drop(self._scheduler.waiting_for(node)[1], why)
+        waiting = self._scheduler.pinned_to(node)
+        in_parts(self._engine.post, lambda part: self._drop(self._scheduler.withdraw(*part), why), waiting)
         self._assign()
 
     # Frames from nodes.
@@ -273,6 +267,8 @@ class Dispatch:
                 continue
             self._scheduler.finished(number)
             call.on = None
+            if self._closed is not None:
+                continue
             if call.cancelled:
                 self._end_cancelled(call)
             elif not call.broadcast:
@@ -302,14 +298,13 @@ class Dispatch:
 
     # Inside.
 
-    def _kept_by_others(self) -> set[int]:
-        """List the queued calls that wait with a rank of their broadcast that is still wanted."""
-        groups = self._scheduler.groups()
-        return {number for group in groups if not all(self._calls[one].cancelled for one in group) for number in group}
+    def _drop_groups(self, node: int, why: str) -> None:
+        # A broadcast is to the nodes that it found: none that comes later takes a place in it.
+        waiting = self._scheduler.withdraw(*self._scheduler.groups_for(node))
+        in_parts(self._engine.post, lambda part: self._drop(part, why), sorted(waiting))
 
-    def _drop(self, waiting: set[int], why: str) -> None:
-        for number in sorted(self._scheduler.withdraw(*waiting)) if waiting else ():
-            call = self._calls[number]
+    def _drop(self, waiting: Iterable[int], why: str) -> None:
+        for call in filter(None, map(self._calls.get, sorted(waiting))):
             self._end(call, self._failure("NodeLostError", why, call=call))
 
     def _queue(self, call: Call, *, first: bool = False) -> None:
@@ -320,6 +315,9 @@ class Dispatch:
     def _assign(self) -> None:
         for made in self._scheduler.assign():
             self._send(made)
+        self._watch()
+
+    def _watch(self) -> None:
         if not self._watching and self._scheduler.ahead:
             self._watching = True
             self._engine.loop.call_later(RECALL_AFTER, self._recall)
@@ -360,16 +358,17 @@ class Dispatch:
         self._watching = False
         for key in self._scheduler.stuck():
             self._members[key.node].link.recall(key.lane)
-        if self._scheduler.ahead:
-            self._watching = True
-            self._engine.loop.call_later(RECALL_AFTER, self._recall)
+        self._watch()
 
     def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
+        if self._closed is not None and failure is Failure.NODE_LOST:
+            self._end_closed([call])
+            return
         # A stream begun anew would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
         over = call.cancelled or call.gave or bool(call.broadcast) or call.feeder is not None
         decision = decide(
             failure,
-            cancelled=over,
+            cancelled=over or self._closed is not None,
             retries=call.retries,
             interruptions=call.interruptions,
             attempt=call.attempt,
@@ -395,6 +394,11 @@ class Dispatch:
         call.sink.resolve(call, answer)
         if self.on_progress is not None:
             self.on_progress()
+
+    def _end_closed(self, calls: Iterable[Call]) -> None:
+        for call in calls:
+            if call.id in self._calls and self._closed is not None:
+                self._end(call, self._answer_of(call, self._closed))
 
     def _end_cancelled(self, call: Call) -> None:
         self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))

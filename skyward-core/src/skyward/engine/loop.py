@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, wait
@@ -15,6 +16,9 @@ from skyward.errors import PoolClosedError
 from skyward.link.channel import Batch
 
 T = TypeVar("T")
+
+AT_ONCE = 0.01
+"""Seconds for which what was posted is done in one go, before the loop looks at sockets and timers again."""
 
 AWAKE_EVERY = 0.5
 """Seconds after which a thread that waits for the loop looks for signals."""
@@ -47,8 +51,7 @@ class EngineLoop:
         self.check()
         self._posted.append((do, args))
         if not self._woken:
-            self._woken = True
-            self._bell.send(b"\0")
+            self._ring()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and wait for its result; an interrupt of the caller cancels it, and waits."""
@@ -81,6 +84,12 @@ class EngineLoop:
                 ended.exception()
             raise
 
+    async def caught_up(self) -> None:
+        """Wait in the loop until everything that was posted before is done."""
+        done = self.loop.create_future()
+        self.post(done.set_result, None)
+        await done
+
     def check(self) -> None:
         """
         Refuse to be used after a fork.
@@ -111,14 +120,19 @@ class EngineLoop:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
+    def _ring(self) -> None:
+        self._woken = True
+        self._bell.send(b"\0")
+
     def _on_ring(self) -> None:
         # One byte at most is on its way: none is sent until this one was taken.
         self._rings.recv(1)
         self._woken = False
         posted = self._posted
+        until = time.perf_counter() + AT_ONCE
         self.batch.open()
         try:
-            while posted:
+            while posted and time.perf_counter() < until:
                 do, args = posted.popleft()
                 try:
                     do(*args)
@@ -126,6 +140,8 @@ class EngineLoop:
                     self.loop.call_exception_handler({"message": f"the engine failed in {do}", "exception": error})
         finally:
             self.batch.flush()
+            if posted and not self._woken:
+                self._ring()
 
 
 async def in_thread(do: Callable[..., T], *args: Any) -> T:

@@ -20,6 +20,7 @@ from skyward.engine.making import CallMaker
 from skyward.engine.member import Member
 from skyward.engine.membership import Membership
 from skyward.engine.node_shell import NodeShell
+from skyward.engine.parts import post_in_parts
 from skyward.engine.provisioning import Provisioning
 from skyward.engine.reporting import Reporting
 from skyward.engine.settling import finished, settled
@@ -129,7 +130,7 @@ class Running:
 
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
-        self.engine.post(self._dispatch.submit, calls)
+        post_in_parts(self.engine.post, self._dispatch.submit, calls)
 
     def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any]) -> list[Call]:
         """
@@ -148,8 +149,7 @@ class Running:
 
     def cancel(self, calls: Iterable[Call]) -> None:
         """Stop calls; harmless for those that ended."""
-        if calls := list(calls):
-            self.engine.post(self._dispatch.cancel, calls)
+        post_in_parts(self.engine.post, self._dispatch.cancel, list(calls))
 
     def credit(self, call: Call, items: int) -> None:
         """Let a streaming call send more items."""
@@ -209,7 +209,7 @@ class Running:
         """
         if self._closed:
             return
-        self._dispatch.close(f"The pool {self.name!r} is closed.")
+        await self._dispatch.leave(f"The pool {self.name!r} is closed.")
         await self.forwards.close()
         self._patience = patience
         await self._clouds.leave(patience)

@@ -90,6 +90,8 @@ class Future(concurrent.futures.Future[T], Generic[T]):
 
     def resolve(self, call: Call, answer: Answer) -> None:
         """Take the answer."""
+        if self.cancelled():
+            return
         with contextlib.suppress(concurrent.futures.InvalidStateError):
             self.set_result(answer)  # type: ignore[arg-type]  # decoded by `result`
 

@@ -10,8 +10,8 @@ group and queued calls, cannot wait for each other.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -80,15 +80,18 @@ class Scheduler:
         self._nodes: dict[int, list[_Lane]] = {}
         self._free: deque[_Lane] = deque()
         self._roomy: deque[_Lane] = deque()
-        self._queue: deque[tuple[int, bytes] | _Group] = deque()
-        self._pinned: dict[int, deque[tuple[int, bytes]]] = {}
+        # By call, a group by its first one: what is withdrawn is found at once, however long the queue is.
+        self._queue: OrderedDict[int, bytes | _Group] = OrderedDict()
+        self._pinned: dict[int, OrderedDict[int, bytes]] = {}
+        self._grouped: dict[int, int] = {}
+        self._pinned_to: dict[int, int] = {}
         self._where: dict[int, _Lane] = {}
         self._expected: dict[bytes, float] = {}
 
     @property
     def queued(self) -> int:
         """Count what waits for a slot; a group counts once."""
-        return len(self._queue) + sum(map(len, self._pinned.values()))
+        return len(self._queue) + len(self._pinned_to)
 
     @property
     def running(self) -> int:
@@ -164,11 +167,16 @@ class Scheduler:
             node: The only node it may run on.
             first: Whether it goes before what waits already; for calls that come back.
         """
-        queue = self._queue if node is None else self._pinned.setdefault(node, deque())
+        if node is None:
+            self._queue[call] = function
+            if first:
+                self._queue.move_to_end(call, last=False)
+            return
+        pinned = self._pinned.setdefault(node, OrderedDict())
+        pinned[call] = function
+        self._pinned_to[call] = node
         if first:
-            queue.appendleft((call, function))
-        else:
-            queue.append((call, function))
+            pinned.move_to_end(call, last=False)
 
     def submit_group(self, members: Sequence[tuple[int, int, int]]) -> None:
         """
@@ -177,51 +185,78 @@ class Scheduler:
         Args:
             members: For each its id, its node and its rank there.
         """
-        self._queue.append(_Group(tuple(members)))
+        key = members[0][0]
+        self._queue[key] = _Group(tuple(members))
+        for call, _, _ in members:
+            self._grouped[call] = key
 
-    def waiting_for(self, node: int) -> tuple[set[int], set[int]]:
-        """Tell which queued calls need a node: as members of a group, and by themselves."""
-        groups = (entry.members for entry in self._queue if isinstance(entry, _Group))
-        together = {call for members in groups for call, its_node, _ in members if its_node == node}
-        return together, {call for call, _ in self._pinned.get(node, ())}
+    def groups_for(self, node: int) -> set[int]:
+        """Tell which queued calls are members of a group that needs a node."""
+        entries = [self._queue[key] for key in set(self._grouped.values())]
+        groups = [entry.members for entry in entries if isinstance(entry, _Group)]
+        return {call for members in groups for call, its_node, _ in members if its_node == node}
 
-    def groups(self) -> list[set[int]]:
-        """List which queued calls are placed together."""
-        return [{call for call, _, _ in entry.members} for entry in self._queue if isinstance(entry, _Group)]
+    def pinned_to(self, node: int) -> list[int]:
+        """List the queued calls that only a node may run, in the order in which they wait."""
+        return list(self._pinned.get(node, ()))
+
+    def group_of(self, call: int) -> tuple[int, ...]:
+        """Tell which queued calls are placed together with one; none for a call that is in no group."""
+        key = self._grouped.get(call)
+        entry = None if key is None else self._queue[key]
+        return tuple(member for member, _, _ in entry.members) if isinstance(entry, _Group) else ()
 
     def withdraw(self, *calls: int) -> set[int]:
         """Take calls out of the queue, each with its whole group; tell which were there."""
-        wanted = set(calls)
         found: set[int] = set()
-        kept: deque[tuple[int, bytes] | _Group] = deque()
-        for entry in self._queue:
-            members = {call for call, _, _ in entry.members} if isinstance(entry, _Group) else {entry[0]}
-            if members & wanted:
-                found |= members
-            else:
-                kept.append(entry)
-        self._queue = kept
-        for node, pinned in list(self._pinned.items()):
-            found |= {call for call, _ in pinned if call in wanted}
-            self._pinned[node] = deque(entry for entry in pinned if entry[0] not in wanted)
+        for call in calls:
+            if group := self.group_of(call):
+                del self._queue[self._grouped[call]]
+                for member in group:
+                    del self._grouped[member]
+                found.update(group)
+            elif self._queue.pop(call, None) is not None:
+                found.add(call)
+            elif (node := self._pinned_to.pop(call, None)) is not None:
+                del self._pinned[node][call]
+                found.add(call)
         return found
+
+    def give_up(self, calls: Iterable[int], unwanted: Callable[[int], bool]) -> list[int]:
+        """
+        Take calls out of the queue that nobody wants any more, those of a group only together.
+
+        Args:
+            calls: Those that may be out of use now.
+            unwanted: Tells whether a call is.
+
+        Returns:
+            Those that were taken out, oldest first.
+        """
+        groups = {self.group_of(call) or (call,) for call in calls}
+        return sorted(self.withdraw(*(group[0] for group in groups if all(map(unwanted, group)))))
+
+    def clear(self) -> None:
+        """Empty the queue; what was sent to lanes stays."""
+        self._queue, self._pinned = OrderedDict(), {}
+        self._grouped, self._pinned_to = {}, {}
 
     def assign(self) -> list[Assignment]:
         """Say what is to be sent where now."""
         made: list[Assignment] = []
         queue = self._queue
         while queue:
-            head = queue[0]
+            call, head = next(iter(queue.items()))
             if isinstance(head, _Group):
                 if not self._place_group(head, made):
                     return made
-                queue.popleft()
+                self.withdraw(call)
             elif self._free:
-                queue.popleft()
-                made.append(self._put(head, self._free.popleft(), begins=True))
-            elif head[1] and (lane := self._lane_ahead(head[1])) is not None:
-                queue.popleft()
-                made.append(self._put(head, lane, begins=False))
+                del queue[call]
+                made.append(self._put(call, head, self._free.popleft(), begins=True))
+            elif head and (lane := self._lane_ahead(head)) is not None:
+                del queue[call]
+                made.append(self._put(call, head, lane, begins=False))
             else:
                 break
         if self._pinned:
@@ -286,8 +321,7 @@ class Scheduler:
         else:
             self._expected[function] = expected + _SMOOTHING * (seconds - expected)
 
-    def _put(self, entry: tuple[int, bytes], lane: _Lane, *, begins: bool) -> Assignment:
-        call, function = entry
+    def _put(self, call: int, function: bytes, lane: _Lane, *, begins: bool) -> Assignment:
         lane.calls[call] = function
         self._where[call] = lane
         return Assignment(call, lane.key, begins)
@@ -321,17 +355,19 @@ class Scheduler:
             places.append((call, lane))
         for call, lane in places:
             self._free.remove(lane)
-            made.append(self._put((call, b""), lane, begins=True))
+            made.append(self._put(call, b"", lane, begins=True))
         return True
 
     def _assign_pinned(self, made: list[Assignment]) -> None:
-        if self._queue and isinstance(self._queue[0], _Group):
+        if self._queue and isinstance(next(iter(self._queue.values())), _Group):
             return
         for node, queue in list(self._pinned.items()):
             for lane in self._nodes.get(node, ()):
                 while queue and len(lane.calls) < lane.capacity:
                     self._free.remove(lane)
-                    made.append(self._put(queue.popleft(), lane, begins=True))
+                    call, function = queue.popitem(last=False)
+                    del self._pinned_to[call]
+                    made.append(self._put(call, function, lane, begins=True))
             if not queue:
                 del self._pinned[node]
 
