@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from skyward.engine import environment
-from skyward.engine.environment import cache_directory, prepare, runtime_directory
-from skyward.errors import ProvisionError
+from skyward.engine.environment import cache_directory, cache_entry, locked, prepare, runtime_directory
+from skyward.errors import ConfigError, ProvisionError
 from skyward.plan.bootstrap import Step
+from tests.strangers import give_away
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +111,48 @@ def test_the_runtime_is_what_the_client_runs() -> None:
     made = ours.stat().st_mtime_ns
     assert directory == runtime_directory()
     assert made == ours.stat().st_mtime_ns
+
+
+def test_a_planted_uv_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one that was replaced, or lies where others could replace it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(environment.sysconfig, "get_path", lambda name: str(tmp_path))
+    uv = cache_entry("tools") / "bin" / "uv"
+    uv.parent.mkdir(0o700)
+    uv.touch(0o755)
+    assert str(uv) == environment.find_uv()
+    give_away(uv)
+    with pytest.raises(ConfigError, match=rf"{uv} is not used, because .* SKYWARD_CACHE may name another"):
+        environment.find_uv()
+
+
+@pytest.mark.parametrize("planted", [".", "environments", "environments/k"])
+def test_a_planted_environment_is_not_entered(planted: str) -> None:
+    """Whoever can change it, or the cache around it, would be run by every node."""
+    _prepared(MAKE)
+    give_away(cache_directory() / planted)
+    with pytest.raises(ConfigError, match=r"is not used, because .* SKYWARD_CACHE may name another"):
+        _prepared(MAKE)
+
+
+def test_what_is_made_is_the_users_alone() -> None:
+    """Whatever the umask, and whatever a step writes."""
+    before = os.umask(0)
+    try:
+        python, _ = _prepared(MAKE)
+        runtime = runtime_directory()
+    finally:
+        os.umask(before)
+    made = [*cache_directory().rglob("*")]
+    assert [] == [path for path in made if path.stat().st_mode & 0o022 and runtime not in path.parents]
+    assert 0o700 == python.parent.parent.stat().st_mode & 0o777
+    assert 0o700 == runtime.stat().st_mode & 0o777
+
+
+def test_a_lock_is_no_way_to_empty_a_file(tmp_path: Path) -> None:
+    """A link in its place is not followed."""
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "lock").symlink_to("victim")
+    with pytest.raises(OSError, match="symbolic"), locked(tmp_path / "lock"):
+        pass
+    assert "mine" == (tmp_path / "victim").read_text()

@@ -136,7 +136,7 @@ def test_host_gone_in_the_middle_of_the_bootstrap(site: Site) -> None:
 def _disk(host: Host, path: Path, options: str) -> Iterator[None]:
     """Mount a disk on a host's folder, where this machine allows it."""
     path.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"{options},mode=700", "tmpfs", str(path)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("nobody may mount a disk here")
     try:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import skyward as sky
-from tests.hosts import Host
+from tests.hosts import Host, hosts
 from tests.ssh.conftest import Site
 
 SKY = Path(sys.executable).with_name("sky")
@@ -60,6 +62,24 @@ def test_a_host_that_fails_keeps_no_other_from_it(two: Site) -> None:
     assert not good.cache.exists()
 
 
+@pytest.mark.slow
+def test_what_the_user_has_in_the_cache_stays() -> None:
+    """`SKYWARD_CACHE` may name a directory with more in it; it is told what that is."""
+    base = Path(tempfile.mkdtemp(prefix="data-"))
+    (base / "thesis.txt").write_text("years")
+    try:
+        with hosts(1, env={"SKYWARD_CACHE": str(base)}) as (made, key):
+            site = Site(made, key)
+            with sky.Compute(provider=site.provider(), console="silent", logging=False):
+                assert (base / "runtime").is_dir()
+            done = _clean(site, *_names(site))
+        assert (0, "") == (done.returncode, done.stderr)
+        assert done.stdout.endswith(f"{_names(site)[0]}: what Skyward did not make stays there: thesis.txt\n")
+        assert ["thesis.txt"] == [path.name for path in base.iterdir()]
+    finally:
+        shutil.rmtree(base)
+
+
 def test_several_hosts_that_fail(two: Site) -> None:
     """All are named."""
     for host in two.hosts:
@@ -72,6 +92,7 @@ def test_several_hosts_that_fail(two: Site) -> None:
 def test_a_cache_that_cannot_be_emptied(site: Site) -> None:
     """The host's own words are told."""
     host = site.hosts[0]
+    _fill(host)
     tool = host.base / "bin" / "rm"
     tool.write_text("#!/bin/sh\necho 'rm: it is in use' >&2; exit 1\n")
     tool.chmod(0o755)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import asdict, evolve
 
 from skyward.engine.provider_handle import ProviderHandle
-from skyward.errors import CapacityError, QuotaError, TransportError
+from skyward.errors import CapacityError, ConfigError, QuotaError, TransportError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, Tags
 from skyward.model.spec import Spec
 from skyward.testing import (
@@ -33,6 +35,7 @@ from skyward.testing import (
 )
 from skyward.testing.books import GRACE, Books, Machine
 from skyward.testing.market import offers
+from tests.strangers import give_away
 
 SMALL = offers()[0]
 PENDING, RUNNING = InstanceState.PENDING, InstanceState.RUNNING
@@ -315,3 +318,58 @@ def test_machines_that_cannot_end_their_own_bill(books: str) -> None:
     assert row.cost(time.time() + 7200) > row.cost(time.time() + 3600)
     client.end()
     assert {} == client.list()
+
+
+def planted(books: Path, victim: Path) -> None:
+    """Write a machine into books whose directory is a folder of the user's."""
+    row = Machine(
+        id="m-0",
+        tags=Tags(pool_id="a1", pool_name="train", node=0).to_strings(),
+        instance_type="small",
+        region=None,
+        zone=None,
+        spot=False,
+        rate=1.0,
+        on_demand_rate=None,
+        host=str(victim),
+        launched_at=0.0,
+        boots_at=0.0,
+    )
+    (books / "machines").mkdir(parents=True)
+    (books / "machines" / "m-0.json").write_text(json.dumps(asdict(row)))
+
+
+def test_books_that_another_user_wrote_are_not_read(tmp_path: Path) -> None:
+    """He could have any folder be deleted, and any process be killed."""
+    (victim := tmp_path / "thesis").mkdir()
+    planted(tmp_path / "books", victim)
+    give_away(tmp_path / "books")
+    cloud = Rehearsal(directory=tmp_path / "books")
+    for ask in (cloud.clear, cloud.machines, cloud.bill, lambda: cloud.preempt("m-0")):
+        with pytest.raises(ConfigError, match=r"is not used, because it .*Rehearsal\(directory=\.\.\.\) may name"):
+            ask()
+    assert victim.is_dir()
+
+
+def test_only_what_is_in_the_books_is_cleared(tmp_path: Path) -> None:
+    """Neither a folder that a row names elsewhere, nor what the user keeps beside them."""
+    (victim := tmp_path / "thesis").mkdir()
+    planted(tmp_path / "books", victim)
+    (tmp_path / "books" / "notes.txt").touch()
+    cloud = Rehearsal(directory=tmp_path / "books")
+    assert [] == cloud.machines()
+    cloud.clear()
+    assert victim.is_dir()
+    assert ["notes.txt"] == [path.name for path in (tmp_path / "books").iterdir()]
+
+
+def test_cleared_books_leave_nothing(tmp_path: Path) -> None:
+    """Not even their directory; made for the user alone, whatever the umask."""
+    before = os.umask(0)
+    try:
+        Client(str(tmp_path / "books")).launch()
+    finally:
+        os.umask(before)
+    assert {0o700} == {path.stat().st_mode & 0o777 for path in (tmp_path / "books", tmp_path / "books" / "machines")}
+    Rehearsal(directory=tmp_path / "books").clear()
+    assert [] == list(tmp_path.iterdir())

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
+from skyward import ConfigError
 from skyward_mig import smi
 from skyward_mig.profiles import shares
 from skyward_mig.record import Busy, Entry, Record, held, place
@@ -63,6 +64,8 @@ def main() -> None:
         _tell(error="another pool has cut the GPUs of this machine.", hint="Wait until it is left.")
     except Refused as error:
         _tell(error=str(error), hint=error.hint)
+    except ConfigError as error:
+        _tell(error=error.message, hint=error.hint)
     except smi.SmiError as error:
         _tell(error=f"{error}.".replace("..", "."), hint=_hint(error.said))
 

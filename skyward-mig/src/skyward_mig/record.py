@@ -15,6 +15,8 @@ from typing import IO
 
 from attrs import asdict, frozen
 
+from skyward import private
+
 __all__ = ["Busy", "Entry", "Record", "held", "place"]
 
 
@@ -86,9 +88,10 @@ def held(path: Path, patience: float) -> Iterator[Record]:
 
     Raises:
         Busy: If somebody goes on having it.
+        ConfigError: If another user could change it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as file:
+    private.directory(path.parent, hint="SKYWARD_CACHE may name another directory.")
+    with os.fdopen(private.opened(path, os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8") as file:
         deadline = time.monotonic() + patience
         while True:
             try:

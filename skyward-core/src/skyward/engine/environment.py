@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from skyward.errors import ProvisionError
+from skyward import private
+from skyward.errors import ConfigError, ProvisionError
 from skyward.model.image import Image
 from skyward.plan.bootstrap import Step, hint
 
@@ -24,6 +25,8 @@ RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy")
 """The packages that our side of a worker needs, in a directory of their own."""
 
 _LINES = 15
+CACHE_HINT = "SKYWARD_CACHE may name another directory."
+
 
 
 def cache_directory() -> Path:
@@ -38,6 +41,22 @@ def cache_directory() -> Path:
 
 
 def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[str, str], None]) -> Path:
+def cache_entry(name: str) -> Path:
+    """
+    Make a directory in the cache, or check the one that is there.
+
+    Args:
+        name: Its name.
+
+    Raises:
+        ConfigError: If it cannot be made, or another user could change what is in it.
+    """
+    try:
+        return private.entry(cache_directory(), name, hint=CACHE_HINT)
+    except OSError as error:
+        raise ConfigError(f"{cache_directory() / name} cannot be made: {error}.", hint=CACHE_HINT) from error
+
+
     """
     Make an environment if it is not there, and give its interpreter.
 
@@ -50,18 +69,20 @@ def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[
     Raises:
         ProvisionError: If a step fails; the message has its last lines and the command.
     """
-    environment = cache_directory() / "environments" / key
+        ConfigError: If another user could change the environment.
+    environment = cache_entry("environments") / key
     complete = environment / ".complete"
-    environment.parent.mkdir(parents=True, exist_ok=True)
     with locked(environment.with_suffix(".lock")):
         if not complete.exists():
-            shutil.rmtree(environment, ignore_errors=True)
+        if environment.exists():
+            private.directory(environment, hint=CACHE_HINT)
+            private.remove(environment)
             uv = find_uv()
             for step in steps:
                 tell(step.phase, "started")
                 _run(step, [part.format(environment=environment, uv=uv) for part in step.argv], timeout, environment)
                 tell(step.phase, "completed")
-            complete.touch()
+            os.close(private.opened(complete, os.O_WRONLY | os.O_CREAT))
     return environment / "bin" / "python"
 
 
@@ -84,10 +105,11 @@ def runtime_directory() -> Path:
                 digest.update(f"{name}/{path.relative_to(source).as_posix()}".encode() + path.read_bytes())
         else:
             digest.update(f"{name} {version('attrs' if name == 'attr' else name)}".encode())
-    directory = cache_directory() / "runtime" / digest.hexdigest()[:16]
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    directory = cache_entry("runtime") / digest.hexdigest()[:16]
     with locked(directory.with_suffix(".lock")):
-        if not directory.exists():
+        if directory.exists():
+            private.directory(directory, hint=CACHE_HINT)
+        else:
             with tempfile.TemporaryDirectory(dir=directory.parent) as made:
                 for name, source in sources:
                     shutil.copytree(source, Path(made) / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -107,7 +129,7 @@ def find_uv() -> str:
     found = shutil.which("uv") or (str(beside) if beside.exists() else None)
     if found:
         return found
-    tools = cache_directory() / "tools"
+    tools = cache_entry("tools")
     uv = tools / "bin" / "uv"
     if not uv.exists():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tools), "uv"]
@@ -118,7 +140,7 @@ def find_uv() -> str:
                 f"{done.stderr.strip()[-500:]}",
                 hint="Install it: pip install uv.",
             )
-    return str(uv)
+    return str(private.program(uv, hint=CACHE_HINT))
 
 
 def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None:
@@ -140,6 +162,7 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
             f"Making the environment took longer than {timeout:g} s in phase {step.phase!r}.",
             hint="Raise bootstrap_timeout.",
         ) from None
+            umask=0o077,
     except OSError as error:
         raise ProvisionError(f"Phase {step.phase!r} could not run {argv[0]}: {error}.") from error
     if done.returncode:
@@ -154,7 +177,7 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Have a file's lock to oneself, among all processes of this machine."""
-    with open(path, "w") as lock:
+    with open(private.opened(path, os.O_RDWR | os.O_CREAT), "r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from skyward import private
 from skyward.engine.host import READ, OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError
@@ -75,11 +75,16 @@ class LocalHost:
         Start the agent, and connect to it.
 
         Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
-        The agent makes the node's directory, and so nothing is left if the client is killed before the agent lives.
+        The directory is there before its name stands in a command line, so that nobody else can make it first.
 
         Raises:
             ProvisionError: If the agent cannot be started.
+            ConfigError: If another user could change the node's directory.
         """
+        try:
+            private.directory(self.directory)
+        except OSError as error:
+            raise ProvisionError(f"The directory {self.directory} could not be made: {error}.") from error
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         try:
@@ -132,5 +137,5 @@ class LocalHost:
                 end_group(process.pid)
                 process.wait()
         end_marked(self._mark)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        private.remove(self.directory)
         self._log.close()

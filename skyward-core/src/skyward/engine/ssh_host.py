@@ -242,6 +242,11 @@ class SSHHost:
             raise ProvisionError(
                 f"{self._address} has no POSIX shell that answers: {(done.err or done.out).strip()[-300:]}"
             )
+        if found.unsafe:
+            raise ProvisionError(
+                f"{self._address}: {found.cache} is not used, because {found.unsafe}.",
+                hint="Set SKYWARD_CACHE there to a directory that nobody else can change, or mend its owner and mode.",
+            )
         if not found.writable:
             raise ProvisionError(
                 f"{self._address}: {found.cache} cannot be written to.",

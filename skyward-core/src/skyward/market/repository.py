@@ -48,7 +48,7 @@ class Offers:
 
     def __init__(self, handles: Iterable[ProviderHandle], failures: Mapping[str, SkywardError]) -> None:
         self._handles = {source_of(handle): handle for handle in handles}
-        self._store = Store(cache_directory() / f"offers-{VERSION}.sqlite")
+        self._store = Store(cache_directory() / "offers" / f"offers-{VERSION}.sqlite")
         self._unmade = dict(failures)
         self._failed: dict[Source, tuple[SkywardError, float]] = {}
         self._asking: dict[Source, asyncio.Task[None]] = {}

@@ -4,6 +4,7 @@ What providers sold when they were last asked, in a file that all processes of a
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,8 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from skyward.engine.environment import locked
+from skyward import private
+from skyward.engine.environment import CACHE_HINT, locked
 from skyward.errors import ConfigError
 from skyward.model.offer import Offer
 from skyward.plan.offer_sql import INSERT, SCHEMA, VERSION, counting, offer_of, row_of, sql
@@ -132,7 +134,7 @@ class Store:
             if not _is_damage(error):
                 raise ConfigError(
                     f"The cache of offers, {self.path}, cannot be used: {error}.",
-                    hint="SKYWARD_CACHE may name another directory.",
+                    hint=CACHE_HINT,
                 ) from error
         self._replace()
         with closing(self._opened()) as db:
@@ -141,7 +143,9 @@ class Store:
     def _opened(self) -> sqlite3.Connection:
         """Open the file, made if it is not there."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private.entry(self.path.parent.parent, self.path.parent.name, hint=CACHE_HINT)
+            # SQLite would make it as the umask says, and gives the files beside it the same mode.
+            os.close(private.opened(self.path, os.O_RDWR | os.O_CREAT))
         except OSError as error:
             raise sqlite3.OperationalError(str(error)) from error
         db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
 
+from skyward import private
 from skyward.node.agent import Agent
 from skyward.node.descendants import adopt_orphans, end_children
 
@@ -25,7 +25,7 @@ async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> No
     Serve a client until it leaves.
 
     Args:
-        directory: The node's directory, made now and removed at the end.
+        directory: The node's directory, this user's alone; made now if it is missing, and removed at the end.
         begin: Gives the agent its client.
     """
     loop = asyncio.get_running_loop()
@@ -34,15 +34,15 @@ async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> No
         loop.add_signal_handler(number, agent.interrupt)
     loop.add_signal_handler(signal.SIGCHLD, agent.reap)
     parent = os.path.dirname(directory)
-    for path in (parent, directory, os.path.join(directory, "files")):
-        os.makedirs(path, mode=0o700, exist_ok=True)
+    for path in (directory, os.path.join(directory, "files")):
+        private.directory(path)
     try:
         await begin(agent)
         await agent.finished
         end_children()
     finally:
         if not agent.leaves_results:
-            shutil.rmtree(directory, ignore_errors=True)
+            private.remove(directory)
         if os.path.basename(parent).startswith("skyward-"):
             # The pool's directory, if this was its last node: the client may not live to remove it.
             with contextlib.suppress(OSError):

@@ -202,7 +202,7 @@ class Vault:
         buffers = None
         try:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
-            with open(hidden, "wb") as file:
+            with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 begin = head(frame, sum(sizes))
                 file.write(begin)
                 checksum = 0

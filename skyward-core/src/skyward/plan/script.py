@@ -15,6 +15,7 @@ from skyward.model.image import Image, python_version
 from skyward.model.op import AptInstall, Op, Shell
 from skyward.model.pip_index import redacted
 from skyward.plan.bootstrap import Step, environment_steps, op_step
+from skyward.plan.cache_text import CACHE, MAKE
 from skyward.plan.script_text import BEGIN, CARRIES, HEAD, WATCHDOG
 
 __all__ = ["Ground", "preview", "render"]
@@ -43,7 +44,7 @@ class Ground:
         token: Random word that begins the script's own lines, so that no program's output is taken for one.
     """
 
-    cache: str = "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"
+    cache: str = CACHE
     node: str
     runtime: str
     token: str
@@ -84,6 +85,7 @@ def render(
     return "\n".join(
         (
             HEAD.strip().replace("@CARRIES@", CARRIES.strip()),
+            MAKE.strip(),
             *_beginning(image, ground),
             *_watchdog(ttl, life, end),
             *_packages(image, ops),

@@ -324,13 +324,13 @@ trap 'leave $?' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 umask 077
-mkdir -p "$SKYWARD_HOME"
+make_entries "$SKYWARD_HOME"
 SKYWARD_HOME=$(cd "$SKYWARD_HOME" && pwd)
 TOOLS=$SKYWARD_HOME/tools
 RUNTIME=$SKYWARD_HOME/runtime/@RUNTIME@
 NODE=@NODE@
 MARK=${NODE##*/}
-mkdir -p "$NODE" "$SKYWARD_HOME/environments" "$SKYWARD_HOME/locks"
+mkdir -p "$NODE"
 lock 7 "$NODE/bootstrap"
 remove_ruins
 # uv reads none of pip's own settings.

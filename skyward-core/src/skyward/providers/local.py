@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from skyward import private
 from skyward.hookspecs import hookimpl
 from skyward.model.machine import Instance, LocalAddress, ProviderFacts
 from skyward.model.offer import Offer
@@ -82,12 +82,12 @@ class Local:
     async def skyward_terminate(self, infra: str, ids: Sequence[str]) -> None:
         """Remove the nodes' directories; their processes have ended with their agents."""
         for directory in ids:
-            shutil.rmtree(Path(infra) / directory, ignore_errors=True)
+            private.remove(Path(infra) / directory)
 
     @hookimpl
     async def skyward_release(self, infra: str) -> None:
         """Remove the pool's directory."""
-        shutil.rmtree(infra, ignore_errors=True)
+        private.remove(infra)
 
 
 def _node_directories(infra: str) -> list[Path]:
@@ -106,5 +106,5 @@ def _this_machine() -> Offer:
 
 
 def _pool_directory(pool_id: str) -> Path:
-    """Name a directory that nobody else has; the agents make it."""
+    """Name a directory that nobody else has; it is made with the first node, before anything can be told of it."""
     return Path(tempfile.gettempdir()) / f"skyward-{pool_id}-{secrets.token_hex(4)}"

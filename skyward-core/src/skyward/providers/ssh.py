@@ -35,7 +35,6 @@ CLEANING = 60.0
 """Seconds that a host has to empty its cache."""
 
 _SSH_PORT = 22
-_CLEAN = 'rm -rf "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"'
 
 
 def _hosts(value: Iterable[str | SSHAddress]) -> tuple[str | SSHAddress, ...]:
@@ -119,25 +118,31 @@ class SSH:
             trust=self.trust,
         )
 
-    def clean(self) -> None:
+    def clean(self) -> dict[str, tuple[str, ...]]:
         """
         Empty Skyward's cache on every host: environments, and our own side.
 
+        Only what Skyward made is removed: a directory that `SKYWARD_CACHE` names may hold more.
         Pools that use a host at this moment would miss what is gone. Not to be called in an event loop.
+
+        Returns:
+            For each host whose cache is still there, by its address: what else is in it.
 
         Raises:
             SkywardError: If that failed on a host; all others are clean then.
         """
-        asyncio.run(self._clean())
+        return asyncio.run(self._clean())
 
-    async def _clean(self) -> None:
+    async def _clean(self) -> dict[str, tuple[str, ...]]:
         done = await asyncio.gather(*map(_clean, self.addresses), return_exceptions=True)
-        failures = [(address, error) for address, error in zip(self.addresses, done, strict=True) if error is not None]
+        each = list(zip(self.addresses, done, strict=True))
+        failures = [(address, error) for address, error in each if isinstance(error, BaseException)]
         if len(failures) == 1 or any(not isinstance(error, SkywardError) for _, error in failures):
             raise next(error for _, error in failures)
         if failures:
             listed = "".join(f"\n  {address}: {error}" for address, error in failures)
             raise NodeError(f"{len(failures)} of {len(done)} hosts could not be cleaned:{listed}", provider="ssh")
+        return {str(address): kept for address, kept in each if isinstance(kept, tuple) and kept}
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -205,15 +210,18 @@ class SSH:
         """Nothing: a node has left its host already, and the host is its owner's."""
 
 
-async def _clean(address: SSHAddress) -> None:
+async def _clean(address: SSHAddress) -> tuple[str, ...]:
+    """Empty the cache of a host, and return what else is in it."""
+    from skyward.plan.cache_text import CLEAN
     from skyward.ssh.dial import dial
     from skyward.ssh.shell import run
 
     async with await dial(address, patience=LOOKING) as connection:
-        done = await run(connection, _CLEAN, timeout=CLEANING)
+        done = await run(connection, CLEAN, timeout=CLEANING)
     if done.code:
         lines = done.err.strip().splitlines()[-3:]
         raise NodeError(f"The cache on {address} could not be emptied: {' '.join(lines)}", provider="ssh")
+    return tuple(line.removeprefix("kept=") for line in done.out.splitlines() if line.startswith("kept="))
 
 
 async def _look(address: SSHAddress) -> Findings:

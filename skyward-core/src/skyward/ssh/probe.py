@@ -6,8 +6,12 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-SCRIPT = r"""
-cache="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"
+from skyward.plan.cache_text import CACHE, MAKE, UNSAFE
+
+SCRIPT = (
+    f'{UNSAFE}{MAKE}\ncache="{CACHE}"'
+    r"""
+case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 echo "cache=$cache"
 echo "system=$(uname -s)"
 echo "machine=$(uname -m)"
@@ -16,7 +20,14 @@ echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 
 echo "memory_kb=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/null)"
 echo "now=$(date +%s 2>/dev/null)"
 echo "server=$(echo "${SSH_CONNECTION:-}" | cut -d' ' -f3)"
-if (umask 077; mkdir -p "$cache" && : >"$cache/.writable.$$") 2>/dev/null; then
+told=$(unsafe "$cache" | sed -n 1p)
+if [ -z "$told" ]; then
+    (umask 077; make_entries "$cache") 2>/dev/null
+    told=$(unsafe "$cache" | sed -n 1p)
+fi
+if [ -n "$told" ]; then
+    echo "unsafe=$told"
+elif (umask 077; : >"$cache/.writable.$$") 2>/dev/null; then
     rm -f "$cache/.writable.$$"; echo "writable=yes"
 fi
 echo "free_kb=$(df -Pk "$cache" 2>/dev/null | sed -n '2p' | tr -s ' ' | cut -d' ' -f4)"
@@ -36,6 +47,7 @@ nvidia-smi --query-gpu=ecc.errors.uncorrected.volatile.total --format=csv,nohead
 dmesg 2>/dev/null | sed -n 's/.*NVRM: Xid ([^)]*): \([0-9]*\).*/xid=\1/p' | sort -u
 exit 0
 """
+)
 
 
 @frozen(kw_only=True)
@@ -60,6 +72,7 @@ class Findings:
     Args:
         cache: Absolute path of Skyward's directory there.
         writable: Whether that directory can be written to.
+        unsafe: Who else could change what is in it, in words; empty if nobody could.
         system: Kernel, such as `"Linux"`.
         machine: Architecture, such as `"x86_64"`.
         hostname: What it calls itself.
@@ -90,6 +103,7 @@ class Findings:
     runtimes: frozenset[str]
     gets_uv: bool
     gpus: tuple[Gpu, ...]
+    unsafe: str = ""
     ecc_errors: int = 0
     driver: str = ""
     cuda: str = ""
@@ -127,6 +141,7 @@ def read(output: str) -> Findings:
     return Findings(
         cache=facts.get("cache", ""),
         writable=facts.get("writable") == "yes",
+        unsafe=facts.get("unsafe", ""),
         system=facts.get("system", ""),
         machine=facts.get("machine", ""),
         hostname=facts.get("hostname", ""),

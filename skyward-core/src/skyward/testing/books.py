@@ -20,11 +20,14 @@ from typing import Any
 import attrs
 from attrs import evolve, frozen
 
+from skyward import private
 from skyward.model.machine import Instance, InstanceState, LocalAddress
 from skyward.model.tags import Tags
 from skyward.testing.market import GRANULARITY, NAME
 
 __all__ = ["Books", "Machine"]
+
+_HINT = "Rehearsal(directory=...) may name another directory."
 
 GRACE = 1200.0
 """Seconds past its expiry after which a machine ends itself: long after it can be found as forgotten."""
@@ -155,32 +158,42 @@ class Books:
     Keep the books in a directory.
 
     Args:
-        directory: Where they are; made when something is written.
+        directory: Where they are, for this user alone; made when something is written.
     """
 
     def __init__(self, directory: str) -> None:
         self._directory = Path(directory)
         self._rows = self._directory / "machines"
         self._counts = self._directory / "counts"
+        self._hosts = self._directory / "hosts"
 
     def machines(self) -> list[Machine]:
-        """List all machines that were ever rented, the oldest first, those of one launch by node."""
+        """
+        List all machines that were ever rented, the oldest first, those of one launch by node.
+
+        Raises:
+            ConfigError: If another user could change what is written: what machines run in is deleted by it.
+        """
+        if not self._directory.exists():
+            return []
+        private.directory(self._directory, hint=_HINT)
         found = []
         for path in self._rows.glob("*.json"):
             # It may have been cleared away this moment.
             with suppress(FileNotFoundError):
                 found.append(Machine(**json.loads(path.read_text())))
+        found = [machine for machine in found if Path(machine.host).parent == self._hosts]
         return sorted(found, key=lambda machine: (machine.launched_at, machine.node, machine.id))
 
     def new_host(self) -> tuple[str, str]:
         """Return the name of a machine to come, and its directory; short, because of the sockets in it."""
         name = f"m-{secrets.token_hex(4)}"
-        return name, str(self._directory / "hosts" / name)
+        return name, str(self._hosts / name)
 
     def write(self, machine: Machine) -> None:
         """Write a machine down, in one piece."""
         path = self._rows / f"{machine.id}.json"
-        self._rows.mkdir(parents=True, exist_ok=True)
+        private.directory(self._rows, hint=_HINT)
         draft = path.with_suffix(f".{secrets.token_hex(4)}")
         draft.write_text(json.dumps(attrs.asdict(machine), indent=1))
         draft.replace(path)
@@ -213,7 +226,7 @@ class Books:
             path = self._counts / f"{scope}.json"
             counts: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
             counts[what] = counts.get(what, 0) + 1
-            path.parent.mkdir(exist_ok=True)
+            private.directory(path.parent, hint=_HINT)
             path.write_text(json.dumps(counts))
             return bool(counts[what] <= times)
 
@@ -221,12 +234,20 @@ class Books:
         """Remove what was counted for a pool that is gone."""
         (self._counts / f"{scope}.json").unlink(missing_ok=True)
 
+    def clear(self) -> None:
+        """Remove them, with what is left of the machines; what else lies in the directory stays."""
+        for path in (self._rows, self._counts, self._hosts):
+            private.remove(path)
+        with suppress(OSError):
+            (self._directory / "lock").unlink()
+            self._directory.rmdir()
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let no other process, and no other thread, change the books meanwhile."""
         # Only for the user: what runs on machines is in there.
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        private.directory(self._directory, hint=_HINT)
+        descriptor = private.opened(self._directory / "lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from skyward import private
 from skyward.node.descendants import MARK, end_group, end_marked
 
 __all__ = ["fail_bootstrap", "remove", "switch_off"]
@@ -23,8 +23,8 @@ def switch_off(host: str) -> None:
         host: The machine's directory.
     """
     # An agent cannot make its directory where a file is.
-    shutil.rmtree(host, ignore_errors=True)
-    Path(host).parent.mkdir(parents=True, exist_ok=True)
+    private.remove(host)
+    private.directory(Path(host).parent)
     Path(host).touch()
     for _ in range(_ROUNDS):
         found = list(_agents(host))
@@ -35,7 +35,7 @@ def switch_off(host: str) -> None:
         if not found:
             break
     if Path(host).is_dir():
-        shutil.rmtree(host, ignore_errors=True)
+        private.remove(host)
         Path(host).touch()
 
 
@@ -57,7 +57,7 @@ def fail_bootstrap(host: str) -> None:
     Args:
         host: The machine's directory.
     """
-    Path(host).mkdir(parents=True)
+    private.directory(host)
     # An agent cannot make the directory of its files where a file is.
     Path(host, "files").touch()
 

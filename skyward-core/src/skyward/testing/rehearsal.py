@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import random
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -114,10 +113,16 @@ class Rehearsal:
         self._cloud.take(name)
 
     def clear(self) -> None:
-        """Kill all machines and remove the books."""
-        for machine in Books(self.directory).machines():
+        """
+        Kill all machines and remove the books.
+
+        Raises:
+            ConfigError: If another user could have written the books.
+        """
+        books = Books(self.directory)
+        for machine in books.machines():
             power.remove(machine.host)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        books.clear()
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:

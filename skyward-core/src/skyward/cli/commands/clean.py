@@ -36,8 +36,10 @@ def run(options: Namespace) -> None:
         known_hosts=options.known_hosts,
         **port,
     )
-    hosts.clean()
+    kept = hosts.clean()
     say(f"Nothing of Skyward is left in the cache of {', '.join(map(str, hosts.addresses))}.")
+    for host, names in kept.items():
+        say(f"{host}: what Skyward did not make stays there: {', '.join(names)}")
 
 
 COMMAND = Command(run, summary="Empty Skyward's cache on hosts.", arguments=arguments)
