@@ -81,6 +81,7 @@ def test_only_the_pools_own_machines_are_ended(books: str, kind: type[Rehearsal]
         ending = Ending(ProviderHandle(cloud), duty)
         attempts = [await ending.attempt(1.0) for _ in range(3)]
         assert set(others) == left(cloud)
+        ending.close()
         return attempts
 
     assert [False, False, True] == asyncio.run(scenario())
@@ -95,6 +96,7 @@ def test_what_the_client_knew_of_is_ended_without_a_list(books: str, tmp_path: P
         ending = Ending(ProviderHandle(cloud), take(duty, Rented(ids)))
         attempts = [await ending.attempt(1.0) for _ in range(3)]
         assert (set(), 3) == (left(cloud), ending.failures)
+        ending.close()
         return attempts
 
     assert [False, False, False] == asyncio.run(scenario())
@@ -111,6 +113,7 @@ def test_giving_up_says_what_is_left(books: str, tmp_path: Path) -> None:
         assert not await ending.attempt(1.0)
         assert not await ending.attempt(2.0)
         ending.give_up()
+        ending.close()
         return ids
 
     ids = sorted(asyncio.run(scenario()))

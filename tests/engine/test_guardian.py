@@ -17,6 +17,7 @@ from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.model.spec import Spec
 from skyward.plan.guarding import Dismissed, Duty, Ended, Message, Opened, Rented, TakeOver
+from tests.full_disk import full_disk
 from tests.simulated.loop import VirtualLoop
 
 TTL = 600.0
@@ -56,7 +57,7 @@ class Dictionary:
         state["asked"].append(asyncio.get_running_loop().time())
         if state["refusals"]:
             state["refusals"] -= 1
-            raise TransportError("the cloud is down")
+            raise state["raises"]
         for name in set(ids) & set(state["there"]):
             state["there"].remove(name)
             state["ended"][name] = asyncio.get_running_loop().time()
@@ -102,7 +103,7 @@ def _cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two machines, and a journal of one's own."""
     monkeypatch.setenv("SKYWARD_STATE", str(tmp_path))
     state.clear()
-    state.update(there=["i-0", "i-1"], ended={}, asked=[], refusals=0)
+    state.update(there=["i-0", "i-1"], ended={}, asked=[], refusals=0, raises=TransportError("the cloud is down"))
 
 
 def play(what: Coroutine[Any, Any, None]) -> None:
@@ -211,6 +212,88 @@ def test_a_cloud_that_is_down_is_asked_again() -> None:
     pauses = [later - before for before, later in zip(state["asked"], state["asked"][1:], strict=False)][:5]
     assert pauses == sorted(pauses)
     assert pauses[-1] > 10.0
+
+
+def test_a_full_disk_keeps_no_machine() -> None:
+    """Neither its log nor the journal can be written: that costs lines, and nothing else."""
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin()
+        client.say(OPENED, Rented(("i-0", "i-1")))
+        client.die()
+        await guarding
+
+    with full_disk():
+        play(scene())
+    assert [] == state["there"]
+
+
+def test_a_log_that_is_no_file_keeps_no_machine(tmp_path: Path) -> None:
+    """Whoever opens a pipe that nobody reads would wait for ever."""
+    os.mkfifo(tmp_path / "guardian.log")
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin()
+        client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
+        client.die()
+        await guarding
+
+    play(scene())
+    assert [] == state["there"]
+
+
+def _unreadable() -> None:
+    raise ValueError("\ud800")
+
+
+class Unreadable:
+    """What cannot be read, for a reason that cannot be encoded."""
+
+    def __reduce__(self) -> Any:
+        return _unreadable, ()
+
+
+class WordlessError(Exception):
+    """An error that cannot be told."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), WordlessError()])
+def test_whatever_a_provider_raises_is_tried_again(raised: BaseException) -> None:
+    """Its code may leave the whole program, or cancel what it was never given."""
+    state.update(refusals=2, raises=raised)
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin()
+        client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
+        client.die()
+        await guarding
+
+    play(scene())
+    assert [] == state["there"]
+
+
+def test_words_that_no_encoding_has_are_not_the_clients_death() -> None:
+    """The guardian of a living client goes on guarding, and ends nothing."""
+
+    async def scene() -> None:
+        client = Client()
+        guarding = client.begin()
+        client.reader.feed_data(charge.packed(Unreadable()))
+        client.say(OPENED)
+        await asyncio.sleep(2 * TTL)
+        assert 2 == len(state["there"])
+        client.say(Dismissed())
+        client.die()
+        await guarding
+
+    play(scene())
+    assert [] == state["asked"]
 
 
 def test_a_cloud_that_stays_down_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ What was asked of clouds is written down before they are asked.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import sqlite3
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from skyward.model.cluster import Cluster
 from skyward.model.machine import LaunchRequest
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
+from tests.full_disk import full_disk
 
 CLUSTER = Cluster(
     pool_id="a1",
@@ -133,6 +135,35 @@ def test_a_damaged_journal_is_put_aside(path: Path) -> None:
     journal.close()
     assert len(launches(path)) == 1
     assert len(list(path.parent.glob("*.damaged"))) == 1
+
+
+def test_a_journal_that_is_locked_is_not_put_aside(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it for long, and what was to be written is written when it is free."""
+    monkeypatch.setattr("skyward.engine.journal._WRITING", 0.1)
+    ask(first := Journal(path), "before")
+    first.close()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        ask(journal := Journal(path), "meanwhile")
+        other.execute("ROLLBACK")
+    journal.answered("meanwhile", ["i-1"])
+    journal.close()
+    assert [("before", None), ("meanwhile", ("i-1",))] == [(one.token, one.ids) for one in launches(path)]
+    assert [] == list(path.parent.glob("*.damaged"))
+
+
+def test_a_journal_without_room_is_written_when_there_is_some(path: Path) -> None:
+    """Nobody waits for it, and it is not put aside; what is there can be read."""
+    ask(journal := Journal(path), "before")
+    with full_disk():
+        ask(journal, "meanwhile")
+        journal.answered("meanwhile", ["i-1"])
+        ask(other := Journal(path), "another")
+        assert ["before"] == [launch.token for launch in launches(path)]
+    journal.close()
+    other.close()
+    assert {"before": None, "meanwhile": ("i-1",), "another": None} == {one.token: one.ids for one in launches(path)}
+    assert [] == list(path.parent.glob("*.damaged"))
 
 
 def test_a_journal_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:

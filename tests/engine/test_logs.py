@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
+
+import pytest
 
 import skyward as sky
 from skyward.engine.logs import logging_to, write_event
 from skyward.model.event import NodeReady
+from tests.full_disk import full_disk
 
 
 def _config(path: Path, **more: object) -> sky.LogConfig:
@@ -60,3 +64,25 @@ def test_old_files_are_kept_up_to_the_retention(tmp_path: Path) -> None:
         for node in range(100):
             write_event(NodeReady(node=node))
     assert len(list((tmp_path / "logs").iterdir())) == 3
+
+
+@pytest.mark.parametrize("rotation", ["50 MB", "1 day"])
+def test_a_log_without_room_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], rotation: str) -> None:
+    """What is logged while it is full is lost, and the pool is left as it is without a log."""
+    config = _config(tmp_path, rotation=rotation)
+    with full_disk(), logging_to(config):
+        for node in range(3):
+            write_event(NodeReady(node=node))
+    assert 1 == capsys.readouterr().err.count(f"the log {config.file} cannot be written any more")
+
+
+def test_the_log_is_the_users_alone(tmp_path: Path) -> None:
+    """Whatever the umask."""
+    config = _config(tmp_path)
+    before = os.umask(0)
+    try:
+        with logging_to(config):
+            write_event(NodeReady(node=1))
+    finally:
+        os.umask(before)
+    assert 0o600 == Path(config.file).stat().st_mode & 0o777

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import time
+from collections.abc import Awaitable
+from functools import partial
 
-from skyward.engine.journal import Journal, journal_path
+from skyward.engine.guardian_log import GuardianLog
+from skyward.engine.journal import Journal
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import SkywardError
 from skyward.plan.guarding import Duty, existing, over, to_end
@@ -17,10 +18,15 @@ HOOK_TIMEOUT = 120.0
 ENDING_TIMEOUT = 600.0
 """Seconds that a provider may take to confirm that machines are gone."""
 
+# What a provider's code may raise; none of it is the guardian's own end.
+_ANYTHING = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError)
+
 
 class Ending:
     """
     End what is left of one pool; lives in the guardian.
+
+    Nothing that it does besides, such as to write its log, keeps it from that.
 
     Args:
         handle: The provider.
@@ -34,6 +40,7 @@ class Ending:
         self._left: tuple[str, ...] = tuple(sorted(duty.machines))
         self._empty = 0
         self._why = ""
+        self._log = GuardianLog(f"{handle.name} pool {duty.pool_id}")
         self.failures = 0
 
     async def attempt(self, since: float) -> bool:
@@ -47,8 +54,16 @@ class Ending:
             Whether there is nothing left for certain.
         """
         try:
+            return await self._attempt(since)
+        except _ANYTHING as error:
+            _raise_if_ours(error)
+            return self._failed(error)
+
+    async def _attempt(self, since: float) -> bool:
+        try:
             listed = await self._listed()
-        except Exception as error:
+        except _ANYTHING as error:
+            _raise_if_ours(error)
             # What the client knew of can be ended without a list.
             await self._end(to_end(self._duty, frozenset(), self._ended))
             self._left = to_end(self._duty, frozenset(), self._ended)
@@ -66,12 +81,16 @@ class Ending:
         for cluster, infra in self._duty.shared:
             try:
                 await self._handle.call("skyward_release", cluster=cluster, infra=infra, timeout=ENDING_TIMEOUT)
-            except SkywardError as error:
-                self.note(f"something that its machines shared may still be there: {error}")
-        journal = Journal.open()
-        journal.settled(self._duty.pool_id)
-        journal.close()
+            except _ANYTHING as error:
+                _raise_if_ours(error)
+                self.note(f"something that its machines shared may still be there: {_words(error)}")
         self.note("all its machines are gone")
+        try:
+            journal = Journal.open()
+            journal.settled(self._duty.pool_id)
+            journal.close()
+        except Exception as error:
+            self.note(f"that could not be written into the journal: {_words(error)}")
 
     def give_up(self) -> None:
         """Say what is left, and what to do about it."""
@@ -82,22 +101,16 @@ class Ending:
 
     def note(self, text: str) -> None:
         """
-        Write a line into the log of guardians, `guardian.log` beside the journal.
+        Have a line written into the log of guardians, `guardian.log` beside the journal; it never raises.
 
         Args:
             text: What happened.
         """
-        path = journal_path().with_name("guardian.log")
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        line = f"{stamp} {self._handle.name} pool {self._duty.pool_id}: {text}\n"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError:
-            # Whoever cannot write can still end machines.
-            return
-        with os.fdopen(descriptor, "a", encoding="utf-8") as log:
-            log.write(line)
+        self._log.note(text)
+
+    def close(self) -> None:
+        """Wait for the log, but not for long."""
+        self._log.close()
 
     async def _listed(self) -> frozenset[str]:
         """List what exists; where the pool's own list fails, that of all machines of ours tells as well."""
@@ -118,11 +131,9 @@ class Ending:
         if not ids:
             return None
         # Nobody knows which region they are in; one that is elsewhere is no error.
-        calls = [
-            self._handle.call("skyward_terminate", cluster=cluster, infra=infra, ids=ids, timeout=ENDING_TIMEOUT)
-            for cluster, infra in self._duty.regions
-        ]
-        answers = await asyncio.gather(*calls, return_exceptions=True)
+        terminate = partial(self._handle.call, "skyward_terminate", ids=ids, timeout=ENDING_TIMEOUT)
+        calls = [_tried(terminate(cluster=cluster, infra=infra)) for cluster, infra in self._duty.regions]
+        answers = await asyncio.gather(*calls)
         for answer in answers:
             if answer is not None:
                 return answer
@@ -134,7 +145,31 @@ class Ending:
     def _failed(self, error: BaseException) -> bool:
         self.failures += 1
         self._empty = 0
-        if str(error) != self._why:
-            self._why = str(error)
-            self.note(f"its machines could not be ended, which is tried again: {error}")
+        if (why := _words(error)) != self._why:
+            self._why = why
+            self.note(f"its machines could not be ended, which is tried again: {why}")
         return False
+
+
+async def _tried(call: Awaitable[object]) -> BaseException | None:
+    """Make a call, and return what it raises: in a task of its own, an exit would end the whole loop."""
+    try:
+        await call
+    except _ANYTHING as error:
+        _raise_if_ours(error)
+        return error
+    return None
+
+
+def _raise_if_ours(error: BaseException) -> None:
+    """Raise the cancellation that was meant for this task, and not one that a provider let out."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__

@@ -87,6 +87,7 @@ class Guardian:
         # The guardians of one client's pools do not all ask at once.
         await self._wait_until(due(self._duty, died=died) + SPREAD * random.random())
         await self._end(ending, died)
+        ending.close()
 
     async def _begun(self) -> bool:
         """Take the charge over; False where that cannot be, which the client is told."""
@@ -122,7 +123,8 @@ class Guardian:
 
     async def _answer(self, trouble: str = "") -> None:
         with contextlib.suppress(OSError):
-            self._writer.write(framed(trouble.encode()))
+            # Words that no encoding has must not pass for the client's death.
+            self._writer.write(framed(trouble.encode(errors="backslashreplace")))
             await self._writer.drain()
 
     async def _wait_until(self, moment: float) -> None:

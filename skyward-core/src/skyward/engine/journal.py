@@ -11,6 +11,7 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,30 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from skyward.errors import PluginError
+from skyward import private
+from skyward.errors import ConfigError, PluginError
 from skyward.model.machine import LaunchRequest
 
 _log = logging.getLogger(__name__)
 
+STATE_HINT = "SKYWARD_STATE may name another directory."
+
 _VERSION = 1
 _KEPT = 30 * 24 * 3600.0
 _WRITING = 10.0
+# How much waits while the file cannot be written, and for how long it is left alone after it could not be opened.
+_WAITING = 1000
+_AGAIN = 30.0
+# What SQLite calls a file that is no journal, and what passes: a lock, a full disk, a file system that is read-only.
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_PASSING = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+}
 _TABLE = """
 CREATE TABLE IF NOT EXISTS launches (
     token TEXT PRIMARY KEY, pool_id TEXT NOT NULL, pool_name TEXT NOT NULL, provider TEXT NOT NULL, region TEXT,
@@ -76,6 +93,19 @@ class Launch:
         return self.ids is None or bool(set(self.ids) - set(self.ended))
 
 
+@frozen
+class _Write:
+    """One change of the journal, and what is called once it was tried."""
+
+    statement: str
+    values: Sequence[Any]
+    tried: Callable[[], object] = lambda: None
+
+
+class _OtherVersionError(sqlite3.DatabaseError):
+    """Tell that the tables are those of another version."""
+
+
 def journal_path() -> Path:
     """
     Name the file of the journal.
@@ -91,6 +121,8 @@ class Journal:
     """
     Write launches down, in a thread of its own; many processes may write to one file.
 
+    What a lock or a full disk keeps out of the file is written with the next launch, or at the end.
+
     Args:
         path: The file; it and its directory are made where they are missing, and only the user may read them.
     """
@@ -98,7 +130,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         # A queue of its own: executors take no work while the interpreter ends, when forgotten pools are closed.
-        self._work: queue.SimpleQueue[Callable[[sqlite3.Connection], None] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="skyward-journal", daemon=True)
         self._thread.start()
 
@@ -136,18 +168,11 @@ class Journal:
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
 
-        def write(connection: sqlite3.Connection) -> None:
-            try:
-                with connection:
-                    connection.execute(
-                        "INSERT INTO launches (token, pool_id, pool_name, provider, region, instance_type, spot, "
-                        "nodes, infra, client, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        row,
-                    )
-            finally:
-                loop.call_soon_threadsafe(_settle, written)
-
-        self._work.put(write)
+        statement = (
+            "INSERT INTO launches (token, pool_id, pool_name, provider, region, instance_type, spot, "
+            "nodes, infra, client, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        self._work.put(_Write(statement, row, lambda: loop.call_soon_threadsafe(_settle, written)))
         # A journal that cannot be written must not keep anybody from working: the clouds' tags are the truth.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(written, _WRITING)
@@ -175,25 +200,46 @@ class Journal:
         self._thread.join(_WRITING)
 
     def _do(self, statement: str, values: Sequence[Any]) -> None:
-        def write(connection: sqlite3.Connection) -> None:
-            with connection:
-                connection.execute(statement, values)
-
-        self._work.put(write)
+        self._work.put(_Write(statement, values))
 
     def _run(self) -> None:
+        waiting: deque[_Write] = deque(maxlen=_WAITING)
+        connection: sqlite3.Connection | None = None
+        again = float("-inf")
         try:
-            connection = _connect(self._path)
-        except (OSError, sqlite3.Error) as error:
-            _log.warning("journal.unusable path=%s: %s", self._path, error)
-            connection = sqlite3.connect(":memory:")
-            connection.execute(_TABLE)
-        with contextlib.closing(connection):
             while (write := self._work.get()) is not None:
-                try:
-                    write(connection)
-                except sqlite3.Error as error:
-                    _log.warning("journal.failed path=%s: %s", self._path, error)
+                waiting.append(write)
+                if connection is None and time.monotonic() >= again:
+                    connection, again = self._opened(), time.monotonic() + _AGAIN
+                self._catch_up(connection, waiting)
+                # The loop of whoever waits for it may be gone.
+                with contextlib.suppress(RuntimeError):
+                    write.tried()
+            if waiting:
+                connection = connection or self._opened()
+                self._catch_up(connection, waiting)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _opened(self) -> sqlite3.Connection | None:
+        try:
+            return _connect(self._path)
+        except Exception as error:
+            _log.warning("journal.unusable path=%s: %s", self._path, error)
+            return None
+
+    def _catch_up(self, connection: sqlite3.Connection | None, waiting: deque[_Write]) -> None:
+        """Write what waits, in its order, as far as that is possible now."""
+        while connection is not None and waiting:
+            try:
+                with connection:
+                    connection.execute(waiting[0].statement, waiting[0].values)
+            except Exception as error:
+                _log.warning("journal.failed path=%s waiting=%d: %s", self._path, len(waiting), error)
+                if _code(error) in _PASSING:
+                    return
+            waiting.popleft()
 
 
 def launches(path: Path | None = None) -> list[Launch]:
@@ -210,40 +256,54 @@ def launches(path: Path | None = None) -> list[Launch]:
         with contextlib.closing(_connect(path)) as connection:
             connection.row_factory = sqlite3.Row
             rows = connection.execute("SELECT * FROM launches ORDER BY asked_at").fetchall()
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, ConfigError, sqlite3.Error) as error:
         _log.warning("journal.unusable path=%s: %s", path, error)
         return []
     return [_launch(dict(row)) for row in rows]
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open the journal; one that is damaged or of another version is put aside."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Open the journal; one that is damaged or of another version is put aside, one that is locked is not."""
+    private.directory(path.parent, hint=STATE_HINT)
     try:
         return _open(path)
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if _code(error) not in _DAMAGED and not isinstance(error, _OtherVersionError):
+            raise
         aside = path.with_suffix(f".{int(time.time())}.damaged")
         path.replace(aside)
-        _log.warning("journal.damaged path=%s kept=%s", path, aside)
+        _log.warning("journal.damaged path=%s kept=%s: %s", path, aside, error)
         return _open(path)
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    # SQLite would make it as the umask says, and gives the files beside it the same mode.
+    os.close(private.opened(path, os.O_RDWR | os.O_CREAT))
     connection = sqlite3.connect(path, timeout=_WRITING)
     try:
-        path.chmod(0o600)
         connection.execute("PRAGMA journal_mode=WAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"version {version}")
-        with connection:
-            connection.execute(_TABLE)
-            connection.execute(f"PRAGMA user_version={_VERSION}")
+            raise _OtherVersionError(f"version {version}")
+        if not version:
+            with connection:
+                connection.execute(_TABLE)
+                connection.execute(f"PRAGMA user_version={_VERSION}")
+        # What is old may stay while somebody else writes, or where there is no room for a change.
+        connection.execute("PRAGMA busy_timeout=0")
+        with contextlib.suppress(sqlite3.OperationalError), connection:
             connection.execute("DELETE FROM launches WHERE asked_at < ?", (time.time() - _KEPT,))
+        connection.execute(f"PRAGMA busy_timeout={int(_WRITING * 1000)}")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _code(error: BaseException) -> int | None:
+    """Return what SQLite calls an error, without its finer shades."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 def _launch(row: Mapping[str, Any]) -> Launch:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import logging.handlers
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from skyward.console.wording import tell
 from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
@@ -55,7 +57,9 @@ def logging_to(config: LogConfig | None) -> Iterator[None]:
             else:
                 for handler in handlers:
                     _log.removeHandler(handler)
-                    handler.close()
+                    # A disk that is full may tell so only now; the pool is left all the same.
+                    with contextlib.suppress(OSError):
+                        handler.close()
             if not _open:
                 _log.setLevel(logging.NOTSET)
 
@@ -72,7 +76,7 @@ def _handlers(config: LogConfig) -> list[logging.Handler]:
     handlers: list[logging.Handler] = []
     path = Path(config.file).expanduser()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler = _file_handler(path, config)
         handler.setLevel(_LEVELS[config.level])
         handlers.append(handler)
@@ -89,9 +93,41 @@ def _handlers(config: LogConfig) -> list[logging.Handler]:
 
 def _file_handler(path: Path, config: LogConfig) -> logging.Handler:
     if config.rotation_s is not None:
-        return logging.handlers.TimedRotatingFileHandler(
-            path, when="S", interval=max(1, int(config.rotation_s)), backupCount=config.retention, delay=True
-        )
-    return logging.handlers.RotatingFileHandler(
-        path, maxBytes=config.rotation_bytes or 0, backupCount=config.retention, delay=True
+        seconds = max(1, int(config.rotation_s))
+        return _TimedFile(path, when="S", interval=seconds, backupCount=config.retention, delay=True)
+    return _SizedFile(path, maxBytes=config.rotation_bytes or 0, backupCount=config.retention, delay=True)
+
+
+class _TimedFile(logging.handlers.TimedRotatingFileHandler):
+    """A file of which a new one is begun after some time."""
+
+    def _open(self) -> TextIO:
+        return _opened(self.baseFilename)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the name is logging's
+        _give_up(self)
+
+
+class _SizedFile(logging.handlers.RotatingFileHandler):
+    """A file of which a new one is begun at some size."""
+
+    def _open(self) -> TextIO:
+        return _opened(self.baseFilename)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the name is logging's
+        _give_up(self)
+
+
+def _opened(path: str) -> TextIO:
+    """Open a log, which is made for this user alone."""
+    return open(
+        path, "a", encoding="utf-8", errors="backslashreplace", opener=lambda name, how: os.open(name, how, 0o600)
     )
+
+
+def _give_up(handler: logging.FileHandler) -> None:
+    """Say once that a log cannot be written, and write no more to it."""
+    handler.addFilter(lambda record: False)
+    # There may be no terminal, or one that is a file on the same disk.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"skyward: the log {handler.baseFilename} cannot be written any more: {sys.exc_info()[1]}\n")

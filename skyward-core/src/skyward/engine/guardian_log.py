@@ -1,0 +1,79 @@
+"""What guardians did, in a file: written beside the work, so that no disk keeps a guardian from ending machines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from pathlib import Path
+
+from skyward import private
+from skyward.engine.journal import journal_path
+
+PATIENCE = 5.0
+"""Seconds that a guardian which has nothing left to do waits for its last lines to be written."""
+
+_MOST = 1000
+
+
+class GuardianLog:
+    """
+    Write lines into the log of guardians, `guardian.log` beside the journal, in a thread of its own.
+
+    A disk that is full, a file that cannot be opened and a write that never returns cost lines, and nothing else.
+
+    Args:
+        who: What each line begins with, after the time.
+    """
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._lines: queue.Queue[str | None] = queue.Queue(_MOST)
+        self._thread: threading.Thread | None = None
+
+    def note(self, text: str) -> None:
+        """
+        Have a line written, at some time; it never raises and never waits.
+
+        Args:
+            text: What happened.
+        """
+        # Whatever is out of order: memory, threads, the clock's zone.
+        with contextlib.suppress(Exception):
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+            self._lines.put_nowait(f"{stamp} {self._who}: {text}\n")
+            if self._thread is None:
+                path = journal_path().with_name("guardian.log")
+                self._thread = threading.Thread(
+                    target=self._run, args=(path,), name="skyward-guardian-log", daemon=True
+                )
+                self._thread.start()
+
+    def close(self, patience: float = PATIENCE) -> None:
+        """
+        Wait until all lines are written, or for as long as that makes sense.
+
+        Args:
+            patience: Seconds.
+        """
+        with contextlib.suppress(Exception):
+            self._lines.put_nowait(None)
+            if self._thread is not None:
+                self._thread.join(patience)
+
+    def _run(self, path: Path) -> None:
+        while (line := self._lines.get()) is not None:
+            with contextlib.suppress(Exception):
+                _append(path, line.encode(errors="backslashreplace"))
+
+
+def _append(path: Path, line: bytes) -> None:
+    private.directory(path.parent)
+    descriptor = private.opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        # One write of one line: several guardians write at the same time.
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
