@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from skyward.testing import Rehearsal
+from skyward.testing.books import Books
 from tests.testing import conftest
 
 pytestmark = pytest.mark.slow
@@ -52,7 +54,7 @@ class Desk:
         facts.mkdir()
         (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party-of-play\nVersion: 1.0\n")
         (facts / "entry_points.txt").write_text("[skyward]\nplay = third_party_of_play\n")
-        self.env = {**os.environ, "PYTHONPATH": str(folder)}
+        self.env = {**os.environ, "PYTHONPATH": str(folder), "SKYWARD_STATE": str(folder / "state")}
 
     def sky(self, *words: str) -> tuple[int, str, str]:
         """Type something, and give code, answer and complaint."""
@@ -82,6 +84,12 @@ class Desk:
             assert client.stdout.readline() == "ready\n"
             client.send_signal(signal.SIGKILL)
 
+    def give_away(self, owner: str) -> None:
+        """Have the first machine be of somebody else."""
+        change = {"skyward:owner": owner}
+        name = self.cloud.machines()[0].id
+        Books(self.cloud.directory).change(name, lambda row: evolve(row, tags={**row.tags, **change}))
+
     def expire(self) -> None:
         """Have all clients be gone for long."""
         for machine in self.cloud.machines():
@@ -107,6 +115,51 @@ def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
     assert [machine.tags.pool_name for machine in desk.cloud.machines() if machine.tags] == ["sweep"]
     assert desk.sky("down", "--all", "--yes")[0] == 0
     assert desk.cloud.machines() == []
+
+
+LIVING = """
+import time
+import skyward as sky
+
+with sky.Compute(name="train", options=sky.Options(console="silent", logging=False)) as pool:
+    print("ready", flush=True)
+    try:
+        sky.function(time.sleep)(300) >> pool
+    except sky.PoolEndedError as error:
+        time.sleep(3)
+        print("told", error, flush=True)
+"""
+
+
+def test_a_pool_whose_program_lives_stays_ended(desk: Desk) -> None:
+    """Nothing is rented in the place of its machines, and its program gets an error that says who ended it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LIVING], cwd=desk.folder, env=desk.env, stdout=subprocess.PIPE, text=True
+    ) as client:
+        assert client.stdout is not None
+        assert "ready\n" == client.stdout.readline()
+        assert 0 == desk.sky("down", "train", "--yes")[0]
+        told, _ = client.communicate(timeout=40)
+        assert 0 == client.returncode
+    assert "told The pool 'train' was ended from outside, by: sky down train --yes (process" in told
+    assert ([], 2) == (desk.cloud.machines(), len(Books(desk.cloud.directory).machines()))
+
+
+def test_other_peoples_machines_are_left_alone(desk: Desk) -> None:
+    """Unless one says so: a pool without a name of its own is called as anybody's is."""
+    desk.forget("train")
+    desk.give_away("eve@laptop")
+    code, answer, complaint = desk.sky("down", "train", "--yes")
+    assert (0, 1) == (code, answer.count("rehearsal"))
+    assert "1 machine is meant too and left alone: of eve@laptop. To end all: write --all-owners" in complaint
+    assert ["eve@laptop"] == [machine.tags.owner for machine in desk.cloud.machines() if machine.tags]
+    for words in (["train"], ["--all"], ["--expired", "train"]):
+        desk.expire()
+        code, answer, _ = desk.sky("down", *words, "--yes")
+        assert (1, "") == (code, answer)
+    assert 1 == len(desk.cloud.machines())
+    assert 0 == desk.sky("down", "--all", "--all-owners", "--yes")[0]
+    assert [] == desk.cloud.machines()
 
 
 def test_only_machines_whose_client_is_gone_are_expired(desk: Desk) -> None:

@@ -41,6 +41,22 @@ def test_machines_are_chosen_by_pool_and_expiry(pools: tuple[str, ...], only_exp
     assert [one.id for one in found] == meant
 
 
+@pytest.mark.parametrize(
+    ("pools", "owner", "meant"),
+    [
+        ((), None, ["i-1", "i-2", "i-4"]),
+        ((), "ada@box", ["i-1"]),
+        (("train",), "eve@box", []),
+        (("a1",), "eve@box", []),
+        (("sweep",), "ada@box", []),
+        (("b2",), "ada@box", ["i-2"]),
+    ],
+)
+def test_machines_are_chosen_by_owner(pools: tuple[str, ...], owner: str | None, meant: list[str]) -> None:
+    """One that bears no owner is meant only by its pool's id, which no other pool has."""
+    assert [one.id for one in chosen(ALL, pools=pools, owner=owner, now=0.0)] == meant
+
+
 @pytest.mark.parametrize(("now", "gone"), [(999.0, False), (1000.0 + GRACE, False), (1000.5 + GRACE, True)])
 def test_a_machine_is_forgotten_some_time_after_its_expiry(now: float, gone: bool) -> None:
     """Clocks differ."""

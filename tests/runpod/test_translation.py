@@ -222,16 +222,28 @@ def test_a_name_bears_pool_node_and_request_and_stays_short() -> None:
     assert "a1b2c3d4" == getattr(tags_of({"name": name}), "pool_id", None)
 
 
-@pytest.mark.parametrize("name", ["skyward", "skyward-notes", "my-skyward-a-1-b", "", "skyward-a-x-b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "skyward",
+        "skyward-notes",
+        "skyward-notes-1-old",
+        "skyward-a1b2c3d4-1-notes",
+        "skyward-a1b2c3d4-x-0123456789abcdef",
+        "my-skyward-a1b2c3d4-1-0123456789abcdef",
+    ],
+)
 def test_others_pods_are_not_ours(name: str) -> None:
-    """A name that only begins alike is somebody else's."""
+    """A name that is only like ours is another program's."""
     assert tags_of({"name": name, "env": {TAGS: '{"skyward:pool": "a"}'}}) is None
 
 
 @pytest.mark.parametrize("env", [None, [], {TAGS: "{"}, {TAGS: "[]"}, {}], ids=repr)
 def test_a_variable_that_somebody_changed_takes_nothing_from_the_name(env: Any) -> None:
     """Pool, node and request are still known."""
-    assert Tags(pool_id="a", node=1, token="b") == tags_of({"name": "skyward-a-1-b-me", "env": env})
+    found = tags_of({"name": "skyward-a1b2c3d4-1-0123456789abcdef-me", "env": env})
+    assert Tags(pool_id="a1b2c3d4", node=1, token="0123456789abcdef") == found
 
 
 def test_nothing_is_exposed_or_attached_that_nobody_asked_for() -> None:

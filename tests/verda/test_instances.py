@@ -14,7 +14,13 @@ from skyward.rest import Misread
 from skyward_verda.instances import described, hostname, pool_of, read_rows, state, tags_of, to_tags
 
 TAGS = Tags(
-    pool_id="3fa9", pool_name="my pool", node=7, owner="me@here", client="c1", token="ab12", expires_at=1800000000.0
+    pool_id="3fa9",
+    pool_name="my pool",
+    node=7,
+    owner="me@here",
+    client="c1",
+    token="ab12ab12ab12ab12",
+    expires_at=1800000000.0,
 )
 
 
@@ -43,7 +49,7 @@ def test_what_is_written_is_read() -> None:
 def test_a_name_alone_tells_pool_request_and_node() -> None:
     """For accounts that have no tags."""
     for tags in (None, [], [{"key": "mine", "value": "1"}]):
-        assert Tags(pool_id="3fa9", token="ab12", node=7) == tags_of(row(tags=tags))
+        assert Tags(pool_id="3fa9", token="ab12ab12ab12ab12", node=7) == tags_of(row(tags=tags))
 
 
 def test_tags_have_no_character_that_may_be_refused() -> None:
@@ -65,7 +71,7 @@ def test_every_request_has_a_name_that_verda_takes(token: str, node: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["", "web-1", "skyward", "skyward-a", "skyward-a-b", "skyward-a-b-c", "xskyward-a-b-1"]
+    "name", ["", "web-1", "skyward", "skyward-a", "skyward-a-b", "skyward-a-b-c", "xskyward-a-b-1", "skyward-web-old-1"]
 )
 def test_names_of_others_are_none_of_ours(name: str) -> None:
     """However much they look so."""

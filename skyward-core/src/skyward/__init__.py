@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         OfferError as OfferError,
         PluginError as PluginError,
         PoolClosedError as PoolClosedError,
+        PoolEndedError as PoolEndedError,
         ProtocolError as ProtocolError,
         ProvisionError as ProvisionError,
         QuotaError as QuotaError,

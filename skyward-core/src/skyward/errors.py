@@ -8,6 +8,7 @@ Every error that Skyward itself raises.
     │   ├─ NoPoolError      `sky` used as a target where no pool is open
     │   └─ PoolClosedError  a pool used before it was opened or after it was closed
     ├─ BudgetExceededError  raise the budget, or do less
+    ├─ PoolEndedError       the pool was ended by another program; open a new one
     ├─ CredentialsError     log in, or fix the key
     │   └─ NoCredentialsError
     ├─ OfferError           try another offer
@@ -128,6 +129,10 @@ class BudgetExceededError(SkywardError):
         super().__init__(message, **facts)
         self.budget = budget
         self.cost = cost
+
+
+class PoolEndedError(SkywardError):
+    """Report that a pool was ended by another program, such as `sky down`; nothing is rented in its place."""
 
 
 class CredentialsError(SkywardError):

@@ -34,6 +34,7 @@ LIVES_IN: Mapping[str, str] = {
             "OfferError",
             "PluginError",
             "PoolClosedError",
+            "PoolEndedError",
             "ProtocolError",
             "ProvisionError",
             "QuotaError",

@@ -16,7 +16,8 @@ TAGS = "SKYWARD_START_TAGS"
 
 _LONGEST = 60
 _PREFIX = "skyward-"
-_NAME = re.compile(r"skyward-([^-]+)-(\d+)-([^-]+)(?:-.*)?")
+# As ids and tokens are made, so that no other program's pod is taken for ours because it is called alike.
+_NAME = re.compile(r"skyward-([0-9a-f]{8}\d{0,3})-(\d{1,6})-([0-9a-f]{16})(?:-.*)?")
 
 
 def name_of(tags: Tags) -> str:
@@ -57,7 +58,7 @@ def is_ours(row: Mapping[str, Any]) -> bool:
     Args:
         row: The pod, as RunPod describes it.
 
-    >>> is_ours({"name": "skyward-a1b2-3-0c0ffee0"}), is_ours({"name": "skyward-notes"})
+    >>> is_ours({"name": "skyward-a1b2c3d4-3-0123456789abcdef"}), is_ours({"name": "skyward-notes-1-old"})
     (True, False)
     """
     return _NAME.fullmatch(str(row.get("name"))) is not None

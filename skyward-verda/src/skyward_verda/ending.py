@@ -87,8 +87,9 @@ def loose(disks: Sequence[Mapping[str, Any]], machines: Sequence[Mapping[str, An
         disks: Our disks.
         machines: Our machines.
 
-    >>> loose([{"name": "skyward-a1-7f-3"}], [{"hostname": "skyward-a1-7f-4", "status": "running"}])
-    [{'name': 'skyward-a1-7f-3'}]
+    >>> there = {"hostname": "skyward-a1-0123456789abcdef-4", "status": "running"}
+    >>> loose([{"name": "skyward-a1-0123456789abcdef-3"}], [there])
+    [{'name': 'skyward-a1-0123456789abcdef-3'}]
     """
     there = {row["hostname"] for row in machines if state(row) is not InstanceState.ENDED}
     return [disk for disk in disks if disk["name"] not in there and disk.get("status") not in _GOING]

@@ -41,7 +41,7 @@ _STATES = {
     "discontinued": InstanceState.ENDED,
     "notfound": InstanceState.ENDED,
 }
-_NAME = re.compile(r"skyward-(?P<pool>[a-z0-9]+)-(?P<token>[a-z0-9]+)-(?P<node>\d{1,5})", re.IGNORECASE)
+_NAME = re.compile(r"skyward-(?P<pool>[a-z0-9]+)-(?P<token>[0-9a-f]{16})-(?P<node>\d{1,5})", re.IGNORECASE)
 _LONGEST_KEY, _LONGEST_VALUE, _LONGEST_NAME = 63, 127, 60
 
 
@@ -80,10 +80,10 @@ def hostname(tags: Tags) -> str:
     Args:
         tags: What is to be written on it.
 
-    >>> hostname(Tags(pool_id="a1", token="7f", node=3))
-    'skyward-a1-7f-3'
+    >>> hostname(Tags(pool_id="a1", token="0123456789abcdef", node=3))
+    'skyward-a1-0123456789abcdef-3'
     """
-    token = tags.token if re.fullmatch("[a-z0-9]+", tags.token, re.IGNORECASE) else ""
+    token = tags.token if re.fullmatch("[0-9a-f]{16}", tags.token, re.IGNORECASE) else ""
     name = f"skyward-{tags.pool_id}-{token or _digest(tags.token)}-{tags.node or 0}"
     if len(name) > _LONGEST_NAME:
         name = f"skyward-{tags.pool_id}-{_digest(tags.token)}-{tags.node or 0}"
@@ -111,7 +111,7 @@ def tags_of(row: Mapping[str, Any]) -> Tags | None:
     Args:
         row: The machine, as it is listed.
 
-    >>> tags_of({"hostname": "skyward-a1-7f-3"}).node
+    >>> tags_of({"hostname": "skyward-a1-0123456789abcdef-3"}).node
     3
     """
     name = _NAME.fullmatch(str(row.get("hostname", "")))
@@ -134,7 +134,7 @@ def pool_of(name: str) -> str | None:
     Args:
         name: The name.
 
-    >>> pool_of("skyward-a1-7f-3"), pool_of("web-1")
+    >>> pool_of("skyward-a1-0123456789abcdef-3"), pool_of("web-1")
     ('a1', None)
     """
     found = _NAME.fullmatch(name)

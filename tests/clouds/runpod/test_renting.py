@@ -236,12 +236,12 @@ def test_what_others_have_in_the_account_is_nothing_to_us(runpod: Cloud) -> None
 
 def test_pods_in_clusters_are_found_and_end_with_their_cluster(runpod: Cloud) -> None:
     """They are left out of lists unless they are asked for, and cannot be ended one by one."""
-    runpod.cluster("skyward-old-0-token-me", "skyward-old-1-token-me")
+    runpod.cluster("skyward-01d01d01-0-0123456789abcdef-me", "skyward-01d01d01-1-0123456789abcdef-me")
 
     async def scenario() -> None:
         provider = runpod.provider()
         found = list(await provider.skyward_owned())
-        assert {"old"} == {each.tags.pool_id for each in found if each.tags is not None}
+        assert {"01d01d01"} == {each.tags.pool_id for each in found if each.tags is not None}
         await provider.skyward_end(found)
         assert [] == list(await provider.skyward_owned())
 

@@ -175,10 +175,10 @@ def test_a_volume_that_cannot_be_had_is_refused_before_renting(
 
 def test_a_disk_that_would_be_deleted_with_a_pool_is_refused(volumes: Cloud) -> None:
     """By its name it is taken for what a machine has left."""
-    volumes.volume("skyward-p1-7f-3")
-    error = run(refusal(volumes.provider(volume="skyward-p1-7f-3").skyward_preflight(Spec())))
+    volumes.volume("skyward-p1-0123456789abcdef-3")
+    error = run(refusal(volumes.provider(volume="skyward-p1-0123456789abcdef-3").skyward_preflight(Spec())))
     assert "has the name of a disk of a pool's machine, which is deleted with it." in str(error)
-    volumes.ask("drop", ["skyward-p1-7f-3"])
+    volumes.ask("drop", ["skyward-p1-0123456789abcdef-3"])
 
 
 def test_a_share_that_is_mounted_in_an_unknown_way_is_refused(volumes: Cloud) -> None:

@@ -14,6 +14,7 @@ from skyward.errors import (
     NodeLostError,
     PluginError,
     PoolClosedError,
+    PoolEndedError,
     ResultError,
     SerializationError,
     SkywardError,
@@ -300,6 +301,8 @@ class Answer:
             return PoolClosedError(message, pool=self.pool)
         if kind == "BudgetExceededError":
             return BudgetExceededError(message, pool=self.pool, budget=facts["budget"], cost=facts["cost"])
+        if kind == "PoolEndedError":
+            return PoolEndedError(message, pool=self.pool)
         if kind == "PluginError":
             return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
         return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)

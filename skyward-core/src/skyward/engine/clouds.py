@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skyward.engine.loop import EngineLoop
     from skyward.engine.node_shell import NodeShell
     from skyward.engine.reporting import Reporting
+    from skyward.errors import PoolEndedError
     from skyward.model.machine import Instance
     from skyward.model.spec import Spec
     from skyward.plan.request import Request
@@ -42,6 +43,7 @@ class Clouds:
         ids: Gives an id for each further cloud, so that none takes another's machines for its own.
         reporting: Where events go.
         nodes: Gives the nodes that have machines.
+        ended: Takes the error that says that another program ended the pool.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Clouds:
         ids: Iterator[str],
         reporting: Reporting,
         nodes: Callable[[], Iterable[NodeShell]],
+        ended: Callable[[PoolEndedError], None],
     ) -> None:
         self._engine = engine
         self._request = request
@@ -59,6 +62,7 @@ class Clouds:
         self._ids = ids
         self._reporting = reporting
         self._nodes = nodes
+        self._ended = ended
         self._known: dict[str, Provisioning] = {}
         self._watches: dict[str, Watch] = {}
         self._opening = asyncio.Lock()
@@ -148,6 +152,7 @@ class Clouds:
             provisioning,
             self._request.options,
             lambda: [shell for shell in self._nodes() if shell.blueprint.cluster.pool_id == name],
+            ended=self._ended,
         )
 
     async def _others(self) -> list[Spec]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import platform
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from skyward.engine.blueprint import Blueprint, draw
+from skyward.engine.called_off import CallOff
+from skyward.engine.identity import CLIENT, owner
 from skyward.engine.offers import Offers
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.records import Records
@@ -25,6 +26,7 @@ from skyward.errors import (
     CredentialsError,
     OfferError,
     PluginError,
+    PoolEndedError,
     QuotaError,
     SkywardError,
 )
@@ -50,9 +52,6 @@ BATCH = 32
 
 LIFE = 3600.0
 """Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
-
-CLIENT = secrets.token_hex(6)
-"""Identity of this process, written on machines."""
 
 
 class Launching:
@@ -88,6 +87,7 @@ class Launching:
         self.offers = Offers(provider, cluster)
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
+        self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
         self.regions = Regions(provider, cluster.pool_id, options, reporting)
         self.strays = Strays(provider.name, self.regions, reporting.meter)
@@ -165,6 +165,16 @@ class Launching:
                 failed |= await self._fill(batch, take, spot=market)
         return failed
 
+    async def check_called_off(self) -> None:
+        """
+        Look whether another program has ended the pool; only what is billed is ended so.
+
+        Raises:
+            PoolEndedError: If it has.
+        """
+        if self.billed:
+            await self._call_off.check()
+
     async def renew(self, ids: Iterable[str]) -> None:
         """
         Write a later expiry on machines.
@@ -225,6 +235,7 @@ class Launching:
         finally:
             for question in (*self._looking, *self.regions.checks):
                 question.cancel()
+        await self._call_off.close()
         await self._records.close()
 
     async def hand_over(self) -> int | None:
@@ -263,7 +274,7 @@ class Launching:
         except SkywardError as error:
             _log.info("owned.failed provider=%s: %s", self._provider.name, error)
             return
-        for warning in forgotten(owned or (), owner=_owner(), now=time.time()):
+        for warning in forgotten(owned or (), owner=owner(), now=time.time()):
             _log.warning("%s", warning)
 
     async def _fill(
@@ -281,7 +292,7 @@ class Launching:
             candidate, asked_at = candidates[0], _now()
             try:
                 got = await self._ask_warm(candidate, waiting)
-            except (BudgetExceededError, ConfigError, CredentialsError, PluginError) as error:
+            except (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolEndedError) as error:
                 return dict.fromkeys(waiting, error)
             except SkywardError as error:
                 self.offers.refused(candidate, error, asked_at)
@@ -304,7 +315,7 @@ class Launching:
         if image is not None:
             try:
                 return await self._ask(candidate, nodes, image)
-            except (BudgetExceededError, CapacityError, QuotaError, CredentialsError):
+            except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, PoolEndedError):
                 raise
             except SkywardError as error:
                 self._machine_images.drop(image, error)
@@ -325,6 +336,7 @@ class Launching:
             raise OfferError(
                 f"It would have {blueprint.cluster.ranks_per_node} ranks, and the pool's other nodes have {ranks}."
             )
+        await self.check_called_off()
         await self._records.opening(blueprint.cluster)
         infra = await self.regions.shared(blueprint.cluster)
         token = secrets.token_hex(8)
@@ -336,7 +348,7 @@ class Launching:
             tags=Tags(
                 pool_id=self._cluster.pool_id,
                 pool_name=self._cluster.pool_name,
-                owner=_owner(),
+                owner=owner(),
                 client=CLIENT,
                 token=token,
                 expires_at=self._expiry() if self._spec.ttl else None,
@@ -404,14 +416,3 @@ class Launching:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _owner() -> str:
-    """Name who runs this program, and where."""
-    import getpass
-
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = "unknown"
-    return f"{user}@{platform.node()}"

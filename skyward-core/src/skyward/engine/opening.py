@@ -23,7 +23,7 @@ from skyward.engine.logs import LIFECYCLE, logging_to, write_event
 from skyward.engine.loop import engine_loop
 from skyward.engine.running import Running
 from skyward.engine.termination import terminated_as_exit
-from skyward.errors import AllProvidersFailedError, LeftBehindError, SkywardError
+from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError
 from skyward.model import event as events
 from skyward.plan.tried import each
 
@@ -134,6 +134,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
 
     Raises:
         BudgetExceededError: If the pool was stopped for it, and no call has told so.
+        PoolEndedError: If it was ended from outside, and no call has told so.
         LeftBehindError: If machines could not be ended; what the pool is left by bears that as a note instead.
     """
     running = opened.running
@@ -162,6 +163,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
                 opened.dispatcher.publish(events.ClusterDestroyed(reason=reason, elapsed=elapsed))
     if error is None:
         opened.meter.raise_unheard()
+        running.stopping.raise_unheard()
 
 
 def _give_back(running: Running, error: BaseException | None, patience: float) -> None:
@@ -212,7 +214,8 @@ def _first_that_opens(
             running.engine.run(running.open())
         except BaseException as error:
             _give_back(running, error, 0.0)
-            if len(specs) == 1 or meter.exceeded is not None or not isinstance(error, SkywardError):
+            stopped = meter.exceeded is not None or isinstance(error, PoolEndedError)
+            if len(specs) == 1 or stopped or not isinstance(error, SkywardError):
                 raise
             failure = error
             reasons.append((running.provisioning.provider_name, str(error)))

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.broadcasting import broadcast
-from skyward.engine.call import Answer, Call
+from skyward.engine.call import Call
 from skyward.engine.clouds import Clouds
 from skyward.engine.departures import Departures
 from skyward.engine.dispatch import Dispatch
@@ -26,18 +26,18 @@ from skyward.engine.reporting import Reporting
 from skyward.engine.settling import finished, settled
 from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
-from skyward.errors import OfferError, ProvisionError, SkywardError
+from skyward.engine.stopping import Stopping
+from skyward.errors import OfferError, PoolEndedError, ProvisionError, SkywardError
 from skyward.model.machine import LocalAddress
 from skyward.model.nodes import Nodes
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
-from skyward.plan.retry import retry_pause, start_failure, worth_another_start
+from skyward.plan.retry import launch_pause, start_failure, worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
     from skyward.engine.meter import Meter
     from skyward.engine.node_link import NodeLink
-    from skyward.errors import BudgetExceededError
     from skyward.link.payload import Payload
     from skyward.model.spec import Spec
     from skyward.pending import PendingFunction
@@ -80,7 +80,6 @@ class Running:
         self.caller = maker.caller
         self._go_far = maker.go_far
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
-        meter.begin(self.provisioning.facts, spec.timeout, self.stop, dispatcher.publish)
         self._membership = Membership(self.provisioning.pool_id)
         self._dispatch = Dispatch(
             self.engine,
@@ -99,6 +98,8 @@ class Running:
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
         self._whole = threading.Condition()
+        self.stopping = Stopping(self.name, self._usable, self._dispatch, self.reporting, self._stopped)
+        meter.begin(self.provisioning.facts, spec.timeout, self.stopping.stop, dispatcher.publish)
         self.forwards = Forwards(
             self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
         )
@@ -109,7 +110,7 @@ class Running:
         self._alternatives = alternatives
         self._departures = Departures(self._dispatch, lambda: self._state.closing, self._give_back)
         self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._departures.shells)
-        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells)
+        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells, self._ended)
 
     # From the user's threads.
 
@@ -243,16 +244,6 @@ class Running:
             "running": self._dispatch.running,
         }
 
-    def stop(self, error: BudgetExceededError, answer: Answer) -> None:
-        """Fail every call and give every node back, before the pool is left."""
-        self._patience = 1.0
-        if not self._usable.done():
-            self._usable.set_exception(error)
-        self._given_up = str(error)
-        self._dispatch.close(answer)
-        self.reporting.error(str(error), fatal=True)
-        self._step(lifecycle.Closed())
-
     def cancel_all(self) -> None:
         """Stop every call."""
         self._dispatch.cancel_all()
@@ -270,6 +261,16 @@ class Running:
         await asyncio.gather(*(node.refresh() for node in self._nodes.values() if node.link is not None))
 
     _patience = 5.0
+
+    def _stopped(self, reason: str) -> None:
+        """Give every node back before the pool is left."""
+        self._patience, self._given_up = 1.0, reason
+        self._step(lifecycle.Closed())
+
+    def _ended(self, error: PoolEndedError) -> None:
+        """Stop because another program ended the pool, unless it is being left anyway."""
+        if not self._state.closing:
+            self.stopping.ended(error)
 
     def _step(self, event: lifecycle.Event) -> None:
         self._state, commands = lifecycle.step(self._state, event)
@@ -309,7 +310,9 @@ class Running:
     _start_error: SkywardError | None = None
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        await asyncio.sleep(self._pause(nodes))
+        failures = lifecycle.failures(self._state, nodes)
+        refused = isinstance(self._start_error, OfferError)
+        await asyncio.sleep(launch_pause(failures, self.options.provision_retry_delay, refused=refused))
         failed = await self._clouds.launch(
             nodes,
             lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
@@ -317,14 +320,10 @@ class Running:
             elsewhere=lambda: self._state.usable and not self._state.closing,
         )
         for node, failure in failed.items():
-            self._start_failed(node, failure)
-
-    def _pause(self, nodes: Iterable[int]) -> float:
-        """Give the seconds to wait before machines are asked for: none for nodes that failed never."""
-        failures = lifecycle.failures(self._state, nodes)
-        if self.options.provision_retry_delay is not None:
-            return self.options.provision_retry_delay if failures else 0.0
-        return retry_pause(failures) if isinstance(self._start_error, OfferError) else 0.0
+            if isinstance(failure, PoolEndedError):
+                self._ended(failure)
+            else:
+                self._start_failed(node, failure)
 
     def _launched(self, shell: NodeShell) -> None:
         if shell.index in self._nodes:

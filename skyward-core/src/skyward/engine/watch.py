@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from skyward.engine.loop import EngineLoop
-from skyward.errors import ProvisionError
+from skyward.errors import PoolEndedError, ProvisionError
 from skyward.plan.watching import Findings, Known, Stray, compare
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Watch:
         provisioning: Lists them, and ends those that nobody has.
         options: How long things may take.
         nodes: Gives the nodes that have machines.
+        ended: Takes the error that says that another program ended the pool.
     """
 
     def __init__(
@@ -47,11 +48,14 @@ class Watch:
         provisioning: Provisioning,
         options: Options,
         nodes: Callable[[], Iterable[NodeShell]],
+        *,
+        ended: Callable[[PoolEndedError], None],
     ) -> None:
         self._engine = engine
         self._launching = provisioning.launching
         self._options = options
         self._nodes = nodes
+        self._ended = ended
         self._known: dict[str, Known] = {}
         self._strays: tuple[Stray, ...] = ()
         self._woken = asyncio.Event()
@@ -89,6 +93,8 @@ class Watch:
             self._woken.clear()
             try:
                 await self._tick()
+            except PoolEndedError as error:
+                self._ended(error)
             except Exception as error:
                 _log.warning("instances.failed provider=%s: %s", self._launching.provider_name, error)
             self._looked = self._engine.loop.time()
@@ -101,6 +107,7 @@ class Watch:
         return min(LATER, max(SOON, _PART * (self._engine.loop.time() - max(pending))))
 
     async def _tick(self) -> None:
+        await self._launching.check_called_off()
         under_way = set(self._launching.under_way)
         listed = await self._launching.regions.listed()
         under_way |= self._launching.under_way

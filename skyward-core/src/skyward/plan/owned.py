@@ -48,7 +48,12 @@ def expired(instance: Instance, *, now: float) -> bool:
 
 
 def chosen(
-    instances: Iterable[Instance], *, pools: Iterable[str] = (), only_expired: bool = False, now: float
+    instances: Iterable[Instance],
+    *,
+    pools: Iterable[str] = (),
+    only_expired: bool = False,
+    owner: str | None = None,
+    now: float,
 ) -> list[Instance]:
     """
     Choose machines.
@@ -57,16 +62,26 @@ def chosen(
         instances: What clouds list.
         pools: Names or ids of pools; none means all.
         only_expired: Whether only those are meant whose clients are gone.
+        owner: Whose they have to be, as in `Tags.owner`; None for anybody's. One that bears no owner is meant
+            where its pool is named by its id.
         now: The time, in seconds since 1970.
     """
-    wanted = set(pools)
+    wanted = frozenset(pools)
     return [
         instance
         for instance in instances
         if instance.state is not InstanceState.ENDED
         and (not only_expired or expired(instance, now=now))
         and (not wanted or (instance.tags is not None and wanted & {instance.tags.pool_id, instance.tags.pool_name}))
+        and (owner is None or _is_of(instance, owner, wanted))
     ]
+
+
+def _is_of(instance: Instance, owner: str, pools: frozenset[str]) -> bool:
+    tags = instance.tags
+    if tags is None or not tags.owner:
+        return tags is not None and tags.pool_id in pools
+    return tags.owner == owner
 
 
 def row(instance: Instance, *, now: float) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from skyward.errors import (
     CredentialsError,
     OfferError,
     PluginError,
+    PoolEndedError,
     ProvisionError,
     SkywardError,
 )
@@ -82,6 +83,23 @@ def retry_pause(failures: int) -> float:
     return min(_LONGEST_PAUSE, 2.0**failures) if failures else 0.0
 
 
+def launch_pause(failures: int, delay: float | None, *, refused: bool) -> float:
+    """
+    Give the seconds to wait before machines are asked for: none for nodes that failed never.
+
+    Args:
+        failures: How often the worst of the nodes failed to start in a row.
+        delay: What the user asks for; None leaves it to us.
+        refused: Whether machines could not be had, so that asking again at once changes nothing.
+
+    >>> launch_pause(2, None, refused=True), launch_pause(2, 7.0, refused=False), launch_pause(0, 7.0, refused=True)
+    (4.0, 7.0, 0.0)
+    """
+    if delay is not None:
+        return delay if failures else 0.0
+    return retry_pause(failures) if refused else 0.0
+
+
 def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     Tell whether a node that could not be started is started again: not where that changes nothing.
@@ -97,7 +115,7 @@ def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     if isinstance(error, OfferError):
         return again
-    return not isinstance(error, BudgetExceededError | ConfigError | CredentialsError | PluginError)
+    return not isinstance(error, BudgetExceededError | ConfigError | CredentialsError | PluginError | PoolEndedError)
 
 
 def start_failure(error: Exception) -> SkywardError:

@@ -1,20 +1,26 @@
-"""`sky down`: machines are ended, whoever rented them."""
+"""`sky down`: machines are ended, one's own unless it is said otherwise."""
 
 from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from skyward.cli.machines import add_choice, agreed, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import complain, say, table
 from skyward.errors import UsageError
 from skyward.model.command import Command
 
+if TYPE_CHECKING:
+    from skyward.model.machine import Instance
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what machines are chosen by."""
     add_choice(parser)
-    parser.add_argument("--all", action="store_true", help="all machines of all pools, also of other people's")
+    parser.add_argument("--all", action="store_true", help="all machines of all pools")
+    parser.add_argument("--all-owners", action="store_true", help="also what other people, or other computers, rented")
     parser.add_argument("--yes", action="store_true", help="end them without asking")
 
 
@@ -25,23 +31,33 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If nothing says which.
     """
+    from skyward.engine.identity import owner
     from skyward.engine.loop import engine_loop
     from skyward.market.owned import end
-    from skyward.plan.owned import HEADER, row
+    from skyward.plan.owned import HEADER, chosen, row
 
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
-    owned, found = ask_clouds(options)
+    owned, meant = ask_clouds(options)
+    now, instances = time.time(), [instance for _, instance in meant]
+    wish = {"pools": options.pools, "owner": None if options.all_owners else owner()}
+    own = set(map(id, chosen(instances, **wish, now=now)))
+    found = [(handle, instance) for handle, instance in meant if id(instance) in own]
+    others = _others([instance for instance in instances if id(instance) not in own])
     if not found:
-        if not owned.failures:
+        if others:
+            complain(others)
+        elif not owned.failures:
             say(nothing_of(owned, "machine"))
-        return complain_of(owned.failures)
-    now = time.time()
+        return complain_of(owned.failures) or int(bool(others))
     say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
-    machines = "this machine" if len(found) == 1 else f"these {len(found)} machines"
-    if not options.yes and not agreed("end them", f"End {machines}, and lose what runs there?"):
+    if others:
+        complain(others)
+    if not options.yes and not agreed("end them", _question([instance for _, instance in found])):
         say("Nothing was ended.")
         return 1
+    if not options.expired:
+        _call_off([instance for _, instance in found])
     failures = engine_loop().run(end(found))
     ended = [instance.id for handle, instance in found if handle.name not in failures]
     if ended:
@@ -51,4 +67,29 @@ def run(options: Namespace) -> int:
     return complain_of(owned.failures) or int(bool(failures))
 
 
-COMMAND = Command(run, summary="End machines of pools, whoever rented them.", arguments=arguments)
+def _question(instances: Sequence[Instance]) -> str:
+    pools = len({instance.tags.pool_id for instance in instances if instance.tags is not None})
+    machines = "this machine" if len(instances) == 1 else f"these {len(instances)} machines"
+    return f"End {machines}{f' of {pools} pools' if pools > 1 else ''}, and lose what runs there?"
+
+
+def _others(instances: Sequence[Instance]) -> str:
+    """Say which machines are not ended because they are not one's own; nothing if there are none."""
+    if not instances:
+        return ""
+    owners = sorted({(each.tags.owner if each.tags is not None else "") or "an unknown owner" for each in instances})
+    machines = "1 machine is" if len(instances) == 1 else f"{len(instances)} machines are"
+    return f"{machines} meant too and left alone: of {', '.join(owners)}. To end all: write --all-owners"
+
+
+def _call_off(instances: Sequence[Instance]) -> None:
+    """Keep the programs of pools on this computer from renting others in the place of these machines."""
+    from skyward.engine.called_off import call_off
+
+    try:
+        call_off({instance.tags.pool_id for instance in instances if instance.tags is not None})
+    except OSError as error:
+        complain(f"the programs of these pools cannot be told, and may rent other machines: {error}")
+
+
+COMMAND = Command(run, summary="End machines of pools, one's own unless it is said otherwise.", arguments=arguments)

@@ -1,0 +1,106 @@
+"""Pools that another program of this user ends: a mark on the disk, made before their machines are ended."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from skyward.engine.journal import journal_path
+from skyward.engine.loop import in_thread
+from skyward.errors import PoolEndedError
+
+__all__ = ["CallOff", "call_off"]
+
+_log = logging.getLogger(__name__)
+
+KEPT = 30 * 24 * 3600.0
+"""Seconds for which a mark is kept that its pool's program has not removed: it is dead."""
+
+_LONGEST = 400
+# It becomes the name of a file, and a cloud may tell anything.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def call_off(pools: Iterable[str]) -> None:
+    """
+    Have the programs of pools rent nothing any more and end these pools; to be called before machines are ended.
+
+    Args:
+        pools: The pools' ids.
+
+    Raises:
+        OSError: If it cannot be written down.
+    """
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _forget_old(folder)
+    text = f"{' '.join(['sky', *sys.argv[1:]])} (process {os.getpid()}, {time.strftime('%Y-%m-%d %H:%M:%S')})"
+    for pool_id in filter(_ID.fullmatch, pools):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with open(os.open(folder / pool_id, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+class CallOff:
+    """
+    Find out whether a pool was ended by another program; lives in the engine's loop.
+
+    Args:
+        pool_id: The pool.
+        name: What the user calls it.
+    """
+
+    def __init__(self, pool_id: str, name: str) -> None:
+        self._path = _folder() / pool_id
+        self._name = name
+        self._found = False
+
+    async def check(self) -> None:
+        """
+        Look for the mark; a disk that cannot be read has none.
+
+        Raises:
+            PoolEndedError: If it is there.
+        """
+        if (by := await in_thread(_read, self._path)) is not None:
+            self._found = True
+            raise PoolEndedError(
+                f"The pool {self._name!r} was ended from outside, by: {by}.",
+                pool=self._name,
+                hint="Nothing is rented in place of its machines. Open a new pool to go on.",
+            )
+
+    async def close(self) -> None:
+        """Remove the mark, when all that it asked for is done."""
+        if self._found:
+            with contextlib.suppress(OSError):
+                await in_thread(self._path.unlink)
+
+
+def _folder() -> Path:
+    return journal_path().with_name("ended")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8", errors="replace") as file:
+            return "".join(each if each.isprintable() else "?" for each in file.read(_LONGEST))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _log.info("called_off.unreadable path=%s: %s", path, error)
+        return None
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove marks that nothing looks for any more."""
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - path.lstat().st_mtime > KEPT:
+                path.unlink()
