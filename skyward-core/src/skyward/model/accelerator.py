@@ -270,9 +270,12 @@ def recognise(name: str, *, count: float = 1, memory_gb: float | None = None) ->
     8
     >>> recognise("Frobnicator 9000", memory_gb=64).custom
     True
+    >>> recognise("NVIDIA A100-SXM4-40GB MIG 1g.5gb").name
+    'NVIDIA A100-SXM4-40GB MIG 1g.5gb'
     """
     seen = read(name)
-    if seen.device is None:
+    if seen.device is None or seen.mig is not None:
+        # A slice is none of the device that it was cut from.
         return Accelerator(name, count=count, memory_gb=memory_gb, custom=True)
     stated = memory_gb if memory_gb is not None else seen.memory_gb
     made = None if stated is None else seen.device.variant(stated)

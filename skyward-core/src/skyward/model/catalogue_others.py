@@ -18,29 +18,30 @@ def _device(
     memory_gb: float,
     *spellings: str | Spelling,
     form: FormFactor | None = None,
+    also: tuple[float, ...] = (),
 ) -> Device:
-    """Return a device with one amount of memory, written shortly."""
-    made = Variant(memory_gb=memory_gb, form_factors=(form,) if form else ())
-    return Device(
-        name=name, manufacturer=manufacturer, architecture=architecture, variants=(made,), spellings=spellings
-    )
+    """Return a device with one amount of memory, or also with others, written shortly."""
+    forms = (form,) if form else ()
+    made = tuple(Variant(memory_gb=amount, form_factors=forms) for amount in (memory_gb, *also))
+    return Device(name=name, manufacturer=manufacturer, architecture=architecture, variants=made, spellings=spellings)
 
 
 _AMD = (
-    _device("MI50", "AMD", "GCN 5", 16, form="PCIe"),
+    _device("MI50", "AMD", "GCN 5", 16, form="PCIe", also=(32,)),
     _device("MI100", "AMD", "CDNA", 32, form="PCIe"),
     _device("MI210", "AMD", "CDNA 2", 64, form="PCIe"),
     _device("MI250", "AMD", "CDNA 2", 128, form="OAM"),
     _device("MI250X", "AMD", "CDNA 2", 128, form="OAM"),
     _device("MI300A", "AMD", "CDNA 3", 128),
-    _device("MI300X", "AMD", "CDNA 3", 192, Spelling("MI300X OAM", None, "OAM"), form="OAM"),
+    # Virtual machines see a virtual function of the card.
+    _device("MI300X", "AMD", "CDNA 3", 192, Spelling("MI300X OAM", None, "OAM"), "MI300X VF", form="OAM"),
     _device("MI308X", "AMD", "CDNA 3", 192, form="OAM"),
     _device("MI325X", "AMD", "CDNA 3", 256, form="OAM"),
     _device("MI350X", "AMD", "CDNA 4", 288, form="OAM"),
     _device("MI355X", "AMD", "CDNA 4", 288, form="OAM"),
     _device("Radeon_Pro_V520", "AMD", "RDNA", 8, form="PCIe"),
     _device("Radeon_Pro_V710", "AMD", "RDNA 3", 28, form="PCIe"),
-    _device("RX_7900_XTX", "AMD", "RDNA 3", 24, "Radeon RX 7900 XTX", form="PCIe"),
+    _device("RX_7900_XTX", "AMD", "RDNA 3", 24, "Radeon RX 7900 XTX", "Radeon 7900 XTX", "7900 XTX", form="PCIe"),
 )
 
 # AWS's interface calls the first generation by the bare name.

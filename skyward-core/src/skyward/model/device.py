@@ -25,7 +25,9 @@ _TOLERANCE = 0.05
 
 _SEPARATORS = re.compile(r"[\s_/(),-]+")
 _SELLERS_WORDS = re.compile(
-    r"\b(?:nvidia|tesla|geforce|amd|instinct|aws|amazon|google|cloud|intel|generation|tensor core|gpu)\b"
+    r"\b(?:(?:nvidia|tesla|geforce|amd|instinct|aws|amazon|google|cloud|intel|generation|tensor core|gpu)\b"
+    # Vast.ai writes this one without a space.
+    r"|instinct(?=mi\d))"
 )
 
 

@@ -20,11 +20,11 @@ _PROFILE = re.compile(r"(?:\bmig[\s-]*)?(?<![\w.])(\d+g\.\d+gb(?:[+-](?:me\.all|
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|g)(?!\w)", re.IGNORECASE)
 _FORM = re.compile(r"(?<![a-z])(sxm|pcie|nvl|oam)\d*(?![a-z])", re.IGNORECASE)
 _MEMORY_KIND = re.compile(r"\b(hbm\d\w?|gddr\d\w?)\b", re.IGNORECASE)
-# Names of machines that say how many accelerators they have: Verda's `8V100.48V`, DigitalOcean's `gpu-h100x8-640gb`,
-# in which the memory is that of all together.
+# Names of machines that say how many accelerators they have: Verda's `8V100.48V` and `8H100.80S.176V`, in which the
+# memory is that of one, DigitalOcean's `gpu-h100x8-640gb`, in which it is that of all together.
 _MACHINES = (
-    re.compile(r"(?P<count>\d+)(?P<name>[A-Z]\w*)\.\d+V"),
-    re.compile(r"gpu-(?P<name>[a-z]\w*?)x(?P<count>\d+)-(?P<total>\d+)gb"),
+    re.compile(r"(?P<count>\d+)(?P<name>[A-Z]\w*)(?:\.(?P<each>\d+)S)?\.\d+V"),
+    re.compile(r"gpu-(?P<name>[a-z\d]\w*?)x(?P<count>\d+)-(?P<total>\d+)gb(?:-[a-z\d]+)*"),
 )
 _SLICE = re.compile(r"(?:tpu[\s_-]*)?(v\d+\w*)-(\d+)", re.IGNORECASE)
 
@@ -95,12 +95,12 @@ def _read(text: str) -> Reading:
     return _parts(text if counted_before is None else text[counted_before.end() :])
 
 
-def _machine(text: str, device: Device, said: dict[str, str]) -> Reading:
+def _machine(text: str, device: Device, said: dict[str, str | None]) -> Reading:
     """Return what the name of a machine says of its accelerators."""
-    count = int(said["count"])
+    count, each, total = (int(said.get(part) or 0) for part in ("count", "each", "total"))
     if not count:
         return Reading(text=text)
-    memory = int(said["total"]) / count if "total" in said else None
+    memory = each or total / count or None
     return Reading(text=text, device=device, count=count, memory_gb=memory)
 
 
