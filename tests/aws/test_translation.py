@@ -237,6 +237,7 @@ def row(state: str, **facts: Any) -> dict[str, Any]:
         ("shutting-down", InstanceState.ENDING),
         ("stopping", InstanceState.ENDING),
         ("stopped", InstanceState.ENDING),
+        ("rebalancing", InstanceState.ENDING),
         ("terminated", InstanceState.ENDED),
     ],
 )

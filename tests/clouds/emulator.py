@@ -80,6 +80,7 @@ class Fault:
             all was done), `"late"` (it comes after `seconds`), `"edit"` (the answer that comes has the fields of `body`
             in it, those that are null are taken out), or what becomes of a launched machine: `"slow"` (by `seconds`),
             `"never"`, `"refuse"`, `"key"`, `"dies"`.
+        of: What an object of the answer must say to be edited; nothing for all of them.
         where: What else `Emulator.facts` must say of a request.
         times: How often; None for always.
     """
@@ -90,6 +91,7 @@ class Fault:
     body: Any = None
     headers: dict[str, str] = field(factory=dict)
     seconds: float = 0.0
+    of: dict[str, Any] = field(factory=dict)
     where: dict[str, Any] = field(factory=dict)
     times: int | None = None
 
@@ -219,7 +221,7 @@ class Emulator:
         answer = self._answer(request, met)
         for fault in met:
             if fault.effect == "edit":
-                answer = Answer(_edited(answer.body, fault.body), answer.status, answer.headers)
+                answer = Answer(_edited(answer.body, fault), answer.status, answer.headers)
         if any(fault.effect == "cut" for fault in met):
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionError
@@ -294,14 +296,16 @@ class Emulator:
         return None
 
 
-def _edited(body: Any, changes: Any) -> Any:
-    """Change fields of every object of an answer that has them, at any depth."""
+def _edited(body: Any, fault: Fault) -> Any:
+    """Change fields of every object of an answer that has them and is meant, at any depth."""
     if isinstance(body, list):
-        return [_edited(each, changes) for each in body]
+        return [_edited(each, fault) for each in body]
     if not isinstance(body, dict):
         return body
-    kept = {name: _edited(value, changes) for name, value in body.items()}
-    for name, value in changes.items():
+    kept = {name: _edited(value, fault) for name, value in body.items()}
+    if any(str(kept.get(name)) != str(value) for name, value in fault.of.items()):
+        return kept
+    for name, value in fault.body.items():
         if name in kept and value is None:
             del kept[name]
         elif name in kept:

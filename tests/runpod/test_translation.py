@@ -199,10 +199,11 @@ def test_a_status_means_one_state(status: str, expected: InstanceState, doing: s
     assert (expected, doing) == (found.state, found.doing)
 
 
-def test_a_status_that_is_new_is_never_guessed() -> None:
-    """The error shows the word."""
-    with pytest.raises(Misread, match="'HIBERNATED'"):
-        state({"status": "HIBERNATED"})
+def test_a_status_that_is_new_counts_as_ending() -> None:
+    """The pod is billed as far as anybody knows; a pod without a status is no pod."""
+    assert InstanceState.ENDING is state({"id": "p1", "status": "HIBERNATED"})
+    with pytest.raises(Misread, match="'status' is missing"):
+        state({"id": "p1"})
 
 
 def test_a_name_bears_pool_node_and_request_and_stays_short() -> None:

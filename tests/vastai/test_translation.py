@@ -179,14 +179,13 @@ def test_whatever_is_billed_and_of_no_use_is_to_be_ended(changes: dict[str, Any]
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"actual_status": "hibernating"}, "'actual_status' is not one of .* but 'hibernating'"),
         ({"is_bid": None}, "'is_bid' is not true or false but None"),
         ({"dph_total": "0.42"}, "'dph_total' is not a number"),
         ({"ports": {"22/tcp": [{"HostPort": "many"}]}}, "'HostPort' is not the number of a port but 'many'"),
     ],
 )
 def test_what_cannot_be_read_of_a_machine_is_an_error_that_says_so(changes: dict[str, Any], said: str) -> None:
-    """A new word for a state is no state that we know."""
+    """A price as text, or a port that is none, is not guessed at."""
     with pytest.raises(ProvisionError, match=f"Vast.ai tells of instance 27000001 cannot be read: {said}"):
         described({**RENTED, **changes}, KeyPair())
 

@@ -85,26 +85,25 @@ def test_names_of_others_are_none_of_ours(name: str) -> None:
         *((each, "PENDING") for each in ("new", "ordered", "provisioning", "validating", "pending")),
         ("running", "RUNNING"),
         *((each, "ENDING") for each in ("offline", "error", "no_capacity", "deleting", "unknown", "hibernating")),
-        *((each, "ENDED") for each in ("discontinued", "notfound")),
+        *((each, "ENDED") for each in ("discontinued", "notfound", "deleted")),
     ],
 )
 def test_every_state_that_is_told_is_known(word: str, meaning: str) -> None:
     """What is billed still is never called ended."""
-    assert InstanceState[meaning] is state({"status": word})
+    assert InstanceState[meaning] is state({"id": "i-1", "status": word})
 
 
 @pytest.mark.parametrize("word", ["sleeping", "", None, 3])
-def test_a_new_state_is_an_error(word: Any) -> None:
-    """It might be billed."""
-    with pytest.raises(Misread, match="status"):
-        state({"status": word})
+def test_a_new_state_counts_as_ending(word: Any) -> None:
+    """It might be billed; and no other machine is hidden by it."""
+    assert InstanceState.ENDING is state({"id": "i-1", "status": word})
 
 
 def test_others_machines_are_not_looked_at() -> None:
     """Whatever they are like; ours have to be readable."""
-    assert [] == read_rows([{"hostname": "web-1", "status": "sleeping"}])
+    assert [] == read_rows([{"hostname": "web-1"}])
     with pytest.raises(Misread):
-        read_rows([row(status="sleeping")])
+        read_rows([row(is_spot="maybe")])
     for answer in (None, {}, "x", [3]):
         with pytest.raises(Misread):
             read_rows(answer)

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from skyward.errors import CredentialsError, ProvisionError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
 from skyward.plan.first_boot import host_key
+from skyward.providers.life import life
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 
@@ -87,12 +88,12 @@ def node_of(row: Mapping[str, Any]) -> int | None:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what AWS says about a machine's life.
+    Say what AWS says about a machine's life; a word that is not known counts as ending.
 
-    >>> state({"State": {"Name": "shutting-down"}}).name
+    >>> state({"InstanceId": "i-1", "State": {"Name": "shutting-down"}}).name
     'ENDING'
     """
-    return _STATES[row["State"]["Name"]]
+    return life(row["State"]["Name"], _STATES, provider="aws", instance=row["InstanceId"])
 
 
 def label(token: str, node: int) -> str:
@@ -120,20 +121,20 @@ def described(
     """
     tags = tags_of(row) or Tags(pool_id="")
     node = tags.node or 0
-    life, private = state(row), row.get("PrivateIpAddress")
+    now, private = state(row), row.get("PrivateIpAddress")
     ip = row.get("PublicIpAddress") or private
     address = None
-    if door is not None and life is InstanceState.RUNNING:
+    if door is not None and now is InstanceState.RUNNING:
         host = row["InstanceId"] if door.tunnel else row.get("PublicIpAddress")
         address = _address(door, host, label(tags.token, node))
         # An address may come a little later than the state.
-        life = life if address is not None else InstanceState.PENDING
+        now = now if address is not None else InstanceState.PENDING
     launched = row.get("LaunchTime")
     return Instance(
         id=row["InstanceId"],
         node=node,
         provider="aws",
-        state=life,
+        state=now,
         address=address,
         instance_type=row.get("InstanceType"),
         region=region,

@@ -11,7 +11,8 @@ from attrs import field, frozen
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
 from skyward.plan.first_boot import host_key
-from skyward.rest import Misread, end_for_good, listed, number, optional, text, word
+from skyward.providers.life import life
+from skyward.rest import Misread, end_for_good, field as part, listed, number, optional, text
 from skyward_digitalocean.account import Account
 from skyward_digitalocean.tagging import expiry_tag, pool_tag, read, tags_in
 
@@ -46,15 +47,15 @@ class Door:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what DigitalOcean says about a droplet's life.
+    Say what DigitalOcean says about a droplet's life; a word that is not known counts as ending.
 
     Raises:
-        Misread: If the word is not known.
+        Misread: If it says nothing.
 
-    >>> state({"status": "off"}).name
+    >>> state({"id": 7, "status": "off"}).name
     'ENDING'
     """
-    return word(row, "status", _STATES)
+    return life(part(row, "status"), _STATES, provider="digitalocean", instance=part(row, "id"))
 
 
 def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float | None = None) -> Instance:
@@ -70,9 +71,9 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float |
         Misread: If the row is not what DigitalOcean's documents say.
     """
     tags = read(tags_in(row), text(row, "name")) or Tags(pool_id="")
-    life, ip, private = state(row), _address(row, "public"), _address(row, "private")
+    now, ip, private = state(row), _address(row, "public"), _address(row, "private")
     address = None
-    if door is not None and life is InstanceState.RUNNING and ip is not None:
+    if door is not None and now is InstanceState.RUNNING and ip is not None:
         address = SSHAddress(
             host=ip,
             port=door.port,
@@ -81,15 +82,15 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float |
             # Droplets that one call makes have the same user data, and so the same key.
             host_key=host_key(door.key, tags.token).public,
         )
-    if life is InstanceState.RUNNING and ip is None:
-        life = InstanceState.PENDING
+    if now is InstanceState.RUNNING and ip is None:
+        now = InstanceState.PENDING
     price = optional(row, "size.price_hourly", number)
     hourly = round(price, 6) if price is not None else rate
     return Instance(
         id=str(row["id"]),
         node=tags.node or 0,
         provider="digitalocean",
-        state=life,
+        state=now,
         address=address,
         instance_type=optional(row, "size_slug", text) or optional(row, "size.slug", text),
         region=optional(row, "region.slug", text),

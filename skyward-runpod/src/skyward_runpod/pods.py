@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from skyward.hookspecs import Instance, InstanceState, SSHAddress
 from skyward.plan.first_boot import host_key
-from skyward.rest import Misread, end_for_good, number, optional, text, whole, word
+from skyward.providers.life import life
+from skyward.rest import Misread, end_for_good, field, number, optional, text, whole
 from skyward_runpod.account import Account
 from skyward_runpod.failure import PODS
 from skyward_runpod.naming import is_ours, tags_of
@@ -21,45 +20,32 @@ if TYPE_CHECKING:
 __all__ = ["described", "end", "label", "listed_of", "owned", "state"]
 
 
-@frozen
-class _Life:
-    """
-    Say what a status means.
-
-    Args:
-        state: What it is to core.
-        doing: What the pod does meanwhile.
-    """
-
-    state: InstanceState
-    doing: str | None = None
-
-
 _STATES = {
-    "PROVISIONING": _Life(InstanceState.PENDING, "allocation"),
-    "STARTING": _Life(InstanceState.PENDING, "image pull"),
-    "RUNNING": _Life(InstanceState.RUNNING),
+    "PROVISIONING": InstanceState.PENDING,
+    "STARTING": InstanceState.PENDING,
+    "RUNNING": InstanceState.RUNNING,
     # Its disk is still billed, and nobody starts it again.
-    "EXITED": _Life(InstanceState.ENDING),
-    "ERROR": _Life(InstanceState.ENDING),
-    "TERMINATED": _Life(InstanceState.ENDED),
+    "EXITED": InstanceState.ENDING,
+    "ERROR": InstanceState.ENDING,
+    "TERMINATED": InstanceState.ENDED,
 }
+_DOING = {"PROVISIONING": "allocation", "STARTING": "image pull"}
 
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what RunPod says about a pod's life.
+    Say what RunPod says about a pod's life; a word that is not known counts as ending.
 
     Args:
         row: The pod.
 
     Raises:
-        Misread: If it is a word that is not known.
+        Misread: If it says nothing.
 
-    >>> state({"status": "EXITED"}).name
+    >>> state({"id": "p1", "status": "EXITED"}).name
     'ENDING'
     """
-    return word(row, "status", _STATES).state
+    return life(field(row, "status"), _STATES, provider="runpod", instance=field(row, "id"))
 
 
 def label(token: str, node: int) -> str:
@@ -87,8 +73,7 @@ def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instanc
     tags = tags_of(row)
     if tags is None:
         raise Misread("'name' is none of ours")
-    node, life = tags.node or 0, word(row, "status", _STATES)
-    now, doing, address = life.state, life.doing, None
+    node, now, doing, address = tags.node or 0, state(row), _DOING.get(str(row.get("status"))), None
     # It is told of nowhere else: what `runtime` says may be missing in lists, and the proxy forwards nothing.
     host = optional(row, "ssh.direct.host", text)
     if now is InstanceState.RUNNING and host is not None and cluster is not None:

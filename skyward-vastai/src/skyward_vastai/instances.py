@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ProvisionError
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.rest import Misread, field, number, optional, text, whole, word
+from skyward.providers.life import life
+from skyward.rest import Misread, field, number, optional, text, whole
 from skyward_vastai.catalogue import country, kind
 from skyward_vastai.label import tags_of
 
@@ -42,13 +43,14 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     """
     Say what Vast.ai says about a machine's life.
 
-    One that was outbid is stopped and billed for its disk: it is of no use any more, and has to be ended.
+    One that was outbid is stopped and billed for its disk: it is of no use any more, and has to be ended. So has one
+    whose state is a word that is not known.
 
     Args:
         row: The machine.
 
     Raises:
-        Misread: If its state is a word that is not known.
+        Misread: If its state is missing.
 
     >>> state({"actual_status": None}).name, state({"actual_status": "exited"}).name
     ('PENDING', 'ENDING')
@@ -57,9 +59,10 @@ def state(row: Mapping[str, Any]) -> InstanceState:
         return InstanceState.ENDING
     if row.get("intended_status") == row.get("cur_state") == "stopped":
         return InstanceState.ENDING
-    if field(row, "actual_status") is None:
+    told = field(row, "actual_status")
+    if told is None:
         return InstanceState.PENDING
-    return word(row, "actual_status", _STATES)
+    return life(told, _STATES, provider="vastai", instance=row.get("id"))
 
 
 def doing(row: Mapping[str, Any]) -> str | None:
@@ -105,21 +108,21 @@ def _described(
     row: Mapping[str, Any], key: KeyPair | None, known_hosts: str | None, on_demand: float | None
 ) -> Instance:
     tags = owner(row) or Tags(pool_id="")
-    life, rate = state(row), optional(row, "dph_total", number)
+    now, rate = state(row), optional(row, "dph_total", number)
     spot = field(row, "is_bid")
     if not isinstance(spot, bool):
         raise Misread(f"'is_bid' is not true or false but {spot!r:.60}")
     address = None
-    if life is InstanceState.RUNNING:
+    if now is InstanceState.RUNNING:
         address = _address(row, key, known_hosts)
         # Where it is reached comes a little later than the state.
-        life = life if address is not None else InstanceState.PENDING
+        now = now if address is not None else InstanceState.PENDING
     count = optional(row, "num_gpus", whole) or 0
     return Instance(
         id=str(whole(row, "id")),
         node=tags.node or 0,
         provider="vastai",
-        state=life,
+        state=now,
         address=address if key is not None else None,
         instance_type=kind(count, optional(row, "gpu_name", text)),
         region=country(row.get("geolocation")),
@@ -129,7 +132,7 @@ def _described(
         ip=address.host if address is not None else None,
         tags=tags if tags.pool_id else None,
         launched_at=optional(row, "start_date", number),
-        doing=doing(row) if life is InstanceState.PENDING else None,
+        doing=doing(row) if now is InstanceState.PENDING else None,
     )
 
 

@@ -87,7 +87,7 @@ def loose(disks: Sequence[Mapping[str, Any]], machines: Sequence[Mapping[str, An
         disks: Our disks.
         machines: Our machines.
 
-    >>> there = {"hostname": "skyward-a1-0123456789abcdef-4", "status": "running"}
+    >>> there = {"id": "i-4", "hostname": "skyward-a1-0123456789abcdef-4", "status": "running"}
     >>> loose([{"name": "skyward-a1-0123456789abcdef-3"}], [there])
     [{'name': 'skyward-a1-0123456789abcdef-3'}]
     """

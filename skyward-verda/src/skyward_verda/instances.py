@@ -12,7 +12,8 @@ from attrs import evolve, field, frozen
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
 from skyward.plan.first_boot import host_key
-from skyward.rest import flag, listed, number, optional, text, word
+from skyward.providers.life import life
+from skyward.rest import field as part, flag, listed, number, optional, text
 
 if TYPE_CHECKING:
     from skyward.model.key_pair import KeyPair
@@ -38,6 +39,7 @@ _STATES = {
     "hibernating": InstanceState.ENDING,
     "unknown": InstanceState.ENDING,
     "deleting": InstanceState.ENDING,
+    "deleted": InstanceState.ENDED,
     "discontinued": InstanceState.ENDED,
     "notfound": InstanceState.ENDED,
 }
@@ -143,18 +145,18 @@ def pool_of(name: str) -> str | None:
 
 def state(row: object) -> InstanceState:
     """
-    Say what Verda says about a machine's life.
+    Say what Verda says about a machine's life; a word that is not known counts as ending.
 
     Args:
         row: The machine.
 
     Raises:
-        Misread: If it is a word that nobody knows.
+        Misread: If it says nothing.
 
-    >>> state({"status": "offline"}).name
+    >>> state({"id": "a", "status": "offline"}).name
     'ENDING'
     """
-    return word(row, "status", _STATES)
+    return life(part(row, "status"), _STATES, provider="verda", instance=part(row, "id"))
 
 
 def read_rows(answer: object) -> list[dict[str, Any]]:
@@ -197,9 +199,9 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
     Raises:
         Misread: If it is not as Verda describes machines.
     """
-    tags, life, ip = tags_of(row), state(row), optional(row, "ip", text)
+    tags, now, ip = tags_of(row), state(row), optional(row, "ip", text)
     address = None
-    if door is not None and life is InstanceState.RUNNING and ip is not None:
+    if door is not None and now is InstanceState.RUNNING and ip is not None:
         address = SSHAddress(
             host=ip,
             port=door.port,
@@ -208,14 +210,14 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
             host_key=door.host_key,
             settling_s=SETTLING,
         )
-    if door is not None and life is InstanceState.RUNNING and address is None:
+    if door is not None and now is InstanceState.RUNNING and address is None:
         # An address may come a little later than the state.
-        life = InstanceState.PENDING
+        now = InstanceState.PENDING
     return Instance(
         id=text(row, "id"),
         node=(tags.node if tags is not None else None) or 0,
         provider="verda",
-        state=life,
+        state=now,
         address=address,
         instance_type=text(row, "instance_type"),
         region=optional(row, "location", text),

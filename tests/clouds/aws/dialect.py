@@ -35,6 +35,7 @@ DIALECT = Dialect(
     left=2,
     repeats=True,
     expiry=lambda row: row["tags"]["skyward:expires"],
+    odd=lambda aws, machine, word: aws.ask("state", {"id": machine, "name": word}),
     unknown="i-0123456789abcdef0",
     wrong={"access_key": "AKIAWRONG", "secret_key": "wrong-secret"},
     without=("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),

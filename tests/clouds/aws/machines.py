@@ -42,7 +42,7 @@ class Machine:
 
     def state(self, name: str) -> None:
         """Turn the row's state."""
-        self.instance._state = InstanceState(name, STATES[name])
+        self.instance._state = InstanceState(name, STATES.get(name, 255))
 
 
 class Machines:

@@ -139,6 +139,8 @@ class Gate:
             for backend in _backends():
                 if given["id"] in backend.amis:
                     backend.amis[given["id"]].state = given["state"]
+        elif what == "state":
+            self.machines.rows[given["id"]].state(given["name"])
         elif what == "terminate":
             self.machines.rows[query["id"]].instance.terminate()
         elif what == "shutdown":

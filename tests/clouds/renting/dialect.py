@@ -60,6 +60,7 @@ class Dialect:
         shows_fresh: Whether a machine that lists do not show yet is told as pending; RunPod's pool asks for each by id.
         shows_death: Whether lists tell of a machine that died at boot; a droplet just vanishes, see its own test.
         expiry: Reads the expiry that a machine bears; None where none can be written on it later.
+        odd: Has a machine, by its id, be listed in a state of another word, by its text.
         unknown: The id of a machine that there never was.
         wrong: Credentials that are wrong, as arguments of the provider.
         without: The variables without which there are no credentials.
@@ -87,6 +88,7 @@ class Dialect:
     shows_fresh: bool = True
     shows_death: bool = True
     expiry: Callable[[Facts], str] | None = None
+    odd: Callable[[Any, str, str], None]
     unknown: str
     wrong: Facts
     without: tuple[str, ...]
@@ -99,6 +101,11 @@ class Dialect:
 def answer(status: int, **body: Any) -> Facts:
     """Describe an answer of a status with a body of these fields."""
     return {"status": status, "body": body}
+
+
+def listed_as(on: str, name: str) -> Callable[[Any, str, str], None]:
+    """Have lists that are asked for like this say another word in a field of one machine."""
+    return lambda cloud, machine, word: cloud.fault(on, "edit", body={name: word}, of={"id": machine})
 
 
 def refused(kind: type[SkywardError], **facts: Any) -> Told:

@@ -104,6 +104,34 @@ def test_a_machine_that_lists_do_not_show_yet_is_pending(dialect: Dialect, cloud
     run(scenario())
 
 
+@everywhere
+def test_a_state_that_is_new_makes_no_list_unreadable(
+    dialect: Dialect, cloud: Cloud, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That machine counts as ending, with one warning, and can be ended; all others are what they were."""
+
+    async def scenario() -> None:
+        async with dialect.client(cloud.provider()) as opened:
+            [odd] = await opened.launch()
+            async with dialect.client(cloud.provider()) as other:
+                [usual] = await other.launch()
+                await opened.until(running)
+                await other.until(running)
+                dialect.odd(cloud, odd.id, "rebalancing")
+                states = {each.id: each.state for each in await opened.provider.skyward_owned()}
+                assert {odd.id: InstanceState.ENDING, usual.id: InstanceState.RUNNING} == states
+                assert [InstanceState.ENDING] == [each.state for each in await opened.listed()]
+                assert [InstanceState.RUNNING] == [each.state for each in await other.listed()]
+                warnings = [line for line in caplog.messages if "state_unknown" in line]
+                assert 1 == len(warnings)
+                assert odd.id in warnings[0]
+                assert "'rebalancing'" in warnings[0]
+                await opened.end(odd.id)
+                assert [usual.id] == [row["id"] for row in cloud.alive()]
+
+    run(scenario())
+
+
 FAILURES = [
     pytest.param(one, facts, id=f"{one.name}-{name}")
     for one in dialects()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, QuotaError
-from tests.clouds.renting.dialect import Dialect, answer, refused
+from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
 from tests.clouds.runpod.client import client
 from tests.clouds.runpod.cloud import Cloud, cloud
 from tests.clouds.runpod.server import FULL
@@ -36,6 +36,7 @@ DIALECT = Dialect(
     left=1,
     shows_fresh=False,
     asks_first=False,
+    odd=listed_as("GET /v2/pods*", "status"),
     unknown="nobody",
     wrong={"api_key": "wrong-secret"},
     without=("RUNPOD_API_KEY",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.errors import CapacityError, CredentialsError
-from tests.clouds.renting.dialect import Dialect, answer, refused
+from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
 from tests.clouds.vastai.client import client
 from tests.clouds.vastai.cloud import cloud
 
@@ -30,6 +30,7 @@ DIALECT = Dialect(
     left=1,
     together=False,
     asks_first=False,
+    odd=listed_as("GET /api/v1/instances/*", "actual_status"),
     unknown="27999999",
     wrong={"api_key": "wrong-secret"},
     without=("VAST_API_KEY",),

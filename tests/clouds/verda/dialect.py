@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, QuotaError
-from tests.clouds.renting.dialect import Dialect, answer, refused
+from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
 from tests.clouds.verda.client import client
 from tests.clouds.verda.cloud import Cloud, cloud
 
@@ -36,6 +36,7 @@ DIALECT = Dialect(
     shorten=_reach_the_quota,
     left=2,
     expiry=lambda row: row["tags"]["skyward-expires"],
+    odd=listed_as("GET /v1/instances*", "status"),
     unknown="00000000-0000-4000-8000-000000000000",
     wrong={"client_id": "somebody", "client_secret": "wrong-secret"},
     without=("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET"),
