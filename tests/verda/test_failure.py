@@ -9,7 +9,7 @@ import pytest
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
 from skyward.rest import Reply
-from skyward_verda.failure import meaning, refusals
+from skyward_verda.failure import is_gone, meaning, refusals
 
 
 def reply(status: int, code: str, message: Any, path: str = "/instances") -> Reply:
@@ -63,3 +63,23 @@ def test_failures_within_a_success_are_found(rows: Any, failed: int) -> None:
     for status in (202, 207):
         found = meaning(Reply(method="PUT", path="/instances", status=status, text=json.dumps(rows)))
         assert (found is not None) is bool(failed)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "gone"),
+    [
+        (400, "Invalid instance id", True),
+        (400, "Invalid volume id", True),
+        (400, "Invalid ssh-key ID", True),
+        (400, "Invalid script ID", True),
+        (403, "Can't discontinue a discontinued instance", True),
+        (403, "Can't discontinue a provisioning instance", False),
+        (400, "Invalid instance type", False),
+        (500, "Invalid instance id", False),
+    ],
+)
+def test_what_is_gone_is_told_by_the_words(status: int, message: str, gone: bool) -> None:
+    """The status is that of a request that is wrong, and the code that of one that is forbidden."""
+    error = ProvisionError("Verda refused.", provider="verda")
+    error.reply = reply(status, "invalid_request", message)  # type: ignore[attr-defined]
+    assert gone is is_gone(error)

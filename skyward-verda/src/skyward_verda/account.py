@@ -11,7 +11,7 @@ from typing import Any
 from attrs import define, frozen
 
 from skyward.rest import Api, Service, Shared, text
-from skyward_verda.failure import meaning
+from skyward_verda.failure import meaning, unless_gone
 from skyward_verda.instances import checked, known_rows, read_rows
 from skyward_verda.login import Credentials, Tokens, find_credentials
 
@@ -164,6 +164,6 @@ class Account:
             if known.seen_at:
                 self._launched.pop(name, None)
                 continue
-            there = await self.api.get(f"/instances/{name}", also=(404,), read=checked)
+            there = await unless_gone(self.api.get(f"/instances/{name}", also=(404,), read=checked))
             answer.append({**known.row, **(there or {})})
         return answer

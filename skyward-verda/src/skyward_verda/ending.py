@@ -12,7 +12,7 @@ from skyward.errors import ProvisionError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, Tags
 from skyward.rest import end_for_good, listed, optional, text
 from skyward_verda.account import Account
-from skyward_verda.failure import is_gone
+from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of, state, tags_of
 
 __all__ = ["PROVISIONING", "end_machines", "loose", "remove_loose", "volume_as_instance", "volumes"]
@@ -58,11 +58,7 @@ async def _end(account: Account, name: str, disk: str | None) -> None:
     if disk is not None:
         # Named, it goes at once; not named, it would lie in the trash. Others, that the user attached, are detached.
         order |= {"volume_ids": [disk], "delete_permanently": True}
-    try:
-        await account.api.put("/instances", json=order, subject=name)
-    except SkywardError as error:
-        if not is_gone(error):
-            raise
+    await unless_gone(account.api.put("/instances", json=order, subject=name))
 
 
 async def volumes(account: Account) -> list[Mapping[str, Any]]:
@@ -114,7 +110,8 @@ async def remove_loose(account: Account, pools: Collection[str]) -> None:
         last: SkywardError | None = None
         for row in found:
             try:
-                await account.api.delete(f"/volumes/{text(row, 'id')}", json={"is_permanent": True}, also=(404,))
+                order = account.api.delete(f"/volumes/{text(row, 'id')}", json={"is_permanent": True}, also=(404,))
+                await unless_gone(order)
             except SkywardError as error:
                 last = error
         if not found or (last is None and not await _still(account, found)):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError, SkywardError
 from skyward.rest import Meaning, Reply, reply_of
 
-__all__ = ["is_gone", "is_lost", "meaning", "refusals"]
+__all__ = ["is_gone", "is_lost", "meaning", "refusals", "unless_gone"]
 
-_GONE = ("discontinue a discontinued instance", "invalid instance id")
+T = TypeVar("T")
+
+# An id that is not known is not answered as something that is not there, but as a request that is wrong.
+_GONE = re.compile(r"discontinue a discontinued instance|invalid (?:instance|volume|ssh-?key|(?:startup )?script) id")
 _KEYS = "Check VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or the profile."
 
 
@@ -69,13 +74,31 @@ def refusals(answer: object) -> list[str]:
 
 def is_gone(error: BaseException) -> bool:
     """
-    Say whether an end was refused because there is nothing to be ended; the code alone does not tell.
+    Say whether a call was refused because what it is about is gone; the code alone does not tell.
 
     Args:
         error: What the call raised.
     """
     reply = reply_of(error)
     return reply is not None and reply.status in (400, 403, 404) and _says_gone(reply.words)
+
+
+async def unless_gone(call: Awaitable[T]) -> T | None:
+    """
+    Return what a call returns; None where what it is about is gone.
+
+    Args:
+        call: The call.
+
+    Raises:
+        SkywardError: If it was refused for another reason.
+    """
+    try:
+        return await call
+    except SkywardError as error:
+        if not is_gone(error):
+            raise
+        return None
 
 
 def is_lost(error: SkywardError) -> bool:
@@ -91,7 +114,7 @@ def is_lost(error: SkywardError) -> bool:
 
 
 def _says_gone(words: str) -> bool:
-    return any(each in words.lower() for each in _GONE)
+    return _GONE.search(words.lower()) is not None
 
 
 def _code(reply: Reply) -> str:

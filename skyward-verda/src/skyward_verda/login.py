@@ -25,6 +25,9 @@ EARLY = 30.0
 """Seconds before its end at which a token is renewed."""
 
 _LIFE = 3600.0
+_BOTH = ("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET")
+# What other clouds have one of, and what Verda was called before.
+_NOT_ENOUGH = ("VERDA_API_KEY", "VERDA_API_TOKEN", "VERDA_TOKEN", "DATACRUNCH_CLIENT_ID", "DATACRUNCH_CLIENT_SECRET")
 
 
 @frozen(kw_only=True)
@@ -83,10 +86,19 @@ def find_credentials(
     if profile is None:
         places.insert(0, "VERDA_CLIENT_ID and VERDA_CLIENT_SECRET")
     raise NoCredentialsError(
-        f"There are no credentials for Verda. Looked at: {', '.join(places)}.",
+        f"There are no credentials for Verda. Looked at: {', '.join(places)}.{_noticed(named)}",
         provider="verda",
         hint='Make some under "Keys" in Verda\'s console, and set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET.',
     )
+
+
+def _noticed(environment: Mapping[str, str]) -> str:
+    """Say what is set and does not do."""
+    alone = [name for name in _NOT_ENOUGH if environment.get(name)]
+    if alone:
+        return f" {' and '.join(alone)} alone is not enough: Verda's API wants a client's id and its secret."
+    half = [name for name in _BOTH if not environment.get(name)]
+    return f" {half[0]} is not set." if len(half) == 1 else ""
 
 
 def _profile(path: Path, name: str, shown: str) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from skyward.errors import ProvisionError, SkywardError
 from skyward.rest import Api, Misread, listed, text
-from skyward_verda.failure import is_lost
+from skyward_verda.failure import is_lost, unless_gone
 
 __all__ = ["Place", "close_pools", "identifier", "open_place"]
 
@@ -114,7 +114,7 @@ async def close_pools(api: Api, pools: Collection[str], region: str | None = Non
         for row in rows:
             name = str(row.get("name", ""))
             if any(name == _name(pool, region) if region else name.startswith(_name(pool, "")) for pool in pools):
-                await api.delete(f"{path}/{text(row, 'id')}", also=(404,), plain=True)
+                await unless_gone(api.delete(f"{path}/{text(row, 'id')}", also=(404,), plain=True))
 
 
 def _name(pool_id: str, region: str) -> str:

@@ -10,7 +10,7 @@ from attrs import Factory, field, frozen
 from attrs.converters import optional
 
 from skyward.errors import ConfigError, CredentialsError
-from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
+from skyward.hookspecs import Instance, InstanceState, Offer, ProviderFacts, hookimpl
 from skyward.model.port import port
 from skyward.model.region import RegionsLike, regions
 from skyward.model.setting import suggesting
@@ -219,7 +219,8 @@ class Verda:
         """List every machine of ours, and every disk that outlived its machine."""
         disks = await volumes(self._account)
         rows = await self._account.rows()
-        return [*map(described, rows), *map(volume_as_instance, loose(disks, rows))]
+        machines = [each for each in map(described, rows) if each.state is not InstanceState.ENDED]
+        return [*machines, *map(volume_as_instance, loose(disks, rows))]
 
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from skyward.errors import SkywardError
 from skyward.rest import reply_of, text
 from skyward_verda.account import Account
+from skyward_verda.failure import unless_gone
 from skyward_verda.together import together
 
 __all__ = ["renew"]
@@ -37,10 +38,10 @@ async def _written(account: Account, name: str, value: str) -> None:
     wanted: Mapping[str, Any] = {"key": _KEY, "value": value}
     # A machine that has no expiry for a moment is judged by nobody.
     for last in (False, True):
-        await api.delete(f"{path}/{_KEY}", also=(404,))
+        await unless_gone(api.delete(f"{path}/{_KEY}", also=(404,)))
         try:
             # It makes something, and the key keeps a second one away.
-            await api.post(path, json=wanted, also=(404,), once=False, plain=True)
+            await unless_gone(api.post(path, json=wanted, also=(404,), once=False, plain=True))
         except SkywardError as error:
             reply = reply_of(error)
             if last or reply is None or reply.status != _CONFLICT:

@@ -13,6 +13,7 @@ from skyward.errors import ConfigError
 from skyward.plan.volume import Volume, chosen, mount_disk, mount_share
 from skyward.rest import Misread, listed, optional, text
 from skyward_verda.account import Account
+from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of
 
 __all__ = ["PATH", "OwnVolume", "find_volume", "living", "mount_script"]
@@ -82,7 +83,7 @@ async def living(account: Account, machines: Sequence[str]) -> list[str]:
     Raises:
         SkywardError: If Verda refuses.
     """
-    rows = [(name, await account.api.get(f"/instances/{name}", also=(404,))) for name in machines]
+    rows = [(name, await unless_gone(account.api.get(f"/instances/{name}", also=(404,)))) for name in machines]
     return [name for name, row in rows if row is not None and row.get("status") not in _GOING]
 
 

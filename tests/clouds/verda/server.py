@@ -36,7 +36,7 @@ from tests.clouds.volumes import plug
 from tests.hosts import Host
 
 CLIENT_ID, CLIENT_SECRET = "verda-test-client", "verda-secret-not-real"
-GONE = ("discontinued", "deleting")
+GONE = ("discontinued", "deleted", "deleting")
 TOKEN_LIFE = 3600
 
 
@@ -62,6 +62,10 @@ class Verda(Emulator):
         """Forget what a test asked for, beside faults."""
         self.token_life: float = TOKEN_LIFE
         self.balance = 100.0
+        # Nobody says whether what is listed as deleted leaves the list; here it stays until the test is over.
+        self.ended_as = "discontinued"
+        for row in self.rows.values():
+            row["status"] = "discontinued" if row["status"] == "deleted" else row["status"]
         self.refuses = {"path": "", "tags": False}
         self.next_status = ""
         self.script_delay = 0.0
@@ -77,6 +81,7 @@ class Verda(Emulator):
             "keeps_disks",
             "token_life",
             "balance",
+            "ended_as",
             "refuses",
             "next_status",
             "script_delay",
@@ -90,6 +95,8 @@ class Verda(Emulator):
             self.refreshes.clear()
         elif what == "status":
             self.rows[given["id"]]["status"] = given["status"]
+        elif what == "forget":
+            self.rows.pop(given)
         elif what == "left":
             return {
                 "keys": [row["name"] for row in self.ssh_keys.values()],
@@ -130,7 +137,7 @@ class Verda(Emulator):
         return [
             {
                 "id": name,
-                "alive": row["status"] != "discontinued" or bool(self.storage.of(name)),
+                "alive": row["status"] not in ("discontinued", "deleted") or bool(self.storage.of(name)),
                 "state": row["status"],
                 "name": row["hostname"],
                 "tags": {tag["key"]: tag["value"] for tag in row["tags"]},
@@ -161,7 +168,7 @@ class Verda(Emulator):
         """Write down what became of a machine."""
         words = {"running": "running", "dead": "error", "stopped": "offline", "ending": "deleting"}
         row = self.rows[machine.name]
-        row["status"] = words.get(machine.state, "discontinued")
+        row["status"] = words.get(machine.state, self.ended_as)
         if machine.state == "running":
             row["ip"] = machine.address
 
@@ -169,7 +176,7 @@ class Verda(Emulator):
         if name in self.machines.all:
             self.machines.end(name)
         else:
-            self.rows[name]["status"] = "discontinued"
+            self.rows[name]["status"] = self.ended_as
 
     # Who asks.
 
@@ -449,7 +456,7 @@ class Verda(Emulator):
     def read_instance(self, request: Request) -> Answer:
         """Tell about one, also once it is discontinued."""
         row = self.rows.get(request.path_values["id"])  # reference/verda.md §8
-        return Answer(row) if row else not_found("Instance not found")
+        return Answer(row) if row else unknown_instance()
 
     @route("POST", "/v1/instances/{id}/tags")
     def tag(self, request: Request) -> Answer:
@@ -457,7 +464,7 @@ class Verda(Emulator):
         # reference/verda.md §5
         row, given = self.rows.get(request.path_values["id"]), request.json
         if row is None or row["status"] in GONE:
-            return not_found("Instance not found")
+            return unknown_instance()
         if any(tag["key"] == given["key"].lower() for tag in row["tags"]):
             return Answer({"code": "invalid_request", "message": "Tag key already exists"}, 409)
         row["tags"].append({"id": self._id(), "key": given["key"].lower(), "value": given.get("value", "")})
@@ -467,7 +474,9 @@ class Verda(Emulator):
     def untag(self, request: Request) -> Answer:
         """Remove a tag."""
         row, key = self.rows.get(request.path_values["id"]), request.path_values["key"].lower()
-        if row is None or row["status"] in GONE or all(tag["key"] != key for tag in row["tags"]):
+        if row is None or row["status"] in GONE:
+            return unknown_instance()
+        if all(tag["key"] != key for tag in row["tags"]):
             return not_found("Tag not found")
         row["tags"] = [tag for tag in row["tags"] if tag["key"] != key]
         return Answer(None, 204)

@@ -164,6 +164,45 @@ def test_a_disk_that_survives_an_eviction_is_found_and_deleted(verda: Cloud) -> 
     verda.ask("clear", {})
 
 
+def test_a_machine_that_is_listed_as_deleted_is_gone(verda: Cloud) -> None:
+    """Its end is confirmed, nobody is shown it, and what its pool registered is removed."""
+    verda.ask("ended_as", "deleted")
+
+    async def scenario() -> None:
+        async with client(verda.provider()) as opened:
+            [instance] = await opened.launch()
+            await opened.until(lambda found: found[0].state is InstanceState.RUNNING)
+            await opened.provider.skyward_end(await opened.provider.skyward_owned())
+            assert [(instance.id, "deleted")] == [
+                (row["id"], row["state"]) for row in verda.instances() if row["id"] == instance.id
+            ]
+            assert [InstanceState.ENDED] == [each.state for each in await opened.listed()]
+            assert [] == list(await opened.provider.skyward_owned())
+            assert ([], []) == (verda.left()["keys"], verda.left()["scripts"])
+
+    run(scenario())
+
+
+def test_a_machine_that_verda_knows_no_more_is_gone(verda: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its id is answered as a request that is wrong; that is no error, and after a while no machine either."""
+    monkeypatch.setattr("skyward_verda.account.LAG", 1.0)
+
+    async def scenario() -> None:
+        async with client(verda.provider()) as opened:
+            verda.lag(60.0)
+            [instance] = await opened.launch()
+            assert [instance.id] == [each.id for each in await opened.listed()]
+            verda.terminate(instance.id)
+            await asyncio.to_thread(until, lambda: not verda.alive())
+            verda.ask("forget", instance.id)
+            # For a while lists may just trail it.
+            assert {instance.id} >= {each.id for each in await opened.listed()}
+            await opened.end(instance.id)
+            assert [] == await opened.listed()
+
+    run(scenario())
+
+
 def test_a_disk_whose_machine_lives_is_let_be(verda: Cloud) -> None:
     """Ending one machine of a pool takes nothing from the others."""
 

@@ -124,6 +124,29 @@ def test_no_credentials_lists_the_places(verda: Cloud, monkeypatch: pytest.Monke
         assert word in str(error)
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["VERDA_API_KEY"], "VERDA_API_KEY alone is not enough: Verda's API wants a client's id and its secret."),
+        (["VERDA_CLIENT_ID"], "VERDA_CLIENT_SECRET is not set."),
+        (["DATACRUNCH_CLIENT_ID", "DATACRUNCH_CLIENT_SECRET"], "DATACRUNCH_CLIENT_SECRET alone is not enough"),
+    ],
+)
+def test_variables_that_do_not_do_are_told(
+    verda: Cloud, names: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other clouds have one key; the error names what is set, what is wanted, and shows nothing of it."""
+    for name in ("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET"):
+        monkeypatch.delenv(name)
+    for name in names:
+        monkeypatch.setenv(name, "hidden-0123")
+    error = run(refusal(verda.provider().skyward_preflight(Spec())))
+    assert isinstance(error, NoCredentialsError)
+    assert said in str(error)
+    assert "set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET" in str(error)
+    assert "hidden-0123" not in str(error)
+
+
 def test_credentials_come_from_the_profile_that_is_named(verda: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """A profile is stronger than the variables; what is given is stronger than both."""
     file = Path(verda.environment()["VERDA_HOME"], "credentials")
