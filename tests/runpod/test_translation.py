@@ -17,7 +17,7 @@ from skyward.model.spec import Spec
 from skyward.rest import Misread
 from skyward_runpod import RunPod
 from skyward_runpod.launching import Order, body, image_for
-from skyward_runpod.market import Wish, counts, cpu_offers, gpu_offers
+from skyward_runpod.market import Wish, counts, cpu_counts, cpu_offers, gpu_offers
 from skyward_runpod.naming import TAGS, name_of, tags_of, written
 from skyward_runpod.pods import described, state
 
@@ -145,19 +145,46 @@ def test_a_level_of_stock_that_is_new_leaves_out_what_has_it() -> None:
         gpu_offers([odd], 1, "SECURE", ANYWHERE)
 
 
-def test_machines_without_gpus_double_from_two_vcpus() -> None:
-    """Their memory and price follow the vCPUs."""
-    row = {
-        "id": "cpu5c",
-        "vcpu": {"min": 2, "max": 8},
-        "ramGbPerVcpu": 2.5,
-        "price": {"securePerVcpu": 0.04},
-        "availability": "HIGH",
-    }
+CPU: dict[str, Any] = {
+    "id": "cpu5c",
+    "vcpu": {"min": 4, "max": 8},
+    "ramGbPerVcpu": 2.5,
+    "price": {"securePerVcpu": 0.04},
+    "availability": "HIGH",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "vcpus", "expected"),
+    [
+        ("cpu5c", 2, []),
+        ("cpu5c", 4, [("cpu5c:4", 4, 10.0, 0.16, 60)]),
+        ("cpu5c", 8, [("cpu5c:8", 8, 20.0, 0.32, 120)]),
+        ("cpu3c", 8, [("cpu3c:8", 8, 20.0, 0.32, 80)]),
+        ("cpu5c", 16, []),
+    ],
+)
+def test_what_a_machine_without_gpus_has_follows_its_vcpus(kind: str, vcpus: int, expected: list[Any]) -> None:
+    """Its memory, its price, and the room in its container."""
     found = [
-        (each.instance_type, each.vcpus, each.memory_gb, each.on_demand_price) for each in cpu_offers([row], ANYWHERE)
+        (each.instance_type, each.vcpus, each.memory_gb, each.on_demand_price, each.disk_gb)
+        for each in cpu_offers([{**CPU, "id": kind}], vcpus, ANYWHERE)
     ]
-    assert [("cpu5c:2", 2, 5.0, 0.08), ("cpu5c:4", 4, 10.0, 0.16), ("cpu5c:8", 8, 20.0, 0.32)] == found
+    assert expected == found
+
+
+def test_a_machine_whose_container_cannot_be_large_enough_is_no_offer() -> None:
+    """RunPod would refuse it; nobody has to know how much each kind can have."""
+    assert [] == cpu_offers([CPU], 4, evolve(ANYWHERE, disk_gb=61))
+    assert 1 == len(cpu_offers([CPU], 4, evolve(ANYWHERE, disk_gb=60)))
+
+
+def test_the_numbers_of_vcpus_that_will_do_are_the_ones_that_are_looked_for() -> None:
+    """What is left of two says nothing of thirty-two."""
+    assert (2, 4, 8, 16, 32) == cpu_counts(Spec())
+    assert (8, 16, 32) == cpu_counts(Spec(vcpus=5))
+    assert (16,) == cpu_counts(Spec(machine="cpu3c:16"))
+    assert () == cpu_counts(Spec(machine="NVIDIA L40S"))
 
 
 def test_the_number_of_gpus_that_is_asked_for_is_the_one_that_is_looked_for() -> None:
@@ -301,9 +328,15 @@ def test_wishes_reach_the_call() -> None:
         sent["registry"],
         sent["globalNetworking"],
     )
-    cpu = written_body(order(Offer(provider="runpod", instance_type="cpu5c:4", zone="SECURE"), disk_gb=80))
-    assert ({"id": "cpu5c", "vcpuCount": 4}, 80) == (cpu["cpu"], cpu["disk"])
+    cpu = written_body(order(Offer(provider="runpod", instance_type="cpu5c:8", zone="SECURE"), disk_gb=80))
+    assert ({"id": "cpu5c", "vcpuCount": 8}, 80) == (cpu["cpu"], cpu["disk"])
     assert "gpu" not in cpu
+
+
+@pytest.mark.parametrize(("kind", "disk"), [("cpu3c:2", 20), ("cpu5c:2", 30), ("cpu3c:4", 40), ("cpu3c:8", 50)])
+def test_a_small_machine_without_gpus_has_a_small_container(kind: str, disk: int) -> None:
+    """RunPod refuses more than its vCPUs give room for."""
+    assert disk == written_body(order(Offer(provider="runpod", instance_type=kind, zone="SECURE")))["disk"]
 
 
 def test_the_tags_are_in_a_variable_that_nobody_sees_who_logs_in() -> None:

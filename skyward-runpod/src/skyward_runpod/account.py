@@ -43,6 +43,7 @@ class Account:
         """When pods were rented that no list has shown yet, and whose end is not confirmed; by id."""
         self.rented_at = float("-inf")
         """When something was last rented here, or may have been, on the monotonic clock."""
+        self._shared: Shared | None = None
         self.tokens: set[str] = set()
         """The requests that something was rented for, or may have been."""
 
@@ -63,7 +64,8 @@ class Account:
         if time.monotonic() - self.rented_at <= self.lists_hold:
             # A list from before would not have it.
             return await self.fresh()
-        shared = Shared.of(f"{self.api.service.base_url} {key_of(self._key, os.environ)}")
+        # Kept, because it lasts as long as anybody has it.
+        shared = self._shared = Shared.of(f"{self.api.service.base_url} {key_of(self._key, os.environ)}")
         return await shared.ask("pods", self.lists_hold, self.fresh)
 
     async def fresh(self) -> list[Mapping[str, Any]]:

@@ -17,14 +17,14 @@ from skyward.providers.renting import rented
 from skyward.rest import text
 from skyward_runpod.account import KEY, Account
 from skyward_runpod.failure import PODS
-from skyward_runpod.market import kind_of
+from skyward_runpod.market import kind_of, most_disk_gb
 from skyward_runpod.naming import TAGS, name_of, tags_of, written
 from skyward_runpod.pods import described, label, state
 
 __all__ = ["BASE_CUDA", "DISK_GB", "Order", "body", "image_for", "launch"]
 
 DISK_GB = 50
-"""Room in a container where nobody says how much, in GB: an image of PyTorch takes twenty."""
+"""Room in a container where nobody says how much, in GB, as far as there may be: an image of PyTorch takes twenty."""
 
 BASE_CUDA = "12.8"
 """The version of CUDA in what pods with NVIDIA's GPUs are made from, where nobody chooses."""
@@ -35,7 +35,7 @@ _CURL = 'curl -fsS -m 20 -X DELETE -H "Authorization: Bearer $RUNPOD_API_KEY" "@
 _PYTHON = """python3 -c 'import os, urllib.request as r; e = os.environ; \
 r.urlopen(r.Request("@URL@/v2/pods/" + e["RUNPOD_POD_ID"], method="DELETE", \
 headers={"Authorization": "Bearer " + e["RUNPOD_API_KEY"]}), timeout=20)'"""
-_END = f'{_CURL} || {_PYTHON} || runpodctl remove pod "$RUNPOD_POD_ID"'
+_END = f'{_CURL} || {_PYTHON} || runpodctl pod delete "$RUNPOD_POD_ID" || runpodctl remove pod "$RUNPOD_POD_ID"'
 
 
 @frozen(kw_only=True)
@@ -85,6 +85,7 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
     request, cluster = order.request, order.request.cluster
     offer, image = cluster.offer, image_for(order)
     kind, count = kind_of(offer.instance_type)
+    usual = DISK_GB if offer.accelerator_name else min(DISK_GB, most_disk_gb(kind, count))
     start = container_start(
         cluster.key.public,
         host_key(cluster.key, label(request.token, node)),
@@ -97,7 +98,7 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
         "image": image.tag,
         "cloud": offer.zone or "SECURE",
         "args": f"sh -c '{start.script}'",
-        "disk": ceil(cluster.spec.disk_gb or order.disk_gb or DISK_GB),
+        "disk": ceil(cluster.spec.disk_gb or order.disk_gb or usual),
         # Without these two nobody can reach it, whatever the image does.
         "ports": ["22/tcp"],
         "startSsh": True,

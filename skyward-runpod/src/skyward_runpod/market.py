@@ -16,13 +16,31 @@ from skyward_runpod.account import Account
 if TYPE_CHECKING:
     from skyward.model.spec import Spec
 
-__all__ = ["COUNTS", "Cloud", "Wish", "counts", "cpu_offers", "data_centers", "gpu_offers", "kind_of", "offers"]
+__all__ = [
+    "COUNTS",
+    "CPU_COUNTS",
+    "Cloud",
+    "Wish",
+    "counts",
+    "cpu_counts",
+    "cpu_offers",
+    "data_centers",
+    "gpu_offers",
+    "kind_of",
+    "most_disk_gb",
+    "offers",
+]
 
 Cloud = Literal["SECURE", "COMMUNITY"]
 
 COUNTS = (1, 2, 4, 8)
 """Numbers of GPUs that are looked at where nobody says how many."""
 
+CPU_COUNTS = (2, 4, 8, 16, 32)
+"""Numbers of vCPUs that a machine without GPUs can have."""
+
+# Room in a container for each vCPU, in GB: no API says it, and more is refused.
+_DISK_PER_VCPU, _USUAL_DISK_PER_VCPU = {"cpu5c": 15}, 10
 _STOCK = {"NONE": False, "LOW": True, "MEDIUM": True, "HIGH": True}
 
 
@@ -38,6 +56,7 @@ class Wish:
         region: The only data centre that the pool asks for.
         networked: The data centres with the network between all of them, where that is wanted; None where it is not.
         least_cuda: The least version of CUDA that a machine's driver has to support; None for any.
+        disk_gb: Room in a container that is wanted, in GB; None where any will do.
     """
 
     clouds: tuple[Cloud, ...]
@@ -46,6 +65,7 @@ class Wish:
     region: str | None = None
     networked: frozenset[str] | None = field(default=None)
     least_cuda: str | None = None
+    disk_gb: float | None = None
 
     def allowed(self, row: object) -> tuple[str, ...]:
         """
@@ -102,7 +122,8 @@ async def offers(account: Account, spec: Spec, wish: Wish) -> list[Offer]:
     gpus = [_gpus(account, count, cloud, wish) for count, cloud in asked]
     # Processors are sold in the Secure Cloud alone, without the network, and their list knows no countries.
     plain = spec.accelerator is None and "SECURE" in wish.clouds and wish.networked is None and not wish.countries
-    found = await asyncio.gather(*gpus, *([_cpus(account, wish)] if plain else []))
+    cpus = [_cpus(account, count, wish) for count in cpu_counts(spec)] if plain else []
+    found = await asyncio.gather(*gpus, *cpus)
     return [offer for group in found for offer in group]
 
 
@@ -122,6 +143,35 @@ def counts(spec: Spec) -> tuple[int, ...]:
     if spec.machine is not None:
         return (max(1, kind_of(spec.machine)[1]),)
     return COUNTS
+
+
+def cpu_counts(spec: Spec) -> tuple[int, ...]:
+    """
+    Return the numbers of vCPUs to ask for: what is left of one says nothing of another.
+
+    Args:
+        spec: What the user asks for.
+
+    >>> from skyward.model.spec import Spec
+    >>> cpu_counts(Spec(machine="cpu5c:4")), cpu_counts(Spec(vcpus=6)), cpu_counts(Spec(machine="NVIDIA L40S"))
+    ((4,), (8, 16, 32), ())
+    """
+    only = None if spec.machine is None else kind_of(spec.machine)[1]
+    return tuple(count for count in CPU_COUNTS if only in (None, count) and count >= (spec.vcpus or 0))
+
+
+def most_disk_gb(kind: str, vcpus: int) -> int:
+    """
+    Return the most room that the container of a machine without GPUs can have, in GB.
+
+    Args:
+        kind: The kind of processor.
+        vcpus: How many vCPUs.
+
+    >>> most_disk_gb("cpu3c", 2), most_disk_gb("cpu5c", 2)
+    (20, 30)
+    """
+    return vcpus * _DISK_PER_VCPU.get(kind, _USUAL_DISK_PER_VCPU)
 
 
 def kind_of(machine: str) -> tuple[str, int]:
@@ -179,43 +229,40 @@ def gpu_offers(rows: Iterable[object], count: int, cloud: Cloud, wish: Wish) -> 
     return [offer for offer in readable(rows, made) if offer is not None]
 
 
-def cpu_offers(rows: Iterable[object], wish: Wish) -> list[Offer]:
+def cpu_offers(rows: Iterable[object], vcpus: int, wish: Wish) -> list[Offer]:
     """
-    Make offers of machines without GPUs, of two vCPUs and then twice as many each time.
+    Make offers of machines without GPUs; those whose container can't be as large as is wanted are none.
 
     Args:
-        rows: The kinds, as the catalogue describes them.
-        wish: Which data centres.
+        rows: The kinds, as the catalogue describes them for this number of vCPUs.
+        vcpus: How many vCPUs.
+        wish: Which data centres, and how large a container.
 
     Raises:
         Misread: If none can be understood.
     """
 
-    def made(row: Any) -> list[Offer]:
-        name, most = text(row, "id"), whole(row, "vcpu.max")
+    def made(row: Any) -> Offer | None:
+        name, least, most = text(row, "id"), whole(row, "vcpu.min"), whole(row, "vcpu.max")
         memory, price = number(row, "ramGbPerVcpu"), number(row, "price.securePerVcpu")
-        places, found = wish.allowed(row), []
-        stocked = word(row, "availability", _STOCK) and (bool(places) or not wish.is_placed)
-        vcpus = 2
-        while vcpus <= most and price and memory:
-            if vcpus >= whole(row, "vcpu.min"):
-                offer = Offer(
-                    provider="runpod",
-                    instance_type=f"{name}:{vcpus}",
-                    region=wish.region,
-                    zone="SECURE",
-                    vcpus=vcpus,
-                    memory_gb=vcpus * memory,
-                    architecture="x86_64",
-                    on_demand_price=round(price * vcpus, 6),
-                    available=stocked,
-                    data={"places": list(places)} if wish.is_placed else {},
-                )
-                found.append(offer)
-            vcpus *= 2
-        return found
+        disk, places = most_disk_gb(name, vcpus), wish.allowed(row)
+        if not least <= vcpus <= most or not price or not memory or disk < (wish.disk_gb or 0):
+            return None
+        return Offer(
+            provider="runpod",
+            instance_type=f"{name}:{vcpus}",
+            region=wish.region,
+            zone="SECURE",
+            vcpus=vcpus,
+            memory_gb=vcpus * memory,
+            disk_gb=disk,
+            architecture="x86_64",
+            on_demand_price=round(price * vcpus, 6),
+            available=word(row, "availability", _STOCK) and (bool(places) or not wish.is_placed),
+            data={"places": list(places)} if wish.is_placed else {},
+        )
 
-    return [offer for group in readable(rows, made) for offer in group]
+    return [offer for offer in readable(rows, made) if offer is not None]
 
 
 async def data_centers(account: Account) -> dict[str, bool]:
@@ -246,9 +293,11 @@ async def _gpus(account: Account, count: int, cloud: Cloud, wish: Wish) -> list[
     return found
 
 
-async def _cpus(account: Account, wish: Wish) -> list[Offer]:
+async def _cpus(account: Account, vcpus: int, wish: Wish) -> list[Offer]:
     found: list[Offer] = await account.api.get(
-        "/v2/catalog/cpus", params=_ASKED, read=lambda answer: cpu_offers(listed(answer, "cpus"), wish)
+        "/v2/catalog/cpus",
+        params={**_ASKED, "vcpuCount": vcpus},
+        read=lambda answer: cpu_offers(listed(answer, "cpus"), vcpus, wish),
     )
     return found
 

@@ -186,7 +186,9 @@ async def end(account: Account, ids: Sequence[str]) -> None:
         there = {pod for pod in asked if pod in rows and rows[pod].get("status") != "TERMINATED"}
         return there | {pod for pod in asked if account.is_fresh(pod)}
 
-    await end_for_good(ids, end=one, left=left, provider="runpod", hint="Type: runpodctl remove pod {ids}")
+    # It takes one pod a call.
+    hint = "Type: for pod in {ids}; do runpodctl pod delete $pod; done"
+    await end_for_good(ids, end=one, left=left, provider="runpod", hint=hint)
 
 
 def _pool(row: Mapping[str, Any]) -> str | None:

@@ -193,6 +193,7 @@ class RunPod:
             region=spec.region,
             networked=networked,
             least_cuda=self.container_image.cuda if self.container_image is not None else BASE_CUDA,
+            disk_gb=spec.disk_gb or self.disk_gb,
         )
         return await offers(self._account, spec, wish)
 

@@ -25,11 +25,11 @@ DATA_CENTERS = {
     "OC-AU-1": ("AU", "OCEANIA", False),
 }
 
-# id, name, group, most vCPUs, GB for each, price for each.
+# id, name, group, most vCPUs, GB for each, price for each, GB of disk for each.
 _CPUS = (
-    ("cpu3c", "Compute-Optimized", "Gen 3", 32, 2.0, 0.03),
-    ("cpu5c", "Compute-Optimized", "Gen 5", 32, 2.0, 0.035),
-    ("cpu5g", "General Purpose", "Gen 5", 16, 4.0, 0.04),
+    ("cpu3c", "Compute-Optimized", "Gen 3", 32, 2.0, 0.03, 10),
+    ("cpu5c", "Compute-Optimized", "Gen 5", 32, 2.0, 0.035, 15),
+    ("cpu5g", "General Purpose", "Gen 5", 16, 4.0, 0.04, 10),
 )
 CUDA = ("12.4", "12.8")
 
@@ -38,7 +38,7 @@ class Catalogue:
     """
     Answer what is sold.
 
-    `stock` holds how many GPUs of a kind and cloud are left, where that is less than there can be.
+    `stock` holds how many GPUs of a kind and cloud, or vCPUs of a kind, are left, where that is less than there can be.
     """
 
     def __init__(self) -> None:
@@ -65,6 +65,17 @@ class Catalogue:
     def cpu(self, name: str) -> tuple[int, float, float] | None:
         """Return the most vCPUs, the memory of each and its price; None if there is no such flavour."""
         return next((row[3:6] for row in _CPUS if row[0] == name), None)
+
+    def cpu_refusal(self, asked: dict[str, Any], disk: int) -> str:
+        """Say why a machine without GPUs cannot be rented so; nothing if it can."""
+        flavour = next((row for row in _CPUS if row[0] == asked["id"]), None)
+        vcpus = asked["vcpuCount"]
+        if flavour is None or vcpus & (vcpus - 1) or vcpus > flavour[3]:
+            return "this CPU flavor cannot be deployed so"
+        # §Learned: 10 GB a vCPU, 15 of cpu5c
+        if disk > vcpus * flavour[6]:
+            return f"disk {disk} exceeds the maximum of {vcpus * flavour[6]} GB for {flavour[0]} with {vcpus} vCPUs"
+        return ""
 
     def gpus(self, request: Request) -> Answer:
         """List kinds of GPUs, as reference/runpod.md §2 says."""
@@ -108,8 +119,12 @@ class Catalogue:
         query = request.query
         if refused := _refused(query, {"vcpuCount"}):
             return refused
+        # What is left depends on how many vCPUs one machine is to have.
+        vcpus = int(query.get("vcpuCount", "2"))
+        if vcpus & (vcpus - 1):
+            return problem(400, "vcpuCount must be a power of two")
         rows = []
-        for name, title, group, most, memory, price in _CPUS:
+        for name, title, group, most, memory, price, _ in _CPUS:
             row: dict[str, Any] = {
                 "id": name,
                 "name": title,
@@ -119,7 +134,7 @@ class Catalogue:
                 "price": {"securePerVcpu": price, "serverlessPerVcpu": price},
             }
             if "include" in query:
-                row["availability"] = "HIGH" if self.stock.get(name, 99) else "NONE"
+                row["availability"] = "HIGH" if vcpus <= min(most, self.stock.get(name, 99)) else "NONE"
                 if row["availability"] != "NONE":
                     row["dataCenters"] = [{"id": "EU-RO-1", "name": "EU-RO-1", "availability": "HIGH"}]
             rows.append(row)

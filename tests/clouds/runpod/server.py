@@ -239,9 +239,14 @@ class RunPod(Emulator):
                 return problem(400, FULL)
             cost = self.catalogue.price(gpu, cloud) * count
         else:
-            flavour, vcpus = self.catalogue.cpu(body["cpu"]["id"]), body["cpu"]["vcpuCount"]
-            if flavour is None or vcpus & (vcpus - 1) or vcpus > flavour[0] or "persistent" in body.get("mounts", {}):
+            if why := self.catalogue.cpu_refusal(body["cpu"], body.get("disk", 1)):
+                return problem(400, why)
+            if "persistent" in body.get("mounts", {}):
                 return problem(400, "this CPU flavor cannot be deployed so")
+            flavour, vcpus = self.catalogue.cpu(body["cpu"]["id"]), body["cpu"]["vcpuCount"]
+            assert flavour is not None
+            if self.catalogue.stock.get(body["cpu"]["id"], 99) < vcpus:
+                return problem(400, FULL)
             cost = flavour[2] * vcpus
         pod = Pod(f"pod{next(self.numbers)}x{uuid.uuid4().hex[:6]}", body, cost, place or "EU-RO-1")
         self._begin(pod, request.conditions)

@@ -44,6 +44,37 @@ def test_stock_is_asked_for_each_number_and_each_cloud(runpod: Cloud) -> None:
     assert {(str(count), cloud) for count in (1, 2, 4, 8) for cloud in ("SECURE", "COMMUNITY")} == asked(runpod)
 
 
+def test_stock_without_gpus_is_asked_for_each_number_of_vcpus(runpod: Cloud) -> None:
+    """A kind that has two vCPUs left on a machine may have no sixteen."""
+    runpod.stock(cpu3c=8)
+
+    async def scenario() -> None:
+        offers = await runpod.provider().skyward_offers(Spec(vcpus=4))
+        left = {each.vcpus: each.available for each in offers if each.instance_type.startswith("cpu3c")}
+        assert {4: True, 8: True, 16: False, 32: False} == left
+
+    run(scenario())
+    asked = [call["query"]["vcpuCount"] for call in runpod.calls("GET /v2/catalog/cpus")]
+    assert ["16", "32", "4", "8"] == sorted(asked)
+
+
+@pytest.mark.parametrize("machine", ["cpu3c:2", "cpu5c:2", "cpu5g:16"])
+def test_the_smallest_machines_without_gpus_can_be_rented(runpod: Cloud, machine: str) -> None:
+    """Their container is no larger than RunPod allows; a pool that wants more gets larger machines only."""
+
+    async def scenario() -> None:
+        async with client(runpod.provider(), machine=machine) as one:
+            await one.launch()
+            assert 1 == len(runpod.alive())
+        larger = await runpod.provider(disk_gb=50).skyward_offers(Spec())
+        assert {"cpu3c:8", "cpu5c:4", "cpu5g:8"} == {
+            min((each.vcpus, each.instance_type) for each in larger if each.instance_type.startswith(kind))[1]
+            for kind in ("cpu3c", "cpu5c", "cpu5g")
+        }
+
+    run(scenario())
+
+
 def test_what_a_pod_has_beside_its_gpus_is_not_known_and_not_made_up(runpod: Cloud) -> None:
     """A wish for vCPUs or memory is answered with machines that tell theirs."""
     offers = run(runpod.provider().skyward_offers(Spec()))
@@ -311,6 +342,36 @@ def test_the_accounts_key_is_in_nothing_that_is_sent_to_a_pod(runpod: Cloud) -> 
     [call] = runpod.calls("POST /v2/pods")
     assert runpod.key not in call["body"]
     assert ["22/tcp"] == json.loads(call["body"])["ports"]
+
+
+def test_pools_that_look_one_after_the_other_share_a_list(runpod: Cloud) -> None:
+    """What they know together lasts between two looks, and a pod that was just rented is asked for anew."""
+    runpod.lists_hold = 30.0
+
+    async def scenario() -> None:
+        first, second = runpod.provider(), runpod.provider()
+        async with client(runpod.provider()) as one:
+            for provider in (first, second, first):
+                await provider.skyward_instances(one.cluster)
+            assert 1 == len(runpod.calls("GET /v2/pods")) - 1
+            [pod] = await one.launch()
+            assert [pod.id] == [each.id for each in await one.listed()]
+
+    in_real_time(scenario())
+
+
+def test_an_end_that_is_given_up_says_what_to_type(runpod: Cloud) -> None:
+    """RunPod's own command ends one pod a call."""
+
+    async def scenario() -> None:
+        async with client(runpod.provider()) as one:
+            pods = sorted(each.id for each in [*await one.launch(token="a"), *await one.launch(token="b")])
+            runpod.fault("DELETE *", status=401, body={"status": 401, "title": "x", "detail": "no"})
+            error = await refusal(one.end(*pods))
+            assert f"Type: for pod in {pods[0]} {pods[1]}; do runpodctl pod delete $pod; done" in str(error)
+            runpod.calm()
+
+    run(scenario())
 
 
 def test_pools_of_one_account_stay_within_what_it_is_allowed(runpod: Cloud) -> None:
