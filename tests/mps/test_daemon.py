@@ -56,7 +56,7 @@ def test_workers_find_a_daemon_of_their_own_with_its_limits(here: Give) -> None:
         limits = [ask(f"get_default_device_pinned_mem_limit {device}") for device in range(3)]
         return place, ask("get_default_active_thread_percentage"), ask("get_server_list"), limits
 
-    plugin = sky.plugins.mps(active_thread_percentage=12.5, pinned_memory="1.5GB")
+    plugin = sky.plugins.mps(active_thread_percentage=12.5, pinned_memory_limit="1.5GB")
     with sky.Compute(per_node=2, plugins=[plugin], **QUIET) as pool:
         first, second = sky.function(look)() @ pool
         assert first == second
@@ -74,6 +74,15 @@ def test_nothing_is_limited_that_nobody_asked_to(here: Give) -> None:
     with within():
         pass
     assert ["-d", "quit"] == [line.split()[0] for line in gpus.daemon]
+
+
+def test_the_daemon_numbers_all_gpus_as_the_machine_does(here: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would number those anew that it is shown, and workers be refused that are shown the same."""
+    gpus = here(A100, A100)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    with sky.Compute(plugins=[sky.plugins.mps()], **QUIET) as pool:
+        assert "1" == sky.function(os.environ.get)("CUDA_VISIBLE_DEVICES") >> pool
+    assert "-d CUDA_VISIBLE_DEVICES=" == gpus.daemon[0]
 
 
 def within(percentage: float | None = None, memory_gb: float | None = None) -> AbstractContextManager[dict[str, str]]:

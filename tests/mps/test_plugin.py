@@ -33,8 +33,8 @@ def cluster(offer: Offer, *, plugins: Any = (), **changes: Any) -> Cluster:
         ({"active_thread_percentage": 0}, "active_thread_percentage must be more than 0 and at most 100, not 0"),
         ({"active_thread_percentage": 101}, "at most 100, not 101"),
         ({"active_thread_percentage": "25"}, "at most 100, not '25'"),
-        ({"pinned_memory": "much"}, "pinned_memory must be an amount of memory, not 'much'"),
-        ({"pinned_memory": 0.0001}, "pinned_memory must be 1 MB or more"),
+        ({"pinned_memory_limit": "much"}, "pinned_memory_limit must be an amount of memory, not 'much'"),
+        ({"pinned_memory_limit": 0.0001}, "pinned_memory_limit must be 1 MB or more"),
     ],
 )
 def test_what_has_no_meaning_is_refused_where_it_is_written(settings: dict[str, Any], message: str) -> None:
@@ -48,7 +48,7 @@ def test_what_has_no_meaning_is_refused_where_it_is_written(settings: dict[str, 
     [
         (Mps(), cluster(CPU), "mps shares GPUs, and the nodes have none. Ask for: accelerator=."),
         (Mps(), cluster(evolve(A100, accelerator_name="MI300X")), "mps is NVIDIA's, and the nodes have MI300X of AMD"),
-        (Mps(pinned_memory="81GB"), cluster(A100), "pinned_memory=81 GB is more than A100-80GB:8 has"),
+        (Mps(pinned_memory_limit="81GB"), cluster(A100), "pinned_memory_limit=81 GB is more than A100-80GB:8 has"),
         (Mps(), cluster(A100, ranks_per_node=49), "49 processes may want one GPU, and MPS takes 48 on A100"),
         (
             Mps(),
@@ -83,13 +83,20 @@ def test_what_cannot_work_is_refused_before_anything_is_rented(plugin: Mps, wher
 )
 def test_what_can_work_is_not_refused(where: Cluster) -> None:
     """Threads of one process are one client."""
-    validated([Mps(active_thread_percentage=12.5, pinned_memory="80GB")], where)
+    validated([Mps(active_thread_percentage=12.5, pinned_memory_limit="80GB")], where)
 
 
 def test_the_plugin_is_a_value_that_travels() -> None:
     """Equal settings make equal plugins."""
-    plugin = sky.plugins.mps(active_thread_percentage=25, pinned_memory="2GB")
+    plugin = sky.plugins.mps(active_thread_percentage=25, pinned_memory_limit="2GB")
     assert Mps(25, 2) == plugin == pickle.loads(pickle.dumps(plugin))
+
+
+def test_a_limit_has_an_earlier_name() -> None:
+    """Which means the same, and is not given beside it."""
+    assert Mps(pinned_memory_limit=2) == sky.plugins.mps(pinned_memory="2GB")
+    with pytest.raises(ConfigError, match="pinned_memory is pinned_memory_limit by an earlier name"):
+        sky.plugins.mps(pinned_memory_limit="2GB", pinned_memory="2GB")
 
 
 def test_it_does_nothing_around_one_function() -> None:

@@ -13,6 +13,6 @@ from skyward.hookspecs import hookimpl
 @hookimpl
 def skyward_plugins() -> Mapping[str, Callable[..., Any]]:
     """Register `sky.plugins.mps`."""
-    from skyward_mps.plugin import Mps
+    from skyward_mps.plugin import mps
 
-    return {"mps": Mps}
+    return {"mps": mps}

@@ -15,7 +15,7 @@ from skyward.hookspecs import Cluster, hookimpl
 from skyward.model.memory import gigabytes
 from skyward.plugin import name_of
 
-__all__ = ["CLIENTS", "Mps"]
+__all__ = ["CLIENTS", "Mps", "mps"]
 
 CLIENTS = 48
 """Processes that a GPU takes at once, from the generation Volta on."""
@@ -37,9 +37,9 @@ def _memory(value: object) -> float | None:
     """Return an amount of memory in GB, checked."""
     if value is None:
         return None
-    amount = gigabytes(value, "pinned_memory")
+    amount = gigabytes(value, "pinned_memory_limit")
     if amount * 1024 < 1:
-        raise ConfigError(f"pinned_memory must be 1 MB or more, not {value!r}.")
+        raise ConfigError(f"pinned_memory_limit must be 1 MB or more, not {value!r}.")
     return amount
 
 
@@ -52,18 +52,18 @@ class Mps:
 
     Args:
         active_thread_percentage: Share of a GPU's processors that a process may use at most, in percent; None for all.
-        pinned_memory: How much of each GPU's memory one process may take at most, in GB or as text such as `"10GB"`;
-            None for all.
+        pinned_memory_limit: How much of each GPU's memory one process may take at most, in GB or as text such as
+            `"10GB"`; None for all.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
 
-    >>> Mps(active_thread_percentage=25, pinned_memory="512MB")
-    Mps(active_thread_percentage=25.0, pinned_memory=0.5)
+    >>> Mps(active_thread_percentage=25, pinned_memory_limit="512MB")
+    Mps(active_thread_percentage=25.0, pinned_memory_limit=0.5)
     """
 
     active_thread_percentage: float | None = field(default=None, converter=_percentage)
-    pinned_memory: float | None = field(default=None, converter=_memory)
+    pinned_memory_limit: float | None = field(default=None, converter=_memory)
     name = "mps"
 
     @hookimpl
@@ -85,9 +85,12 @@ class Mps:
             raise ConfigError("mps shares GPUs, and the nodes have none.", hint="Ask for: accelerator=.")
         if accelerator.manufacturer not in (None, "NVIDIA"):
             raise ConfigError(f"mps is NVIDIA's, and the nodes have {accelerator.name} of {accelerator.manufacturer}.")
-        if self.pinned_memory is not None and self.pinned_memory > (accelerator.known_memory_gb or float("inf")):
+        if self.pinned_memory_limit is not None and self.pinned_memory_limit > (
+            accelerator.known_memory_gb or float("inf")
+        ):
             raise ConfigError(
-                f"pinned_memory={self.pinned_memory:g} GB is more than {accelerator} has, and would limit nothing."
+                f"pinned_memory_limit={self.pinned_memory_limit:g} GB is more than {accelerator} has, "
+                "and would limit nothing."
             )
         most = EARLIER.get(accelerator.architecture or "", CLIENTS)
         worker = cluster.worker
@@ -105,6 +108,31 @@ class Mps:
         """Start the daemon before the workers, tell them where it is, and end it after them."""
         from skyward_mps.daemon import running
 
-        with running(info, self.active_thread_percentage, self.pinned_memory) as variables:
+        with running(info, self.active_thread_percentage, self.pinned_memory_limit) as variables:
             os.environ.update(variables)
             yield
+
+
+def mps(
+    active_thread_percentage: float | None = None,
+    pinned_memory_limit: float | str | None = None,
+    *,
+    pinned_memory: float | str | None = None,
+) -> Mps:
+    """
+    Make the plugin.
+
+    Args:
+        active_thread_percentage: As `Mps` has it.
+        pinned_memory_limit: As `Mps` has it.
+        pinned_memory: The same by an earlier name.
+
+    Raises:
+        ConfigError: If a value is none of what its parameter takes, or one limit is given by both names.
+
+    >>> mps(pinned_memory_limit="2GB") == mps(pinned_memory="2GB")
+    True
+    """
+    if pinned_memory_limit is not None and pinned_memory is not None:
+        raise ConfigError("pinned_memory is pinned_memory_limit by an earlier name.", hint="Leave it out.")
+    return Mps(active_thread_percentage, pinned_memory if pinned_memory_limit is None else pinned_memory_limit)
