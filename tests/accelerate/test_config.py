@@ -34,11 +34,11 @@ def test_settings_are_written_as_values_or_as_mappings(written: Any, expected: C
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("bf16", "Config must be given as a value of its own or as a mapping, not 'bf16'"),
+        ("bf16", "config='bf16' names no file that can be read: No such file"),
+        (16, "Config must be given as a value of its own or as a mapping, not 16"),
         ({"mixed_precision": "bf61"}, r"must be one of 'no', 'fp16', 'bf16', 'fp8', not 'bf61'\. Did you mean 'bf16'"),
         ({"mixed_precision": 16}, "mixed_precision must be one of"),
         ({"precision": "bf16"}, r"Config has no 'precision'\. Did you mean 'mixed_precision'\?"),
-        ({"num_processes": 8}, "Config has no 'num_processes'"),
         ({"gradient_accumulation_steps": 0}, "gradient_accumulation_steps must be a whole number above 0, not 0"),
         ({"gradient_accumulation_steps": 1.5}, "gradient_accumulation_steps must be a whole number above 0, not 1.5"),
         ({"debug": "yes"}, "debug must be True or False, not 'yes'"),
@@ -54,6 +54,7 @@ def test_settings_are_written_as_values_or_as_mappings(written: Any, expected: C
         ({"fsdp": {"min_num_params": "1e8"}}, "min_num_params must be a number of parameters, not '1e8'"),
         ({"deepspeed": {"zero_stage": 4}}, "zero_stage must be one of 0, 1, 2, 3, not 4"),
         ({"deepspeed": {"gradient_clipping": -1}}, "gradient_clipping must be a number above 0, not -1"),
+        ({"parallelism": 2}, "Settings must be given as a mapping, not 2"),
         ({"deepspeed": True, "fsdp": True}, "fsdp and deepspeed both shard the model"),
         ({"dynamo": {"mode": "fast"}}, "mode must be one of 'default', 'reduce-overhead', 'max-autotune'"),
         ({"use_cpu": True, "mixed_precision": "fp16"}, "mixed_precision='fp16' needs GPUs, and use_cpu=True"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
@@ -16,6 +16,7 @@ __all__ = [
     "FLAG",
     "MAYBE_FLAG",
     "MAYBE_TEXT",
+    "Variables",
     "above_zero",
     "classes",
     "lower",
@@ -24,9 +25,13 @@ __all__ = [
     "read",
     "steps",
     "upper",
+    "variables",
 ]
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
+
+Variables: TypeAlias = tuple[tuple[str, str], ...]
+"""Settings that Accelerate reads from the environment as they are: names in capital letters, and text."""
 
 Validator = Callable[[object, Any, Any], None]
 
@@ -87,6 +92,18 @@ def classes(value: Any) -> Any:
     if not names or not all(isinstance(name, str) and name.strip() for name in names):
         raise ConfigError(f"Classes must be named as a list of text, such as ['LlamaDecoderLayer'], not {value!r}.")
     return tuple(name.strip() for name in names)
+
+
+def variables(value: Any) -> Variables | None:
+    """Return settings that are passed on as they are."""
+    if value is None or value is False:
+        return None
+    if isinstance(value, tuple):
+        value = dict(value)
+    if value is not True and not isinstance(value, Mapping):
+        raise ConfigError(f"Settings must be given as a mapping, not {value!r}.")
+    given = {} if value is True else value
+    return tuple(sorted((str(name).upper(), str(setting)) for name, setting in given.items() if setting is not None))
 
 
 FLAG = of_type(bool, "True or False")

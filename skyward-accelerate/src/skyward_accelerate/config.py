@@ -7,6 +7,9 @@ How many machines and processes there are is the pool's affair and stands nowher
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -17,6 +20,7 @@ from skyward_accelerate.checks import (
     FLAG,
     MAYBE_FLAG,
     MAYBE_TEXT,
+    Variables,
     above_zero,
     classes,
     lower,
@@ -25,7 +29,9 @@ from skyward_accelerate.checks import (
     read,
     steps,
     upper,
+    variables,
 )
+from skyward_accelerate.config_file import KEYS, read_file, translated
 
 __all__ = ["FSDP", "Config", "DeepSpeed", "Dynamo"]
 
@@ -152,6 +158,8 @@ class DeepSpeed:
         gradient_clipping: Largest norm of the gradients.
         offload_optimizer_device: Where the optimiser's states wait: `"none"`, `"cpu"` or `"nvme"`.
         offload_param_device: Where parameters wait: the same.
+        offload_optimizer_nvme_path: Where on the nodes, for `"nvme"`.
+        offload_param_nvme_path: The same.
         zero3_init: Whether models are made sharded, in stage 3.
         zero3_save_16bit_model: Whether 16-bit weights are saved, in stage 3.
         config_file: Path of DeepSpeed's own file on the nodes; `Image(includes=[...])` brings it there.
@@ -170,6 +178,8 @@ class DeepSpeed:
         default=None, converter=lower, validator=one_of(OFFLOADS, optional=True)
     )
     offload_param_device: str | None = field(default=None, converter=lower, validator=one_of(OFFLOADS, optional=True))
+    offload_optimizer_nvme_path: str | None = field(default=None, validator=MAYBE_TEXT)
+    offload_param_nvme_path: str | None = field(default=None, validator=MAYBE_TEXT)
     zero3_init: bool | None = field(default=None, validator=MAYBE_FLAG)
     zero3_save_16bit_model: bool | None = field(default=None, validator=MAYBE_FLAG)
     config_file: str | None = field(default=None, validator=MAYBE_TEXT)
@@ -209,6 +219,9 @@ class Config:
         fsdp: Shard the model; None to copy it to each rank.
         deepspeed: Train with DeepSpeed; None without.
         dynamo: Compile the model; None for what the pool says, else not to.
+        parallelism: Sizes of the dimensions of parallelism, such as `{"tp_size": 2}`; None for one.
+        fp8: How `"fp8"` is computed, such as `{"backend": "AO"}`; None for what Accelerate does by itself.
+        megatron_lm: Train with Megatron-LM, which the image has to bring, such as `{"tp_degree": 2}`; None without.
         use_cpu: Whether processors compute and no accelerators; None where torch sees no GPU.
         enable_cpu_affinity: Whether each process keeps to processors that are near its GPU.
         debug: Whether Accelerate checks that all ranks gather tensors of one shape.
@@ -225,30 +238,35 @@ class Config:
     fsdp: FSDP | None = field(default=None, converter=_fsdp)
     deepspeed: DeepSpeed | None = field(default=None, converter=_deepspeed)
     dynamo: Dynamo | None = field(default=None, converter=_dynamo)
+    parallelism: Variables | None = field(default=None, converter=variables)
+    fp8: Variables | None = field(default=None, converter=variables)
+    megatron_lm: Variables | None = field(default=None, converter=variables)
     use_cpu: bool | None = field(default=None, validator=MAYBE_FLAG)
     enable_cpu_affinity: bool = field(default=False, validator=FLAG)
     debug: bool = field(default=False, validator=FLAG)
 
     def __attrs_post_init__(self) -> None:
-        if self.fsdp and self.deepspeed:
-            raise ConfigError("fsdp and deepspeed both shard the model.", hint="Leave one of them out.")
+        sharding = [name for name in ("fsdp", "deepspeed", "megatron_lm") if getattr(self, name) is not None]
+        if len(sharding) > 1:
+            raise ConfigError(f"{' and '.join(sharding)} both shard the model.", hint="Leave one of them out.")
         if self.use_cpu and self.needs_gpu:
             raise ConfigError(f"{self.needs_gpu} needs GPUs, and use_cpu=True keeps off them.")
 
     @property
     def needs_gpu(self) -> str:
         """Return which setting processors cannot do, as it is written; empty if there is none."""
-        if self.deepspeed or self.fsdp:
-            return "deepspeed" if self.deepspeed else "fsdp"
+        for name in ("deepspeed", "fsdp", "megatron_lm"):
+            if getattr(self, name) is not None:
+                return name
         return f"mixed_precision={self.mixed_precision!r}" if self.mixed_precision in ("fp16", "fp8") else ""
 
 
 def config(value: Any) -> Config:
     """
-    Return settings as a value, from one or from a mapping.
+    Return settings as a value, from one, from a mapping, or from the path of a file.
 
     Args:
-        value: What the user wrote; None for what Accelerate does by itself.
+        value: What the user wrote, or `accelerate config` did; None for what Accelerate does by itself.
 
     Raises:
         ConfigError: If it is none of these, or a name in it is unknown.
@@ -258,4 +276,16 @@ def config(value: Any) -> Config:
     ...
     skyward.errors.ConfigError: Config has no 'mixed_precison'. Did you mean 'mixed_precision'?
     """
-    return Config() if value is None else read(Config, value)
+    if value is None:
+        return Config()
+    if isinstance(value, str | os.PathLike):
+        value = read_file(value)
+    if isinstance(value, Mapping) and KEYS & value.keys():
+        value, without = translated(value)
+        if without:
+            warnings.warn(
+                f"sky.plugins.accelerate: {', '.join(without)} mean nothing here; machines, processes and how they "
+                "meet are the pool's affair.",
+                stacklevel=3,
+            )
+    return read(Config, value)

@@ -6,6 +6,7 @@ Who the process is comes from torch's side, as with torchrun, and so does how ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from skyward_accelerate.config import FSDP, Config, DeepSpeed
@@ -43,6 +44,14 @@ def environment(config: Config, *, cpu: bool, within: bool = False) -> dict[str,
     # With DeepSpeed launch says nothing of the compiler, as long as nobody asks for it.
     if config.dynamo or not (config.deepspeed or within):
         env |= _dynamo(config)
+    if config.fp8 is not None:
+        env |= dict(_fp8(dict(config.fp8)))
+    if config.parallelism is not None:
+        env["ACCELERATE_USE_PARALLELISM_CONFIG"] = "true"
+        env |= {f"PARALLELISM_CONFIG_{name}": text for name, text in config.parallelism}
+    if config.megatron_lm is not None:
+        env["ACCELERATE_USE_MEGATRON_LM"] = "true"
+        env |= {f"MEGATRON_LM_{name}": text for name, text in config.megatron_lm}
     if config.fsdp:
         env["ACCELERATE_USE_FSDP"] = "true"
         env |= _fsdp(config.fsdp)
@@ -62,6 +71,14 @@ def _dynamo(config: Config) -> dict[str, str]:
         "USE_REGIONAL_COMPILATION": bool(dynamo and dynamo.use_regional_compilation),
     }
     return {f"ACCELERATE_DYNAMO_{name}": str(value) for name, value in facts.items()}
+
+
+def _fp8(settings: dict[str, str]) -> Iterator[tuple[str, str]]:
+    precisions = settings.pop("OVERRIDE_LINEAR_PRECISION", None)
+    if precisions is not None:
+        flags = re.findall("True|False", precisions)
+        yield from zip((f"ACCELERATE_FP8_OVERRIDE_{name}" for name in ("FPROP", "DGRAD", "WGRAD")), flags, strict=True)
+    yield from ((f"ACCELERATE_FP8_{name}", text) for name, text in settings.items())
 
 
 def _fsdp(fsdp: FSDP) -> dict[str, str]:
@@ -94,6 +111,8 @@ def _deepspeed(deepspeed: DeepSpeed) -> Iterator[tuple[str, str]]:
         "GRADIENT_CLIPPING": deepspeed.gradient_clipping,
         "DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": deepspeed.offload_optimizer_device,
         "DEEPSPEED_OFFLOAD_PARAM_DEVICE": deepspeed.offload_param_device,
+        "DEEPSPEED_OFFLOAD_OPTIMIZER_NVME_PATH": deepspeed.offload_optimizer_nvme_path,
+        "DEEPSPEED_OFFLOAD_PARAM_NVME_PATH": deepspeed.offload_param_nvme_path,
         "DEEPSPEED_ZERO3_INIT": deepspeed.zero3_init,
         "DEEPSPEED_ZERO3_SAVE_16BIT_MODEL": deepspeed.zero3_save_16bit_model,
         "DEEPSPEED_CONFIG_FILE": deepspeed.config_file,
