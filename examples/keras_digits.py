@@ -33,7 +33,7 @@ def train(epochs: int = 15) -> float:
 
 
 if __name__ == "__main__":
-    plugins = [sky.plugins.jax(), sky.plugins.keras(backend="jax")]
+    plugins = [sky.plugins.keras(backend="jax")]
     with sky.Compute(nodes=2, plugins=plugins, console="log") as pool:
         accuracies = train() @ pool
     assert len(set(accuracies)) == 1, "all ranks have the same weights"

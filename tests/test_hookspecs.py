@@ -41,7 +41,9 @@ from skyward.model.instance import InstanceInfo
 from skyward.model.spec import Spec
 from skyward.plugin import (
     HOOKS,
+    Plugin,
     bootstrap_ops,
+    completed,
     decorated,
     entered,
     launch_command,
@@ -164,6 +166,10 @@ class Everything:
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+
+    @hookimpl
+    def skyward_requires(self) -> list[Plugin]:
+        return [Plugin.create("beneath")]
 
     @hookimpl
     def skyward_validate(self, cluster: Cluster) -> None:
@@ -376,6 +382,12 @@ def test_hook_delete_machine_images() -> None:
     ask(cloud, "skyward_delete_machine_images", images=(made,))
     ask(cloud, "skyward_delete_machine_images", images=(made,))
     assert [] == ask(cloud, "skyward_machine_images", cluster=None)
+
+
+def test_hook_requires() -> None:
+    """What a plugin builds on stands before it."""
+    plugin = Everything()
+    assert (Plugin.create("beneath"), plugin) == completed([plugin])
 
 
 def test_hook_validate() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
@@ -26,6 +26,7 @@ from skyward.model.worker import Worker
 from skyward.plugin import (
     Plugin,
     bootstrap_ops,
+    completed,
     decorated,
     entered,
     implements,
@@ -89,6 +90,7 @@ class Recorder:
 
 
 FOLDS: dict[str, tuple[Callable[[Plugin], Plugin], Callable[[list[Plugin]], Any]]] = {
+    "requires": (lambda plugin: plugin.with_requires(failing), completed),
     "validate": (lambda plugin: plugin.with_validate(failing), lambda plugins: validated(plugins, CLUSTER)),
     "topology": (lambda plugin: plugin.with_topology(failing), lambda plugins: topology(plugins, CLUSTER)),
     "transform": (
@@ -163,6 +165,41 @@ def test_plugins_travel_with_their_lambdas() -> None:
     """What cloudpickle writes is read on a node by pickle alone."""
     there = pickle.loads(cloudpickle.dumps((wraps("one"), wraps("two"))))
     assert "one(two(3))" == decorated(there, len)("abc")
+
+
+def builds(name: str, *beneath: Plugin) -> Plugin:
+    """Return a plugin that builds on others."""
+    return Plugin.create(name).with_requires(lambda: beneath)
+
+
+def names(plugins: Iterable[Plugin]) -> str:
+    return " ".join(plugin.name for plugin in plugins)
+
+
+def test_a_plugin_stands_after_those_that_it_builds_on() -> None:
+    """And they after theirs; each comes once."""
+    low = Plugin.create("low")
+    middle = builds("middle", low)
+    assert "low middle high" == names(completed([builds("high", middle)]))
+    assert "low middle high" == names(completed([builds("high", low, middle)]))
+    assert "low middle one two" == names(completed([builds("one", middle), builds("two", low)]))
+
+
+def test_what_the_user_gives_holds() -> None:
+    """In place of what another plugin would bring by that name."""
+    mine = adds("wandb")
+    assert mine in completed([mine, builds("high", Plugin.create(mine.name))])
+    with pytest.raises(ConfigError, match=rf"{mine.name!r} after 'high', which builds on it\. Swap them") as caught:
+        completed([builds("high", Plugin.create(mine.name)), mine])
+    assert ["Raised by plugin 'high' in requires."] == caught.value.__notes__
+
+
+def test_plugins_that_build_on_each_other_are_refused() -> None:
+    """Rather than looked for without end."""
+    one: Plugin = Plugin.create("one").with_requires(lambda: [other])
+    other = builds("other", one)
+    with pytest.raises(ConfigError, match="'one' after 'other', which builds on it"):
+        completed([builds("high", one)])
 
 
 def test_images_are_completed_in_order() -> None:

@@ -11,7 +11,7 @@ from attrs import evolve
 import skyward as sky
 from skyward import ConfigError, Image, PluginError
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Offer
-from skyward.plugin import implements, launch_command, topology, transform_image, validated
+from skyward.plugin import completed, implements, launch_command, topology, transform_image, validated
 from skyward_accelerate.plugin import Accelerate
 from skyward_torch.plugin import Torch
 from skyward_torch.wheels import INDEX
@@ -27,7 +27,8 @@ def cluster(offer: Offer, *plugins: Any, image: Image | None = None, **changes: 
 
 
 def image_of(offer: Offer, *plugins: Any) -> Image:
-    return transform_image(plugins, Image(), cluster(offer, *plugins))
+    there = completed(plugins)
+    return transform_image(there, Image(), cluster(offer, *there))
 
 
 @pytest.mark.parametrize("version", ["newest", ">=1"])
@@ -43,9 +44,6 @@ def test_what_is_no_version_is_refused_where_it_is_written(version: str) -> None
         ([Accelerate({"deepspeed": True})], CPU, {}, "deepspeed needs GPUs, and the nodes have none"),
         ([Accelerate({"fsdp": True})], CPU, {}, "fsdp needs GPUs, and the nodes have none"),
         ([Accelerate({"mixed_precision": "fp16"})], CPU, {}, "mixed_precision='fp16' needs GPUs"),
-        ([Accelerate(), Torch()], GPU, {}, r"'torch' after 'accelerate', which builds on it\. Write plugins=\[sky\."),
-        ([Accelerate()], CPU, {"nodes_reach_each_other": False}, "have no network between them"),
-        ([Accelerate()], CPU, {"worker": sky.Worker(concurrency=2)}, "concurrency=2 asks for several tasks at once"),
         (
             [Accelerate(version="1.15.0")],
             CPU,
@@ -57,7 +55,8 @@ def test_what_is_no_version_is_refused_where_it_is_written(version: str) -> None
 def test_what_cannot_work_is_refused_before_anything_is_rented(
     plugins: list[Any], offer: Offer, changes: dict[str, Any], message: str
 ) -> None:
-    """What torch refuses too, where it is not beside the plugin and comes with it."""
+    """What torch refuses is refused by its own plugin, which comes with this one."""
+    plugins = [*completed(plugins)]
     with pytest.raises(ConfigError, match=message) as caught:
         validated(plugins, cluster(offer, *plugins, **changes))
     assert ["Raised by plugin 'accelerate' in validate."] == caught.value.__notes__
@@ -74,12 +73,22 @@ def test_what_cannot_work_is_refused_before_anything_is_rented(
 )
 def test_what_can_work_is_not_refused(plugins: list[Any], offer: Offer) -> None:
     """What this machine has is found out when the pool is opened."""
-    validated(plugins, cluster(offer, *plugins))
+    there = completed(plugins)
+    validated(there, cluster(offer, *there))
+
+
+def test_it_brings_torchs_plugin() -> None:
+    """Which stands before it; what the user says there holds."""
+    plugin, torch = Accelerate(), Torch(backend="gloo")
+    assert (Torch(), plugin) == completed([plugin])
+    assert (torch, plugin) == completed([torch, plugin])
+    with pytest.raises(ConfigError, match=r"'torch' after 'accelerate', which builds on it\. Swap them"):
+        completed([plugin, torch])
 
 
 def test_its_broadcasts_are_collective() -> None:
     """No rank can go on without the others."""
-    assert topology([Accelerate()], cluster(CPU)).collective
+    assert topology(completed([Accelerate()]), cluster(CPU)).collective
 
 
 @pytest.mark.parametrize(
@@ -106,7 +115,7 @@ def test_ranks_of_one_machine_share_its_processors(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     context = LaunchContext(cluster=cluster(CPU, ranks_per_node=2), node=0, rank=0, lane=0)
     command = LaunchCommand(argv=["python"])
-    assert "4" == launch_command([Accelerate()], command, context).env["OMP_NUM_THREADS"]
+    assert "4" == launch_command(completed([Accelerate()]), command, context).env["OMP_NUM_THREADS"]
     assert "4" == launch_command([Torch(), Accelerate()], command, context).env["OMP_NUM_THREADS"]
 
 

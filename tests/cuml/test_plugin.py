@@ -30,8 +30,8 @@ def cluster(offer: Offer, **changes: Any) -> Cluster:
     ("settings", "message"),
     [
         ({"cuda": "11.8"}, 'cuda=\'11.8\' is no release of CUDA that cuML is built for; those are "12" and "13".'),
-        ({"cuda": 12}, "cuda=12 is no release of CUDA"),
-        ({"version": "newest"}, "version must be a version such as \"26.10.0\", not 'newest'"),
+        ({"cuda": True}, "cuda=True is no release of CUDA"),
+        ({"version": "newest"}, 'version must be a version such as "26.10.0", or "latest", not \'newest\''),
         ({"accelerate": "yes"}, "accelerate must be True or False, not 'yes'"),
     ],
 )
@@ -59,7 +59,7 @@ def test_what_has_no_meaning_is_refused_where_it_is_written(settings: dict[str, 
         (
             Cuml(version="26.10.0"),
             cluster(L4, spec=sky.Spec(image=Image(pip=["cuml-cu12==26.8.*"]))),
-            "says which cuML there is to be, and so does version=",
+            "says which cuml-cu12 there is to be, and so does version=",
         ),
         (
             Cuml(cuda="12"),
@@ -86,6 +86,7 @@ def test_what_may_work_is_not_refused(where: Cluster) -> None:
     ("plugin", "image", "packages"),
     [
         (Cuml(), Image(), ("cuml-cu12",)),
+        (Cuml(cuda="cu12", version="latest"), Image(), ("cuml-cu12",)),
         (Cuml("13.0", "26.8.0"), Image(pip=["polars"]), ("polars", "cuml-cu13==26.8.0")),
         (Cuml(), Image(pip=["cuml-cu12==26.6.*"]), ("cuml-cu12==26.6.*",)),
     ],

@@ -41,7 +41,7 @@ def test_what_has_no_meaning_is_refused_where_it_is_written(settings: dict[str, 
         sky.plugins.jax(**settings)
 
 
-@pytest.mark.parametrize("spelt", ["12", "12.8", "cuda12", 12])
+@pytest.mark.parametrize("spelt", ["12", "12.8", "cuda12", "cu124", 12])
 def test_a_release_of_cuda_has_several_spellings(spelt: Any) -> None:
     """Also the one that JAX's own packages have."""
     assert Jax(cuda="12") == Jax(cuda=spelt)
@@ -103,6 +103,7 @@ def test_its_broadcasts_are_collective() -> None:
     ("plugin", "offer", "expected"),
     [
         (Jax(), CPU, "jax"),
+        (Jax(version="latest"), CPU, "jax"),
         (Jax(version="0.10.2"), CPU, "jax==0.10.2"),
         (Jax(), GPU, "jax[cuda12]"),
         (Jax(cuda="13", version="0.10.2"), GPU, "jax[cuda13]==0.10.2"),

@@ -11,7 +11,7 @@ from attrs import evolve
 import skyward as sky
 from skyward import ConfigError, Image, PluginError, UsageError
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Offer
-from skyward.plugin import implements, launch_command, transform_image, validated
+from skyward.plugin import completed, implements, launch_command, transform_image, validated
 from skyward_keras.plugin import Keras
 
 CPU = Offer(provider="cloud", instance_type="m7", vcpus=8)
@@ -42,9 +42,7 @@ def test_what_has_no_meaning_is_refused_where_it_is_written(settings: dict[str, 
 @pytest.mark.parametrize(
     ("plugins", "wishes", "message"),
     [
-        ([Keras("jax")], {}, "backend='jax' builds on the plugin 'jax', which is missing"),
-        ([Keras("jax"), JAX], {}, "backend='jax' builds on the plugin 'jax', which is after it"),
-        ([TORCH, Keras("jax")], {}, "backend='jax' builds on the plugin 'jax', which is missing"),
+        ([TORCH, Keras("jax")], {}, "backend='jax' and the plugin 'torch' are in one pool"),
         ([JAX, TORCH, Keras("jax")], {}, "backend='jax' and the plugin 'torch' are in one pool"),
         (
             [JAX, Keras("jax")],
@@ -70,9 +68,19 @@ def test_what_cannot_work_is_refused_before_anything_is_rented(
 
 @pytest.mark.parametrize("beneath", [JAX, TORCH, TENSORFLOW])
 def test_it_stands_after_its_backends_plugin(beneath: sky.Plugin) -> None:
-    """Whichever that is."""
+    """Whichever that is; what the user gives holds."""
     plugin = Keras(beneath.name)
+    assert (beneath, plugin) == completed([beneath, plugin])
     validated([plugin], cluster(beneath, plugin, image=Image(env={"KERAS_BACKEND": beneath.name})))
+    with pytest.raises(ConfigError, match=f"plugins has '{beneath.name}' after 'keras', which builds on it"):
+        completed([plugin, beneath])
+
+
+@pytest.mark.parametrize(("settings", "expected"), [({}, "jax"), ({"backend": "torch"}, "torch")])
+def test_it_brings_its_backends_plugin(settings: dict[str, Any], expected: str) -> None:
+    """JAX's, unless another backend is asked for."""
+    plugin = sky.plugins.keras(**settings)
+    assert (getattr(sky.plugins, expected)(), plugin) == completed([plugin])
 
 
 @pytest.mark.parametrize(
@@ -104,10 +112,8 @@ def test_it_travels() -> None:
     assert implements([plugin], "decorate")
 
 
-def test_the_decorator_needs_a_backend() -> None:
-    """As the plugin does."""
-    with pytest.raises(TypeError, match="backend"):
-        sky.integrations.keras()
+def test_the_decorator_needs_brackets() -> None:
+    """As all integrations do."""
     with pytest.raises(UsageError, match=r"@sky\.integrations\.keras needs brackets"):
         sky.integrations.keras(sky.function(len))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skyward import InstanceInfo
-from skyward_torch.environment import environment, threads
+from skyward_torch.environment import environment
 from skyward_torch.network import interface_of
 
 
@@ -54,21 +54,6 @@ def test_a_call_that_is_no_broadcast_is_a_world_of_one() -> None:
         told[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
     )
     assert "False" == told["TORCHELASTIC_USE_AGENT_STORE"]
-
-
-@pytest.mark.parametrize(
-    ("env", "vcpus", "ranks", "expected"),
-    [
-        ({}, 8.0, 4, {"OMP_NUM_THREADS": "2"}),
-        ({}, 2.0, 4, {"OMP_NUM_THREADS": "1"}),
-        ({}, None, 2, {"OMP_NUM_THREADS": "1"}),
-        ({}, 8.0, 1, {}),
-        ({"OMP_NUM_THREADS": "8"}, 8.0, 4, {}),
-    ],
-)
-def test_ranks_share_the_processors(env: dict[str, str], vcpus: float | None, ranks: int, expected: dict) -> None:
-    """Unless the user says otherwise."""
-    assert expected == threads(env, vcpus=vcpus, ranks=ranks)
 
 
 def test_the_interface_of_an_address_is_found() -> None:

@@ -30,7 +30,7 @@ def cluster(offer: Offer, **changes: Any) -> Cluster:
     [
         ({"backend": "smoke"}, "names 'smoke', which torch does not have; it has 'gloo', 'mpi', 'nccl', 'ucc'"),
         ({"backend": "cpu:gloo,cuda:nickel"}, "names 'nickel', which torch does not have"),
-        ({"cuda": "cu128"}, 'cuda must be a version of CUDA such as "12.8"'),
+        ({"cuda": "cu12"}, 'cuda must be a version of CUDA such as "12.8" or "cu128", not'),
         ({"version": "newest"}, "version must be a version"),
         ({"vision": ">=0.2"}, "vision must be a version"),
         ({"hang_timeout": 0}, "hang_timeout must be a number of seconds above 0, not 0"),
@@ -84,6 +84,14 @@ def test_its_broadcasts_are_collective() -> None:
     assert (True, None) == (made.collective, made.ranks_per_node)
 
 
+def test_the_defaults_of_the_seeds_are_taken() -> None:
+    """As they are printed there."""
+    plugin = sky.plugins.torch(backend=None, cuda="cu128", version="latest", vision=None, audio=None)
+    assert Torch(cuda="12.8") == plugin
+    (index,) = transform_image([plugin], Image(), cluster(GPU)).pip_indexes
+    assert f"{INDEX}/cu128" == index.url
+
+
 def test_nodes_get_the_build_for_their_machine() -> None:
     """The offer that was chosen decides."""
     images = [transform_image([Torch(version="2.13.0")], Image(), cluster(offer)) for offer in (CPU, GPU)]
@@ -111,6 +119,7 @@ def test_ranks_of_one_machine_share_its_processors(
 ) -> None:
     """All ranks of `Local` are on one machine."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8), raising=False)
     context = LaunchContext(cluster=where, node=0, rank=0, lane=0)
     command = launch_command([Torch()], LaunchCommand(argv=["python"], env=env), context)
     assert expected == command.env.get("OMP_NUM_THREADS")

@@ -11,7 +11,7 @@ from attrs import evolve
 import skyward as sky
 from skyward import ConfigError, Image, PluginError
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Offer
-from skyward.plugin import implements, launch_command, topology, transform_image, validated
+from skyward.plugin import completed, implements, launch_command, topology, transform_image, validated
 from skyward_accelerate.plugin import Accelerate
 from skyward_torch.plugin import Torch
 from skyward_torch.wheels import INDEX
@@ -36,30 +36,58 @@ def test_what_is_no_version_is_refused_where_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("plugins", "changes", "message"),
     [
-        ([Transformers(), Torch()], {}, "'torch' after 'transformers', which builds on it"),
-        ([Transformers(), Accelerate()], {}, "'accelerate' after 'transformers', which builds on it"),
-        ([Torch(), Transformers(), Accelerate()], {}, "'accelerate' after 'transformers', which builds on it"),
-        ([Transformers()], {"nodes_reach_each_other": False}, "have no network between them"),
-        ([Transformers()], {"worker": sky.Worker(concurrency=2)}, "concurrency=2 asks for several tasks at once"),
+        (
+            [Torch(), Transformers(backend="gloo")],
+            {},
+            "backend='gloo' is asked of transformers, and the",
+        ),
         (
             [Transformers("5.23.0")],
             {"image": Image(pip=["transformers[torch]"])},
-            "says which transformers there are to be, and so does version=",
+            "says which transformers there is to be, and so does version=",
         ),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_rented(
     plugins: list[Any], changes: dict[str, Any], message: str
 ) -> None:
-    """What Accelerate and torch refuse too, where they come with the plugin."""
+    """What Accelerate and torch refuse is refused by their own plugins, which come with this one."""
+    plugins = [*completed(plugins)]
     with pytest.raises(ConfigError, match=message) as caught:
         validated(plugins, cluster(CPU, *plugins, **changes))
     assert ["Raised by plugin 'transformers' in validate."] == caught.value.__notes__
 
 
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        ([Transformers()], (Torch(), Accelerate(), Transformers())),
+        ([Transformers(backend="gloo")], (Torch(backend="gloo"), Accelerate(), Transformers(backend="gloo"))),
+        ([Torch("gloo"), Transformers()], (Torch("gloo"), Accelerate(), Transformers())),
+        ([Accelerate(version="1.15.0"), Transformers()], (Torch(), Accelerate(version="1.15.0"), Transformers())),
+    ],
+)
+def test_it_brings_the_plugins_that_it_builds_on(plugins: list[Any], expected: tuple[Any, ...]) -> None:
+    """Each before those that build on it; what the user says there holds."""
+    assert expected == completed(plugins)
+
+
+@pytest.mark.parametrize("late", [Torch(), Accelerate()])
+def test_what_it_builds_on_stands_before_it(late: Any) -> None:
+    """After it, it would be around less than it has to be."""
+    with pytest.raises(ConfigError, match=f"'{late.name}' after 'transformers', which builds on it"):
+        completed([Transformers(), late])
+
+
+def test_a_backend_that_torch_lacks_is_refused_where_it_is_written() -> None:
+    """With torch's own words."""
+    with pytest.raises(ConfigError, match="names 'smoke', which torch does not have"):
+        sky.plugins.transformers(backend="smoke")
+
+
 def test_its_broadcasts_are_collective() -> None:
     """No rank can go on without the others."""
-    assert topology([Transformers()], cluster(CPU)).collective
+    assert topology(completed([Transformers()]), cluster(CPU)).collective
 
 
 @pytest.mark.parametrize(
@@ -73,8 +101,9 @@ def test_its_broadcasts_are_collective() -> None:
 )
 def test_nodes_get_what_is_missing(plugins: list[Any], offer: Offer, expected: str) -> None:
     """Each package in the version that the plugin says which is for it."""
-    validated(plugins, cluster(offer, *plugins))
-    image = transform_image(plugins, Image(), cluster(offer, *plugins))
+    there = completed(plugins)
+    validated(there, cluster(offer, *there))
+    image = transform_image(there, Image(), cluster(offer, *there))
     assert expected.split() == sorted(image.pip)
     assert [(f"{INDEX}/cpu", ("torch",))] == [(index.url, index.packages) for index in image.pip_indexes]
 
@@ -83,7 +112,7 @@ def test_ranks_of_one_machine_share_its_processors(monkeypatch: pytest.MonkeyPat
     """As with torch."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     context = LaunchContext(cluster=cluster(CPU, ranks_per_node=2), node=0, rank=0, lane=0)
-    command = launch_command([Transformers()], LaunchCommand(argv=["python"]), context)
+    command = launch_command(completed([Transformers()]), LaunchCommand(argv=["python"]), context)
     assert "4" == command.env["OMP_NUM_THREADS"]
 
 

@@ -31,7 +31,6 @@ class Calls:
 
     def __init__(self) -> None:
         self._depth = 0
-        self._prepared = False
 
     @contextmanager
     def prepared(self, config: Config) -> Iterator[None]:
@@ -45,17 +44,11 @@ class Calls:
             PluginError: If there is no GPU and they need one.
         """
         check(config, "around_process")
-        if self._prepared:
-            # The plugin above this one has done so; what it says holds.
-            yield
-            return
         before = dict(_ENVIRON)
         _put(_told(config, within=False))
-        self._prepared = True
         try:
             yield
         finally:
-            self._prepared = False
             _restore(before)
 
     @contextmanager

@@ -371,6 +371,24 @@ async def skyward_delete_machine_images(images: Sequence[MachineImage]) -> None:
 
 
 @hookspec
+def skyward_requires() -> Iterable[Any]:
+    """
+    Contribute the plugins that this one builds on.
+
+    When: once, before a pool is opened and before all other hooks of plugins; by `@sky.integrations.X(...)`, where it
+        is written.
+    Runs on: the client.
+
+    Returns:
+        Plugins, in the order in which they stand before this one. One that the user gave, by its name, takes the place
+        of the one that is returned, and has to stand before this one.
+
+    Example: `.with_requires(lambda: [sky.plugins.torch()])`
+    Since: 0.1
+    """
+
+
+@hookspec
 def skyward_validate(cluster: Cluster) -> None:
     """
     Refuse what cannot work, before anything is rented.

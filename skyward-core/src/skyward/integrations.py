@@ -5,7 +5,7 @@ What `sky.integrations` is: each plugin as a decorator of one function.
     @sky.function
     def train(): ...
 
-Only what the plugin does around a task is applied, above `@sky.function` or below it.
+Only what the plugin, and those that it builds on, do around a task is applied, above `@sky.function` or below it.
 What it does to a pool's image, nodes and processes needs `plugins=[...]`.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from attrs import frozen
 
 from skyward.errors import ConfigError, PluginError, UsageError
-from skyward.plugin import decorated, implements
+from skyward.plugin import completed, decorated, implements
 from skyward.wrapping import alike
 
 __all__ = ["Integration"]
@@ -54,13 +54,13 @@ class Integration:
             raise UsageError(
                 f"@sky.integrations.{self.name} needs brackets.", hint=f"Write @sky.integrations.{self.name}()."
             )
-        plugin = self.factory(*args, **kwargs)
-        if not implements((plugin,), "decorate"):
+        plugins = completed([self.factory(*args, **kwargs)])
+        if not implements(plugins, "decorate"):
             raise UsageError(
                 f"sky.integrations.{self.name} does nothing around a single function.",
                 hint=f"Give it to the pool: plugins=[sky.plugins.{self.name}(...)].",
             )
-        return partial(_applied, self.name, plugin)
+        return partial(_applied, self.name, plugins)
 
 
 def __getattr__(name: str) -> Any:
@@ -85,13 +85,13 @@ def __dir__() -> list[str]:
     return sorted({*installed().plugins, *installed().integrations})
 
 
-def _applied(name: str, plugin: Any, target: Any) -> Any:
-    """Return a function with a plugin around its calls; the plugin is asked where the call runs, not here."""
+def _applied(name: str, plugins: tuple[Any, ...], target: Any) -> Any:
+    """Return a function with plugins around its calls; they are asked where the call runs, not here."""
     if _is_function(target):
-        return target.wrapped(partial(_applied, name, plugin))
+        return target.wrapped(partial(_applied, name, plugins))
     if not callable(target):
         raise UsageError(f"@sky.integrations.{name}() decorates functions, not {target!r}.")
-    return alike(target, partial(decorated, (plugin,), target), partial(_explained, name, target))
+    return alike(target, partial(decorated, plugins, target), partial(_explained, name, target))
 
 
 def _is_function(target: object) -> bool:

@@ -5,16 +5,19 @@ Adds packages to an image for a plugin, as far as nodes do not have them anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
 from attrs import evolve
 
+from skyward.errors import PluginError
 from skyward.model.cluster import Cluster
 from skyward.model.image import Image, PipIndex
+from skyward.model.instance import InstanceInfo
 from skyward.model.requirement import package_names
 
-__all__ = ["are_here", "with_packages"]
+__all__ = ["are_here", "importing", "installed", "with_packages"]
 
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(?:==(.+))?")
 
@@ -57,19 +60,62 @@ def with_packages(image: Image, wanted: Iterable[str], cluster: Cluster, index: 
         return image
     there = package_names(image.pip)
     added = [package for package in wanted if not package_names([package]) & there]
-    routed = {name.lower() for each in image.pip_indexes for name in each.packages}
+    routed = package_names(name for each in image.pip_indexes for name in each.packages)
     # What the user names is the user's, with the index that it comes from.
     scoped = sorted(package_names(added) - routed)
     indexes = (*image.pip_indexes, PipIndex(index, scoped)) if index and scoped else image.pip_indexes
     return evolve(image, pip=(*image.pip, *added), pip_indexes=indexes)
 
 
+@contextmanager
+def importing(plugin: str, info: InstanceInfo, hint: str = "") -> Iterator[None]:
+    """
+    Say which plugin brings a package that is missing when a node's process starts.
+
+    Args:
+        plugin: The plugin that imports it inside.
+        info: The rank.
+        hint: What to do, beside having the plugin stand last; left out, to name a version.
+
+    Raises:
+        PluginError: If a module is not there.
+
+    >>> with importing("torch", InstanceInfo(node=1)):
+    ...     import nobody_has_this
+    Traceback (most recent call last):
+        ...
+    skyward.errors.PluginError: sky.plugins.torch needs nobody_has_this, which is not installed on node 1...
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise PluginError(
+            f"sky.plugins.{plugin} needs {error.name}, which is not installed on node {info.node}.",
+            plugin=plugin,
+            hook="around_process",
+            hint="Put it last in plugins=[...], or "
+            + (hint or f'name a version: sky.plugins.{plugin}(version="...")')
+            + ".",
+        ) from error
+
+
+def installed(package: str) -> str | None:
+    """
+    Return the version of a package that this interpreter has; None if it has none.
+
+    Args:
+        package: Its name.
+
+    >>> installed("nobody-has-this") is None
+    True
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
 def _is_here(package: str) -> bool:
     pinned = _PINNED.fullmatch(package)
-    if pinned is None:
-        return False
-    try:
-        there = version(pinned[1])
-    except PackageNotFoundError:
-        return False
-    return pinned[2] in (None, there, there.partition("+")[0])
+    there = pinned and installed(pinned[1])
+    return there is not None and pinned is not None and pinned[2] in (None, there, there.partition("+")[0])

@@ -29,6 +29,7 @@ __all__ = [
     "HOOKS",
     "Plugin",
     "bootstrap_ops",
+    "completed",
     "decorated",
     "during",
     "entered",
@@ -46,6 +47,7 @@ Context: TypeAlias = "AbstractContextManager[object] | None"
 Around = Literal["around_app", "around_process", "around_client"]
 
 HOOKS: Mapping[str, tuple[str, ...]] = {
+    "requires": (),
     "validate": ("cluster",),
     "topology": ("cluster",),
     "transform": ("image", "cluster"),
@@ -83,6 +85,7 @@ class Plugin:
 
     Args:
         name: What errors call it.
+        requires: Names the plugins that it builds on.
         validate: Refuses what cannot work.
         topology: Contributes to the layout of ranks.
         transform: Contributes to the image.
@@ -102,6 +105,7 @@ class Plugin:
     """
 
     name: str = field(converter=_name)
+    requires: Callable[[], Iterable[Any]] | None = field(default=None, validator=_function)
     validate: Callable[[Cluster], None] | None = field(default=None, validator=_function)
     topology: Callable[[Cluster], Topology | None] | None = field(default=None, validator=_function)
     transform: Callable[[Image, Cluster], Image] | None = field(default=None, validator=_function)
@@ -116,6 +120,10 @@ class Plugin:
     def create(cls, name: str) -> Plugin:
         """Begin a plugin that does nothing yet."""
         return cls(name=name)
+
+    def with_requires(self, function: Callable[[], Iterable[Any]]) -> Plugin:
+        """Name the plugins that it builds on: `function()` returns them."""
+        return attrs.evolve(self, requires=function)
 
     def with_validate(self, function: Callable[[Cluster], None]) -> Plugin:
         """Refuse what cannot work: `function(cluster)` raises a ConfigError."""
@@ -180,6 +188,36 @@ def implements(plugins: Iterable[Any], hook: str) -> bool:
 
 
 # The folds. Each takes the plugins in the order of `plugins=[...]`.
+
+
+def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
+    """
+    Return the plugins, each after those that it builds on; one that was given holds against one that is required.
+
+    Raises:
+        ConfigError: If one was given after a plugin that builds on it.
+        PluginError: If a plugin fails.
+    """
+    given = tuple(plugins)
+    names, placed = {name_of(plugin) for plugin in given}, set[str]()
+
+    def place(plugin: Any) -> list[Any]:
+        upper, before = name_of(plugin), []
+        for _, requires in _hooks([plugin], "requires"):
+            with _attributed(upper, "requires", ConfigError):
+                for needed in requires():
+                    lower = name_of(needed)
+                    if lower in names and lower not in placed:
+                        raise ConfigError(
+                            f"plugins has {lower!r} after {upper!r}, which builds on it.", hint="Swap them."
+                        )
+                    if lower not in placed:
+                        names.add(lower)
+                        before += place(needed)
+        placed.add(upper)
+        return [*before, plugin]
+
+    return tuple(each for plugin in given for each in place(plugin))
 
 
 def validated(plugins: Iterable[Any], cluster: Cluster) -> None:

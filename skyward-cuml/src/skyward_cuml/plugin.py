@@ -14,8 +14,8 @@ from attrs import field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo, PluginError
 from skyward.hookspecs import Cluster, hookimpl
-from skyward.model.requirement import checked_version, package_names
-from skyward.packages import with_packages
+from skyward.model.requirement import check_named_once, cuda_of, package_names, version_of
+from skyward.packages import importing, with_packages
 
 __all__ = ["ACCELERATED", "TOO_OLD", "Cuml"]
 
@@ -36,17 +36,12 @@ ACCELERATED = ("sklearn", "umap", "hdbscan")
 
 def _cuda(value: object) -> str:
     """Return the release of CUDA that there are packages for."""
-    release = value.partition(".")[0] if isinstance(value, str) else ""
+    found = cuda_of(value)
+    release = "" if found is None else str(found.major)
     if release not in TOO_OLD:
         known = " and ".join(f'"{each}"' for each in TOO_OLD)
         raise ConfigError(f"cuda={value!r} is no release of CUDA that cuML is built for; those are {known}.")
     return release
-
-
-def _version(instance: object, attribute: Any, value: object) -> None:
-    """Refuse what is no version of a package."""
-    if value is not None:
-        checked_version(value, attribute.name, example="26.10.0")
 
 
 def _accelerate(instance: object, attribute: Any, value: object) -> None:
@@ -55,14 +50,20 @@ def _accelerate(instance: object, attribute: Any, value: object) -> None:
         raise ConfigError(f"accelerate must be True or False, not {value!r}.")
 
 
+def _version(value: Any) -> str | None:
+    """Return the version to install, checked."""
+    return version_of(value, example="26.10.0")
+
+
 @frozen
 class Cuml:
     """
     Have cuML on the nodes, and scikit-learn's own classes run on their GPUs.
 
     Args:
-        cuda: Which CUDA the packages are to be built for: `"12"`, or `"13"` for drivers from 580 on.
-        version: Version of cuML, such as `"26.10.0"`; None for the newest.
+        cuda: Which CUDA the packages are to be built for: `"12"`, or `"13"` for drivers from 580 on; also as `"12.8"`
+            or `"cu12"`.
+        version: Version of cuML, such as `"26.10.0"`; None or `"latest"` for the newest.
         accelerate: Whether scikit-learn, UMAP and HDBSCAN run on the GPU without a change; without, only what is
             imported from `cuml` does.
 
@@ -74,7 +75,7 @@ class Cuml:
     """
 
     cuda: str = field(default="12", converter=_cuda)
-    version: str | None = field(default=None, validator=_version)
+    version: str | None = field(default=None, converter=_version)
     accelerate: bool = field(default=True, validator=_accelerate, kw_only=True)
     name = "cuml"
 
@@ -87,8 +88,7 @@ class Cuml:
     def skyward_validate(self, cluster: Cluster) -> None:
         """Refuse nodes that cuML does not run on, before anything is rented."""
         named = package_names(cluster.spec.image.pip)
-        if self.version is not None and self.package in named:
-            raise ConfigError("Image(pip=[...]) says which cuML there is to be, and so does version=. Leave one out.")
+        check_named_once([self.package], self.version, named)
         if others := sorted(named & {f"cuml-cu{each}" for each in TOO_OLD} - {self.package}):
             raise ConfigError(f"Image(pip=[...]) names {others[0]}, and cuda={self.cuda!r} wants {self.package}.")
         if cluster.provider == "local":
@@ -136,12 +136,8 @@ class Cuml:
                 "Put cuml before the plugin that imports it, and import it inside functions.",
             )
         try:
-            from cuml.accel import install
-        except ModuleNotFoundError as error:
-            raise self._failed(
-                f"sky.plugins.cuml needs {error.name}, which is not installed on node {info.node}.",
-                "Put it last in plugins=[...], or leave the environment to it.",
-            ) from error
+            with importing(self.name, info, "leave the environment to it"):
+                from cuml.accel import install
         except ImportError as error:
             # Libraries of the driver that are not there.
             raise self._failed(

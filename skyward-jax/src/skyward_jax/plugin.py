@@ -4,19 +4,18 @@ The plugin: what it refuses, what nodes get, and what is around processes and ta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from attrs import field, frozen
 
-from skyward import ConfigError, Image, InstanceInfo, PluginError, is_nvidia
+from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
 from skyward.hookspecs import Cluster, Topology, hookimpl
-from skyward.model.requirement import checked_version, package_names
+from skyward.model.requirement import check_named_once, cuda_of, package_names, version_of
 from skyward.node.hang import checked_hang_timeout, watched
-from skyward.packages import with_packages
+from skyward.packages import importing, with_packages
 from skyward.plugin import during
 
 __all__ = ["CUDA", "Jax"]
@@ -30,20 +29,19 @@ STEP = "executed anything on the devices of several ranks"
 
 
 def _cuda(value: object) -> str | None:
-    """Return a release of CUDA, checked; JAX's own name for it, such as cuda12, is one too."""
+    """Return a release of CUDA, checked."""
     if value is None:
         return None
-    given = re.fullmatch(r"(?:cuda)?(\d+)(?:\.\d+)?", str(value))
-    if isinstance(value, bool) or given is None or given[1] not in CUDA:
+    release = cuda_of(value)
+    if release is None or str(release.major) not in CUDA:
         has = " and ".join(CUDA)
         raise ConfigError(f"cuda={value!r} names no release of CUDA that JAX has wheels for; it has them for {has}.")
-    return given[1]
+    return str(release.major)
 
 
-def _version(instance: object, attribute: Any, value: object) -> None:
-    """Refuse what is no version of a package."""
-    if value is not None:
-        checked_version(value, attribute.name, example="0.10.2")
+def _version(value: Any) -> str | None:
+    """Return the version to install, checked."""
+    return version_of(value, example="0.10.2")
 
 
 @frozen
@@ -55,8 +53,9 @@ class Jax:
     As a decorator of one function it does only the latter part, on nodes that have JAX.
 
     Args:
-        cuda: Which release of CUDA the packages are to be built for, `"12"` or `"13"`; None for 12 on NVIDIA's GPUs.
-        version: Version of jax, such as `"0.10.2"`; None for the newest.
+        cuda: Which release of CUDA the packages are to be built for, `"12"` or `"13"`, also as `"12.8"` or `"cu128"`;
+            None for 12 on NVIDIA's GPUs.
+        version: Version of jax, such as `"0.10.2"`; None or `"latest"` for the newest.
         hang_timeout: Seconds after which a broadcast ends with `HangError` in which no rank executed anything on the
             devices of several ranks; None for no limit.
 
@@ -68,7 +67,7 @@ class Jax:
     """
 
     cuda: str | None = field(default=None, converter=_cuda)
-    version: str | None = field(default=None, validator=_version)
+    version: str | None = field(default=None, converter=_version)
     hang_timeout: float | None = field(default=None, validator=checked_hang_timeout, kw_only=True)
     name = "jax"
 
@@ -77,8 +76,7 @@ class Jax:
         """Refuse what cannot work, before anything is rented for it."""
         check_collective(cluster, "JAX", "world")
         self._check_accelerator(cluster)
-        if self.version is not None and "jax" in package_names(cluster.spec.image.pip):
-            raise ConfigError("Image(pip=[...]) says which jax there is to be, and so does version=. Leave one out.")
+        check_named_once(["jax"], self.version, cluster.spec.image.pip)
 
     @hookimpl
     def skyward_topology(self) -> Topology:
@@ -96,15 +94,8 @@ class Jax:
     @contextmanager
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
         """Load JAX before the first task, and leave no connection behind."""
-        try:
+        with importing(self.name, info):
             from skyward_jax.worlds import WORLDS
-        except ModuleNotFoundError as error:
-            raise PluginError(
-                f"sky.plugins.jax needs {error.name}, which is not installed on node {info.node}.",
-                plugin=self.name,
-                hook="around_process",
-                hint='Put it last in plugins=[...], or name a version: sky.plugins.jax(version="...").',
-            ) from error
         if self.hang_timeout is not None:
             from skyward_jax.executed import EXECUTED
 

@@ -14,9 +14,10 @@ from attrs import evolve, field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo, PluginError
 from skyward.hookspecs import Cluster, LaunchCommand, hookimpl
-from skyward.model.requirement import checked_version, package_names
-from skyward.packages import with_packages
+from skyward.model.requirement import check_named_once, version_of
+from skyward.packages import importing, with_packages
 from skyward.plugin import during, name_of
+from skyward.registry import plugin
 
 __all__ = ["BACKENDS", "VARIABLE", "Keras"]
 
@@ -34,10 +35,9 @@ def _backend(instance: object, attribute: Any, value: str) -> None:
         raise ConfigError(f"backend={value!r} is none that Keras trains with; those are {known}.")
 
 
-def _version(instance: object, attribute: Any, value: object) -> None:
-    """Refuse what is no version of a package."""
-    if value is not None:
-        checked_version(value, attribute.name, example="3.15.1")
+def _version(value: Any) -> str | None:
+    """Return the version to install, checked."""
+    return version_of(value, example="3.15.1")
 
 
 @frozen
@@ -45,43 +45,41 @@ class Keras:
     """
     Have Keras on the nodes, on a backend that is set before it is loaded.
 
-    The backend's own plugin has to stand before it; it brings the wheels, and forms the world of a broadcast.
+    It brings the backend's own plugin, which brings the wheels and forms the world of a broadcast; where the pool has
+    that plugin too, it stands before this one, and what it says holds.
     On JAX, a broadcast trains on the devices of all ranks; on the others, the user's code wraps its model, as Keras's
     guides show.
     As a decorator of one function it does the latter part, on nodes that have Keras and have not loaded it yet.
 
     Args:
         backend: `"jax"`, `"tensorflow"` or `"torch"`.
-        version: Version of keras, such as `"3.15.1"`; None for the newest.
+        version: Version of keras, such as `"3.15.1"`; None or `"latest"` for the newest.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
 
-    >>> Keras("jax").backend
+    >>> Keras().backend
     'jax'
     """
 
-    backend: str = field(validator=_backend)
-    version: str | None = field(default=None, validator=_version)
+    backend: str = field(default="jax", validator=_backend)
+    version: str | None = field(default=None, converter=_version)
     name = "keras"
+
+    @hookimpl
+    def skyward_requires(self) -> tuple[Any, ...]:
+        """Bring the backend's plugin."""
+        return (plugin(self.backend)(),)
 
     @hookimpl
     def skyward_validate(self, cluster: Cluster) -> None:
         """Refuse what cannot work, before anything is rented for it."""
-        names = [name_of(plugin) for plugin in cluster.spec.plugins]
-        write = f"Write plugins=[sky.plugins.{self.backend}(...), sky.plugins.keras(backend={self.backend!r})]."
-        before = names[: names.index(self.name)] if self.name in names else names
-        if self.backend not in before:
-            where = "after it" if self.backend in names else "missing"
-            raise ConfigError(
-                f"Keras with backend={self.backend!r} builds on the plugin {self.backend!r}, which is {where}.",
-                hint=write,
-            )
-        if others := sorted({*BACKENDS} & {*names} - {self.backend}):
+        names = {name_of(plugin) for plugin in cluster.spec.plugins}
+        if others := sorted({*BACKENDS} & names - {self.backend}):
             raise ConfigError(
                 f"Keras with backend={self.backend!r} and the plugin {others[0]!r} are in one pool, where Keras would "
                 "take no part in what the latter forms.",
-                hint=write,
+                hint=f"Write plugins=[sky.plugins.keras(backend={self.backend!r})].",
             )
         image = cluster.spec.image
         chosen = image.env.get(VARIABLE, self.backend)
@@ -90,8 +88,7 @@ class Keras:
                 f"Image(env={{...}}) says {VARIABLE}={chosen}, and the plugin backend={self.backend!r}.",
                 hint="Leave the former out.",
             )
-        if self.version is not None and "keras" in package_names(image.pip):
-            raise ConfigError("Image(pip=[...]) says which keras there is to be, and so does version=. Leave one out.")
+        check_named_once(["keras"], self.version, image.pip)
 
     @hookimpl
     def skyward_transform(self, image: Image, cluster: Cluster) -> Image:
@@ -107,15 +104,8 @@ class Keras:
     @contextmanager
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
         """Load Keras before the first task."""
-        try:
+        with importing(self.name, info):
             self._load()
-        except ModuleNotFoundError as error:
-            raise PluginError(
-                f"sky.plugins.keras needs {error.name}, which is not installed on node {info.node}.",
-                plugin=self.name,
-                hook="around_process",
-                hint='Put it last in plugins=[...], or name a version: sky.plugins.keras(..., version="...").',
-            ) from error
         yield
 
     @hookimpl

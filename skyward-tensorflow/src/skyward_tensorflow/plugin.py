@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version as version_of
 from typing import Any
 
 from attrs import field, frozen
 
-from skyward import ConfigError, Image, InstanceInfo, PluginError, is_nvidia
+from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
 from skyward.hookspecs import Cluster, Topology, hookimpl
-from skyward.model.requirement import checked_version
+from skyward.model.requirement import check_named_once, version_of
 from skyward.node.hang import checked_hang_timeout, watched
+from skyward.packages import importing, installed
 from skyward.plugin import during
 from skyward_tensorflow import wheels
 from skyward_tensorflow.calls import CALLS
@@ -28,10 +28,9 @@ STEP = "called a tf.function or a strategy, or came back from one,"
 """What a rank is seen to do, if it gets any further."""
 
 
-def _version(instance: object, attribute: Any, value: object) -> None:
-    """Refuse what is no version of a package."""
-    if value is not None:
-        checked_version(value, attribute.name, example="2.21.0")
+def _version(value: Any) -> str | None:
+    """Return the version to install, checked."""
+    return version_of(value, example="2.21.0")
 
 
 @frozen
@@ -43,7 +42,7 @@ class TensorFlow:
     As a decorator of one function it does only the latter part, on nodes that have TensorFlow.
 
     Args:
-        version: Version of TensorFlow, such as `"2.21.0"`; None for the newest.
+        version: Version of TensorFlow, such as `"2.21.0"`; None or `"latest"` for the newest.
         hang_timeout: Seconds after which a broadcast ends with `HangError` in which no rank called a `tf.function` or a
             strategy, or came back from one; None for no limit.
 
@@ -54,7 +53,7 @@ class TensorFlow:
     '2.21.0'
     """
 
-    version: str | None = field(default=None, validator=_version)
+    version: str | None = field(default=None, converter=_version)
     hang_timeout: float | None = field(default=None, validator=checked_hang_timeout, kw_only=True)
     name = "tensorflow"
 
@@ -69,10 +68,7 @@ class TensorFlow:
                 f"Which build of TensorFlow suits {accelerator} is not known here.",
                 hint="Name it: Image(pip=['tensorflow...==...']).",
             )
-        if self.version is not None and named:
-            raise ConfigError(
-                "Image(pip=[...]) says which TensorFlow there is to be, and so does version=. Leave one out."
-            )
+        check_named_once(wheels.FAMILY, self.version, cluster.spec.image.pip)
 
     @hookimpl
     def skyward_topology(self) -> Topology:
@@ -82,7 +78,7 @@ class TensorFlow:
     @hookimpl
     def skyward_transform(self, image: Image, cluster: Cluster) -> Image:
         """Add the package, unless nodes on this machine have it as it is."""
-        if cluster.provider == "local" and not image.needs_environment and wheels.is_here(self.version, _installed):
+        if cluster.provider == "local" and not image.needs_environment and wheels.is_here(self.version, installed):
             return image
         return wheels.with_wheel(image, wheels.requirement(cluster.offer, self.version))
 
@@ -90,15 +86,8 @@ class TensorFlow:
     @contextmanager
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
         """Load TensorFlow before the first task."""
-        try:
+        with importing(self.name, info):
             import_module("tensorflow")
-        except ModuleNotFoundError as error:
-            raise PluginError(
-                f"sky.plugins.tensorflow needs {error.name}, which is not installed on node {info.node}.",
-                plugin=self.name,
-                hook="around_process",
-                hint='Put it last in plugins=[...], or name a version: sky.plugins.tensorflow(version="...").',
-            ) from error
         yield
 
     @hookimpl
@@ -115,11 +104,3 @@ class TensorFlow:
             return fn
         CALLS.prepare()
         return during(lambda: watched(limit, CALLS.count, STEP))(fn)
-
-
-def _installed(package: str) -> str | None:
-    """Return the version of a package that this interpreter has."""
-    try:
-        return version_of(package)
-    except PackageNotFoundError:
-        return None

@@ -4,11 +4,9 @@ The variables by which torch and what is built on it learn who they are, as torc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from skyward import InstanceInfo
 
-__all__ = ["environment", "threads"]
+__all__ = ["environment"]
 
 
 def environment(info: InstanceInfo, *, own_device: bool) -> dict[str, str]:
@@ -46,20 +44,3 @@ def environment(info: InstanceInfo, *, own_device: bool) -> dict[str, str]:
         "TORCHELASTIC_RUN_ID": info.job_id,
     }
     return {name: str(value) for name, value in facts.items()}
-
-
-def threads(env: Mapping[str, str], *, vcpus: float | None, ranks: int) -> dict[str, str]:
-    """
-    Share a machine's processors among the ranks on it; each would take all of them otherwise.
-
-    Args:
-        env: What the user says, which holds.
-        vcpus: How many processors there are; None where it is not known.
-        ranks: How many ranks share them.
-
-    >>> threads({}, vcpus=8, ranks=2), threads({"OMP_NUM_THREADS": "8"}, vcpus=8, ranks=2)
-    ({'OMP_NUM_THREADS': '4'}, {})
-    """
-    if ranks == 1 or "OMP_NUM_THREADS" in env:
-        return {}
-    return {"OMP_NUM_THREADS": str(max(1, int(vcpus or 1) // ranks))}

@@ -4,22 +4,21 @@ The plugin: what it refuses, what nodes get, and what is around processes and ta
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from skyward import ConfigError, Image, InstanceInfo, PluginError, is_nvidia
+from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Topology, hookimpl
-from skyward.model.requirement import checked_version
+from skyward.model.requirement import check_named_once, companion, cuda_of, version_of
 from skyward.node.hang import checked_hang_timeout
-from skyward.packages import with_packages
+from skyward.packages import importing, with_packages
 from skyward.plugin import during
-from skyward_torch import environment, wheels
+from skyward.processors import sharing
+from skyward_torch import wheels
 
 __all__ = ["BACKENDS", "Torch"]
 
@@ -38,16 +37,29 @@ def _backend(instance: object, attribute: Any, value: str | None) -> None:
         raise ConfigError(f"backend={value!r} names {unknown[0]!r}, which torch does not have; it has {known}.")
 
 
-def _cuda(instance: object, attribute: Any, value: object) -> None:
-    """Refuse what is no version of CUDA."""
-    if value is not None and not (isinstance(value, str) and re.fullmatch(r"\d+\.\d", value)):
-        raise ConfigError(f'cuda must be a version of CUDA such as "12.8", not {value!r}.')
+def _cuda(value: object) -> str | None:
+    """Return a release of CUDA as torch's indexes have it, checked."""
+    if value is None:
+        return None
+    release = cuda_of(value)
+    if release is None or release.minor is None:
+        raise ConfigError(f'cuda must be a version of CUDA such as "12.8" or "cu128", not {value!r}.')
+    return str(release)
 
 
-def _version(instance: object, attribute: Any, value: Any) -> None:
-    """Refuse what is no version of a package."""
-    if value is not None and not isinstance(value, bool):
-        checked_version(value, attribute.name, example="2.13.0")
+def _version(value: Any) -> str | None:
+    """Return the version to install, checked."""
+    return version_of(value, example="2.13.0")
+
+
+def _vision(value: Any) -> bool | str:
+    """Return whether torchvision is wanted, checked."""
+    return companion(value, "vision", example="0.28.0")
+
+
+def _audio(value: Any) -> bool | str:
+    """Return whether torchaudio is wanted, checked."""
+    return companion(value, "audio", example="2.11.0")
 
 
 @frozen
@@ -61,8 +73,9 @@ class Torch:
     Args:
         backend: Backend of the process group, such as `"gloo"`, `"nccl"` or `"cpu:gloo,cuda:nccl"`; None takes NCCL
             for what is on GPUs and gloo for the rest.
-        cuda: Which CUDA the packages are to be built for, such as `"12.8"`; None for what torch itself prefers.
-        version: Version of torch, such as `"2.13.0"`; None for the newest.
+        cuda: Which CUDA the packages are to be built for, such as `"12.8"` or `"cu128"`; None for what torch itself
+            prefers.
+        version: Version of torch, such as `"2.13.0"`; None or `"latest"` for the newest.
         vision: Whether torchvision is wanted too, or its version.
         audio: Whether torchaudio is wanted too, or its version.
         hang_timeout: Seconds after which a broadcast ends with `HangError` in which no rank entered a collective; None
@@ -71,15 +84,15 @@ class Torch:
     Raises:
         ConfigError: If a value is none of what its field takes.
 
-    >>> Torch(backend="gloo").backend
-    'gloo'
+    >>> Torch(backend="gloo", cuda="cu128")
+    Torch(backend='gloo', cuda='12.8', version=None, vision=False, audio=False, hang_timeout=None)
     """
 
     backend: str | None = field(default=None, validator=_backend)
-    cuda: str | None = field(default=None, validator=_cuda)
-    version: str | None = field(default=None, validator=_version)
-    vision: bool | str = field(default=False, validator=_version)
-    audio: bool | str = field(default=False, validator=_version)
+    cuda: str | None = field(default=None, converter=_cuda)
+    version: str | None = field(default=None, converter=_version)
+    vision: bool | str = field(default=False, converter=_vision)
+    audio: bool | str = field(default=False, converter=_audio)
     hang_timeout: float | None = field(default=None, validator=checked_hang_timeout, kw_only=True)
     name = "torch"
 
@@ -88,9 +101,7 @@ class Torch:
         """Refuse what cannot work, before anything is rented for it."""
         check_collective(cluster, "torch", "process group")
         self._check_accelerator(cluster)
-        mine = wheels.named(cluster.spec.image)
-        if self.version is not None and "torch" in mine:
-            raise ConfigError("Image(pip=[...]) says which torch there is to be, and so does version=. Leave one out.")
+        check_named_once(["torch"], self.version, cluster.spec.image.pip)
 
     @hookimpl
     def skyward_topology(self) -> Topology:
@@ -106,26 +117,14 @@ class Torch:
     @hookimpl
     def skyward_launcher(self, command: LaunchCommand, context: LaunchContext) -> LaunchCommand:
         """Share the processors among the ranks of a machine."""
-        cluster = context.cluster
-        here = cluster.provider == "local"
-        env = {**os.environ, **command.env} if here else command.env
-        ranks = cluster.total_ranks if here else cluster.ranks_per_node
-        added = environment.threads(env, vcpus=cluster.offer.vcpus, ranks=ranks)
-        return evolve(command, env={**command.env, **added})
+        return sharing(command, context.cluster)
 
     @hookimpl
     @contextmanager
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
         """Load torch before the first task, and leave no group behind."""
-        try:
+        with importing(self.name, info):
             from skyward_torch.groups import GROUPS
-        except ModuleNotFoundError as error:
-            raise PluginError(
-                f"sky.plugins.torch needs {error.name}, which is not installed on node {info.node}.",
-                plugin=self.name,
-                hook="around_process",
-                hint='Put it last in plugins=[...], or name a version: sky.plugins.torch(version="...").',
-            ) from error
         with GROUPS.prepared(info, self.backend):
             yield
 

@@ -1,32 +1,32 @@
 """
 The plugin: what it refuses, what nodes get, and what is around processes and tasks.
 
-All but the package itself is Accelerate's, which `Trainer` trains with.
+What is around calls is Accelerate's, which `Trainer` trains with, and PyTorch's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import field, frozen
 
-from skyward import ConfigError, Image, InstanceInfo, PluginError
-from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Topology, hookimpl
-from skyward.model.requirement import checked_version, package_names
-from skyward.packages import with_packages
+from skyward import ConfigError, Image, InstanceInfo
+from skyward.hookspecs import Cluster, hookimpl
+from skyward.model.requirement import check_named_once, version_of
+from skyward.packages import importing, with_packages
 from skyward_accelerate.plugin import Accelerate
 from skyward_torch.plugin import Torch
-from skyward_torch.stacking import beneath
 
 __all__ = ["Transformers"]
 
+T = TypeVar("T")
 
-def _version(instance: object, attribute: Any, value: Any) -> None:
-    """Refuse what is no version of a package."""
-    if value is not None:
-        checked_version(value, attribute.name, example="5.23.0")
+
+def _version(value: Any) -> str | None:
+    """Return the version to install, checked."""
+    return version_of(value, example="5.23.0")
 
 
 @frozen
@@ -34,38 +34,44 @@ class Transformers:
     """
     Have Transformers on the nodes, and its `Trainer` train on all ranks of a broadcast.
 
-    It brings Accelerate and PyTorch, as `sky.plugins.accelerate()` does; where the pool has that plugin too, or that of
-    PyTorch, they stand before this one, and what they say holds.
+    It brings the plugins of Accelerate and PyTorch; where the pool has them too, they stand before this one, and what
+    they say holds.
     As a decorator of one function it does what concerns a call, on nodes that have Transformers.
 
     Args:
-        version: Version of Transformers, such as `"5.23.0"`; None for the newest.
+        version: Version of Transformers, such as `"5.23.0"`; None or `"latest"` for the newest.
+        backend: Backend of the process group, as `sky.plugins.torch(backend=...)` takes it; where the pool has that
+            plugin, it says so there.
 
     Raises:
-        ConfigError: If it is no version.
+        ConfigError: If a value is none of what its field takes, or the pool's plugin of PyTorch has another backend.
 
     >>> Transformers("5.23.0").version
     '5.23.0'
     """
 
-    version: str | None = field(default=None, validator=_version)
+    version: str | None = field(default=None, converter=_version)
+    backend: str | None = field(default=None, kw_only=True)
     name = "transformers"
+
+    def __attrs_post_init__(self) -> None:
+        Torch(backend=self.backend)
+
+    @hookimpl
+    def skyward_requires(self) -> tuple[Torch | Accelerate, ...]:
+        """Bring the plugins of PyTorch and of Accelerate."""
+        return Torch(backend=self.backend), Accelerate()
 
     @hookimpl
     def skyward_validate(self, cluster: Cluster) -> None:
         """Refuse what cannot work, before anything is rented for it."""
-        beneath(self, Torch, cluster)
-        if beneath(self, Accelerate, cluster) is None:
-            Accelerate().skyward_validate(cluster)
-        if self.version is not None and package_names(cluster.spec.image.pip) & {"transformers"}:
+        check_named_once(["transformers"], self.version, cluster.spec.image.pip)
+        torch = _beneath(Torch, cluster)
+        if self.backend is not None and torch.backend != self.backend:
             raise ConfigError(
-                "Image(pip=[...]) says which transformers there are to be, and so does version=. Leave one out."
+                f"backend={self.backend!r} is asked of transformers, and the plugin 'torch' has {torch.backend!r}.",
+                hint=f"Write it there: sky.plugins.torch(backend={self.backend!r}).",
             )
-
-    @hookimpl
-    def skyward_topology(self) -> Topology:
-        """Say that the ranks of a broadcast form one job."""
-        return Topology(collective=True, meeting="torch")
 
     @hookimpl
     def skyward_transform(self, image: Image, cluster: Cluster) -> Image:
@@ -73,32 +79,24 @@ class Transformers:
         wanted = f"transformers=={self.version}" if self.version else "transformers"
         image = with_packages(image, [wanted], cluster)
         # Again, because an environment that is made for this package needs the others too.
-        return (beneath(self, Accelerate, cluster) or Accelerate()).skyward_transform(image, cluster)
-
-    @hookimpl
-    def skyward_launcher(self, command: LaunchCommand, context: LaunchContext) -> LaunchCommand:
-        """Share the processors among the ranks of a machine."""
-        return Accelerate().skyward_launcher(command, context)
+        return _beneath(Accelerate, cluster).skyward_transform(image, cluster)
 
     @hookimpl
     @contextmanager
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
-        """Load what a call needs before the first task."""
-        with Accelerate().skyward_around_process(info):
-            try:
-                import transformers  # noqa: F401
-            except ModuleNotFoundError as error:
-                raise PluginError(
-                    f"sky.plugins.transformers needs {error.name}, which is not installed on node {info.node}.",
-                    plugin=self.name,
-                    hook="around_process",
-                    hint='Put it last in plugins=[...], or name a version: sky.plugins.transformers(version="...").',
-                ) from error
-            yield
+        """Load Transformers before the first task."""
+        with importing(self.name, info):
+            import transformers  # noqa: F401
+        yield
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have around the call what Accelerate has; settings that are around it already stay as they are."""
+        """Load what the call needs; what is around it is Accelerate's."""
         import transformers  # noqa: F401
 
-        return Accelerate().skyward_decorate(fn)
+        return fn
+
+
+def _beneath(kind: type[T], cluster: Cluster) -> T:
+    """Return the pool's plugin of a class."""
+    return next((plugin for plugin in cluster.spec.plugins if isinstance(plugin, kind)), kind())

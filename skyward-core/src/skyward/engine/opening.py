@@ -29,6 +29,7 @@ from skyward.plan.tried import each
 
 if TYPE_CHECKING:
     from skyward.engine.meter import Meter
+    from skyward.model.spec import Spec
     from skyward.plan.request import Request
 
 _log = logging.getLogger(__name__)
@@ -192,15 +193,22 @@ def _tear_down(running: Running, second: KeyboardInterrupt) -> None:
         return
 
 
+def _completed(spec: Spec) -> Spec:
+    """Return a spec with what it leaves to us: this machine as provider, and the plugins that its plugins build on."""
+    from skyward.providers.local import Local
+
+    return evolve(
+        spec, provider=Local() if spec.provider is None else spec.provider, plugins=hooks.completed(spec.plugins)
+    )
+
+
 def _first_that_opens(
     request: Request, pool_id: str, dispatcher: Dispatcher, meter: Meter, begun: list[Running]
 ) -> Running:
     """Open the first spec that can be had; what was begun for it is added to a list, whatever becomes of it."""
-    from skyward.providers.local import Local
-
     reasons: list[tuple[str, str]] = []
     failure: SkywardError | None = None
-    specs = tuple(spec if spec.provider is not None else evolve(spec, provider=Local()) for spec in request.specs)
+    specs = tuple(map(_completed, request.specs))
     request = evolve(request, specs=specs)
     ids = (f"{pool_id}{number or ''}" for number in itertools.count())
     left: list[str] = []
