@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config, register_parallel_backend
 from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import LokyBackend, get_active_backend
 
 import skyward as sky
+from skyward_sklearn.backend import PoolBackend
 
 
 class Unlucky(Exception):
@@ -231,3 +233,81 @@ def test_joblib_is_as_before_once_the_pools_are_left() -> None:
     with ThreadPoolExecutor(1) as thread:
         thread.submit(use).result()
     get_reusable_executor().shutdown(wait=True)
+
+
+def blas(side: int = 64) -> list[int]:
+    """Compute with numpy, and tell how many threads each of its libraries may have."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    np.linalg.svd(np.ones((side, side)))
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+@pytest.mark.slow
+def test_libraries_of_linear_algebra_share_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two processes gets half of the processors, as numpy sees it; joblib's own do the same."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
+    for name in LokyBackend.MAX_NUM_THREADS_VARS:
+        monkeypatch.delenv(name, raising=False)
+    with sky.integrations.JoblibPool(concurrency=2, console="silent"):
+        share = max(1, min(8, os.cpu_count() or 1) // 2)
+        assert {share} == {number for found in Parallel()(delayed(blas)() for _ in range(4)) for number in found}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_threads_inside_a_task_can_be_chosen(pool: sky.Pool) -> None:
+    """As with joblib's own processes, for this `Parallel` alone."""
+    with parallel_config("skyward", inner_max_num_threads=3):
+        assert [[3]] * 4 == Parallel(n_jobs=-1)(delayed(blas)() for _ in range(4))
+    assert [3] not in Parallel(n_jobs=-1)(delayed(blas)() for _ in range(4))
+
+
+def begun(*words: str) -> None:
+    """Note in the process that it begins."""
+    os.environ["BEGUN"] = os.environ.get("BEGUN", "") + "".join(words)
+
+
+@pytest.mark.slow
+def test_a_process_begins_with_the_initializer(pool: sky.Pool) -> None:
+    """Once in each that runs tasks of a `Parallel`, which may say so itself or by its configuration."""
+    found = Parallel(n_jobs=2, initializer=begun, initargs=("a", "b"))(delayed(os.getenv)("BEGUN") for _ in range(40))
+    assert {"ab"} == {*found}
+    with parallel_config("skyward", initializer=begun, initargs=("c",)):
+        assert {"abc", "c"} >= {*Parallel(n_jobs=2)(delayed(os.getenv)("BEGUN") for _ in range(40))}
+
+
+def refuses() -> None:
+    raise Unlucky("not in this process")
+
+
+@pytest.mark.slow
+def test_an_initializer_that_fails_is_the_error(pool: sky.Pool) -> None:
+    """As itself; the pool goes on."""
+    with pytest.raises(Unlucky, match="not in this process"):
+        Parallel(n_jobs=2, initializer=refuses)(delayed(abs)(-i) for i in range(4))
+    assert [0, 1] == Parallel(n_jobs=2)(delayed(abs)(-i) for i in range(2))
+
+
+@pytest.mark.slow
+def test_a_setting_that_does_not_exist_is_refused(pool: sky.Pool) -> None:
+    """So do joblib's own processes."""
+    with pytest.raises(TypeError, match="has no setting 'initialiser'; it has initializer and initargs"):
+        Parallel(n_jobs=2, initialiser=begun)(delayed(abs)(-i) for i in range(4))
+
+
+@pytest.mark.slow
+def test_the_backends_class_can_be_made_and_registered(pool: sky.Pool) -> None:
+    """Without arguments, as joblib makes those that are registered with it; it finds the pool that is open."""
+    register_parallel_backend("mine", PoolBackend)
+    for backend in ("mine", PoolBackend()):
+        with parallel_config(backend):
+            assert os.getpid() not in Parallel(n_jobs=-1)(delayed(where)() for _ in range(4))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_pickled_is_a_pickling_error(pool: sky.Pool) -> None:
+    """Which code that was written for joblib's own processes expects."""
+    with pytest.raises(pickle.PicklingError, match="lock"):
+        Parallel(n_jobs=2)(late_lock(0))

@@ -31,7 +31,7 @@ Every error that Skyward itself raises.
     │   ├─ WorkerSpentError a worker process that had to be replaced before the task began
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
-    ├─ SerializationError   an argument or function that cannot be sent (also a TypeError)
+    ├─ SerializationError   an argument or function that cannot be sent (also a TypeError and a PicklingError)
     └─ PluginError          report it to the plugin's author
 
 What the user's function raised is raised again as itself; this tree is for everything else.
@@ -42,6 +42,7 @@ Facts are keyword arguments and attributes.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pickle import PicklingError
 from typing import Any, Literal
 
 Limited = Literal["region", "kind", "market"]
@@ -315,7 +316,7 @@ class RemoteError(TaskError):
         self.traceback = traceback
 
 
-class SerializationError(SkywardError, TypeError):
+class SerializationError(SkywardError, PicklingError, TypeError):
     """
     Report an argument or a function that cannot be sent to a node.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -26,16 +26,30 @@ from joblib.parallel import (
 
 import skyward as sky
 from skyward_sklearn.arrays import prepared
-from skyward_sklearn.running import Runners, Task
+from skyward_sklearn.running import Runners, Start, Task
 
-__all__ = ["PoolBackend", "slots_of"]
+__all__ = ["OPEN", "PoolBackend", "slots_of"]
 
-_BROUGHT_BY = {"joblib": "joblib", "sklearn": "sklearn", "numpy": "sklearn", "scipy": "sklearn"}
+OPEN: list[sky.Compute] = []
+"""The pools that joblib may use. joblib asks for a backend by its name alone, from any thread."""
+
+_BROUGHT_BY = {"joblib": "joblib", **dict.fromkeys(("sklearn", "numpy", "scipy", "threadpoolctl"), "sklearn")}
 """Packages that tasks may miss on a node, and the plugin that brings them."""
 
 # joblib doubles, until a batch takes up to twice 0.2 s. One of less than 10 ms is below that with 32 times the tasks,
 # and most of its time is its way. The last tasks are dealt out in small batches all the same.
 _FASTER = 16
+
+_STARTS = ("initializer", "initargs")
+"""Settings that say how a worker process begins."""
+
+_MEANINGLESS = frozenset(
+    {
+        *("backend", "context", "idle_worker_timeout", "max_nbytes", "mmap_mode", "prefer", "require", "temp_folder"),
+        "verbose",
+    }
+)
+"""Settings of joblib's own processes that mean nothing here; joblib gives most of them in every call."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,16 +89,22 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
     Be joblib's backend; each `Parallel` gets one of its own from it, so that none sees what another counts or aborts.
 
     Args:
-        find: Gives the pool that tasks run on, when joblib asks; None if there is none.
+        find: Gives the pool that tasks run on, when joblib asks; None if there is none. Left out, it is the one that
+            was opened last.
         settings: As joblib gives them.
+
+    Raises:
+        TypeError: If a setting is none that joblib has.
     """
 
+    supports_inner_max_num_threads = True
     supports_retrieve_callback = True
     default_n_jobs = -1
 
-    def __init__(self, find: Callable[[], sky.Compute | None], **settings: Any) -> None:
+    def __init__(self, find: Callable[[], sky.Compute | None] | None = None, **settings: Any) -> None:
         super().__init__(**settings)
-        self._find = find
+        _check(self.backend_kwargs)
+        self._find = _opened_last if find is None else find
         self.forgotten = False
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
@@ -96,7 +116,12 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
         """Leave the `Parallel` to a backend of its own: joblib asks that one next."""
         found = self._found()
         if isinstance(found, sky.Compute):
-            found = ParallelOnPool(found, nesting_level=self.nesting_level)
+            found = ParallelOnPool(
+                found,
+                nesting_level=self.nesting_level,
+                inner_max_num_threads=self.inner_max_num_threads,
+                **self.backend_kwargs,
+            )
         raise FallbackToBackend(found)
 
     def _found(self) -> Any:
@@ -113,6 +138,18 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
             hint="Open one: with sky.Compute(plugins=[sky.plugins.joblib()]): ..., "
             "or put `with sky.integrations.joblib_backend(pool):` around the call.",
         )
+
+
+def _opened_last() -> sky.Compute | None:
+    """Give the pool that was opened last; None where none is open."""
+    return OPEN[-1] if OPEN else None
+
+
+def _check(settings: Iterable[str]) -> None:
+    """Refuse settings that joblib does not have: its own processes would too."""
+    for name in settings:
+        if name not in _MEANINGLESS and name not in _STARTS:
+            raise TypeError(f"joblib's backend 'skyward' has no setting {name!r}; it has {' and '.join(_STARTS)}.")
 
 
 class _Batch:
@@ -138,6 +175,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         settings: As joblib gives them.
     """
 
+    supports_inner_max_num_threads = True
     supports_retrieve_callback = True
     default_n_jobs = -1
 
@@ -149,6 +187,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._sent: set[_Batch] = set()
         self._held: deque[_Batch] = deque()
         self._ended: _Ended | None = None
+        self._start = Start()
         self._runners = Runners(self.nesting_level)
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> int:
@@ -157,6 +196,11 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
         told = self.effective_n_jobs(n_jobs)
+        given = {**self.backend_kwargs, **settings}
+        _check(given)
+        begins = {name: given[name] for name in _STARTS if given.get(name) is not None}
+        self._start = Start(**begins, threads=self.inner_max_num_threads)
+        self._runners = Runners(self.nesting_level, self._start)
         with self._lock:
             if self._ended is None:
                 self._ended = SimpleQueue()
@@ -229,7 +273,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         with self._lock:
             ended, self._ended = self._ended, None
             # Of a function that captures what can change, the next call takes what it is then.
-            self._runners = Runners(self.nesting_level)
+            self._runners = Runners(self.nesting_level, self._start)
         if ended is not None:
             ended.put(None)
         self.reset_batch_stats()
@@ -268,5 +312,5 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 def _missing(error: Exception) -> str | None:
     """Tell which package of those that plugins bring a node lacks; what a task imports itself is its own affair."""
     if isinstance(error, ModuleNotFoundError):
-        return "joblib" if "'joblib'" in str(error) else None
+        return next((package for package in ("joblib", "threadpoolctl") if f"'{package}'" in str(error)), None)
     return next((package for package in _BROUGHT_BY if f"no module {package!r}" in str(error)), None)

@@ -4,7 +4,7 @@ Pools that joblib or scikit-learn use while they are open, and the same for a po
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,9 +27,11 @@ class JoblibPool(sky.Compute):
     Args:
         specs: As for `sky.Compute`.
         options: As for `sky.Compute`.
+        joblib_version: As `sky.plugins.joblib(version=...)` takes it.
         keywords: As for `sky.Compute`.
 
     Raises:
+        ConfigError: If the version is none.
         UsageError: If it is to be made from a name: the plugin stands in the file then.
 
     >>> from joblib import Parallel, delayed
@@ -38,25 +40,18 @@ class JoblibPool(sky.Compute):
     [1, 2, 3]
     """
 
-    plugin: Callable[[], Plugin] = staticmethod(plugins.joblib)
-
-    def __init__(self, *specs: sky.Spec, options: sky.Options | None = None, **keywords: Any) -> None:
-        if "name" in keywords:
-            raise UsageError(
-                f"{type(self).__name__} cannot be made from a name.",
-                hint=f"Put plugins = [{self.plugin().name!r}] into skyward.toml, and use sky.Compute(name=...).",
-            )
-        ours = self.plugin()
-        if specs:
-            specs = tuple(evolve(spec, plugins=(*spec.plugins, ours)) for spec in specs)
-        else:
-            keywords["plugins"] = (*keywords.get("plugins", ()), ours)
-            if keywords.get("worker") is None and (options is None or options.worker is None):
-                keywords.setdefault("executor", "process")
+    def __init__(
+        self,
+        *specs: sky.Spec,
+        options: sky.Options | None = None,
+        joblib_version: str | None = None,
+        **keywords: Any,
+    ) -> None:
+        specs, keywords = _with_plugin(plugins.joblib(joblib_version), type(self).__name__, specs, options, keywords)
         super().__init__(*specs, options=options, **keywords)
 
 
-class ScikitLearnPool(JoblibPool):
+class ScikitLearnPool(sky.Compute):
     """
     A pool that scikit-learn uses while it is open.
 
@@ -65,13 +60,40 @@ class ScikitLearnPool(JoblibPool):
     Args:
         specs: As for `sky.Compute`.
         options: As for `sky.Compute`.
+        sklearn_version: As `sky.plugins.sklearn(version=...)` takes it.
         keywords: As for `sky.Compute`.
 
     Raises:
+        ConfigError: If the version is none.
         UsageError: If it is to be made from a name: the plugin stands in the file then.
     """
 
-    plugin = staticmethod(plugins.sklearn)
+    def __init__(
+        self,
+        *specs: sky.Spec,
+        options: sky.Options | None = None,
+        sklearn_version: str | None = None,
+        **keywords: Any,
+    ) -> None:
+        specs, keywords = _with_plugin(plugins.sklearn(sklearn_version), type(self).__name__, specs, options, keywords)
+        super().__init__(*specs, options=options, **keywords)
+
+
+def _with_plugin(
+    ours: Plugin, kind: str, specs: tuple[sky.Spec, ...], options: sky.Options | None, keywords: dict[str, Any]
+) -> tuple[tuple[sky.Spec, ...], dict[str, Any]]:
+    """Return what a pool is made from, with a plugin, and with a process for each task if nothing else is said."""
+    if "name" in keywords:
+        raise UsageError(
+            f"{kind} cannot be made from a name.",
+            hint=f"Put plugins = [{ours.name!r}] into skyward.toml, and use sky.Compute(name=...).",
+        )
+    if specs:
+        return tuple(evolve(spec, plugins=(*spec.plugins, ours)) for spec in specs), keywords
+    keywords = {**keywords, "plugins": (*keywords.get("plugins", ()), ours)}
+    if keywords.get("worker") is None and (options is None or options.worker is None):
+        keywords.setdefault("executor", "process")
+    return specs, keywords
 
 
 @contextmanager
