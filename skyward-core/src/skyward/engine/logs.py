@@ -9,8 +9,8 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
 
 from skyward.console.wording import tell
 from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
@@ -101,7 +101,7 @@ def _file_handler(path: Path, config: LogConfig) -> logging.Handler:
 class _TimedFile(logging.handlers.TimedRotatingFileHandler):
     """A file of which a new one is begun after some time."""
 
-    def _open(self) -> TextIO:
+    def _open(self) -> TextIOWrapper:
         return _opened(self.baseFilename)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the name is logging's
@@ -111,14 +111,14 @@ class _TimedFile(logging.handlers.TimedRotatingFileHandler):
 class _SizedFile(logging.handlers.RotatingFileHandler):
     """A file of which a new one is begun at some size."""
 
-    def _open(self) -> TextIO:
+    def _open(self) -> TextIOWrapper:
         return _opened(self.baseFilename)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # the name is logging's
         _give_up(self)
 
 
-def _opened(path: str) -> TextIO:
+def _opened(path: str) -> TextIOWrapper:
     """Open a log, which is made for this user alone."""
     return open(
         path, "a", encoding="utf-8", errors="backslashreplace", opener=lambda name, how: os.open(name, how, 0o600)
