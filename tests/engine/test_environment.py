@@ -156,3 +156,14 @@ def test_a_lock_is_no_way_to_empty_a_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic"), locked(tmp_path / "lock"):
         pass
     assert "mine" == (tmp_path / "victim").read_text()
+
+
+def test_passwords_of_indexes_stay_hidden(tmp_path: Path) -> None:
+    """They are in no command line, which all users of the machine can read, and in no error."""
+    told = "import os, sys; print(open('/proc/self/cmdline').read(), os.environ['UV_INDEX'], sys.stdin.read())"
+    url = "https://me:p@ss@x.example/simple"
+    argv = (sys.executable, "-c", f"{told}; raise SystemExit(3)")
+    with pytest.raises(ProvisionError, match="failed with code 3: UV_INDEX=https://") as caught:
+        _prepared(Step("deps", argv, (("UV_INDEX", url),), f"own @ {url}\n"))
+    assert 3 == str(caught.value).count("https://***@x.example/simple")
+    assert "ss@" not in str(caught.value)

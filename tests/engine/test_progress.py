@@ -81,3 +81,12 @@ def test_a_phase_begins_with_a_clean_slate() -> None:
     assert " It was in phase 'uv'" == progress.last()
     progress.take(b"new\n")
     assert " It was in phase 'uv'\n  | new" == progress.last()
+
+
+def test_what_a_program_prints_has_no_password() -> None:
+    """Neither in the events nor in the error."""
+    progress, told = _progress()
+    with pytest.raises(sky.ProvisionError) as caught:
+        progress.take(b"@@t0 phase started deps\nno access to https://me:p@ss@x.example/simple\n@@t0 failed deps 1\n")
+    assert "https://***@x.example/simple" in str(caught.value)
+    assert not [one for one in (*map(str, told), str(caught.value)) if "ss@" in one]

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.model.pip_index import PipIndex
+from skyward.model.pip_index import PipIndex, redacted
 
 URL = "https://example.org/simple"
 
@@ -46,3 +46,20 @@ def test_packages_are_plain_names(packages: Any, message: str) -> None:
     """An index is scoped by names; versions are the requirement's."""
     with pytest.raises(ConfigError, match=message):
         PipIndex(URL, packages)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:pw@x.example/simple", "https://***@x.example/simple"),
+        ("https://me:p@ss@x.example/simple", "https://***@x.example/simple"),
+        ("https://token@x.example", "https://***@x.example"),
+        ("own @ git+https://me:p@ss@x.example/own@v1", "own @ git+https://***@x.example/own@v1"),
+        ("https://a.example https://b:c@d.example", "https://a.example https://***@d.example"),
+        ("https://a.example/own@v1", "https://a.example/own@v1"),
+        ("mail me@x.example", "mail me@x.example"),
+    ],
+)
+def test_passwords_are_hidden_wherever_they_stand(text: str, shown: str) -> None:
+    """Also one with an @ in it, which nobody should have to encode to keep it secret."""
+    assert shown == redacted(text)

@@ -19,14 +19,15 @@ from pathlib import Path
 from skyward import private
 from skyward.errors import ConfigError, ProvisionError
 from skyward.model.image import Image
+from skyward.model.pip_index import redacted
 from skyward.plan.bootstrap import Step, hint
 
 RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy")
 """The packages that our side of a worker needs, in a directory of their own."""
 
-_LINES = 15
 CACHE_HINT = "SKYWARD_CACHE may name another directory."
 
+_LINES = 15
 
 
 def cache_directory() -> Path:
@@ -40,7 +41,6 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "skyward"
 
 
-def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[str, str], None]) -> Path:
 def cache_entry(name: str) -> Path:
     """
     Make a directory in the cache, or check the one that is there.
@@ -57,6 +57,7 @@ def cache_entry(name: str) -> Path:
         raise ConfigError(f"{cache_directory() / name} cannot be made: {error}.", hint=CACHE_HINT) from error
 
 
+def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[str, str], None]) -> Path:
     """
     Make an environment if it is not there, and give its interpreter.
 
@@ -68,14 +69,14 @@ def cache_entry(name: str) -> Path:
 
     Raises:
         ProvisionError: If a step fails; the message has its last lines and the command.
-    """
         ConfigError: If another user could change the environment.
+    """
     environment = cache_entry("environments") / key
     complete = environment / ".complete"
     with locked(environment.with_suffix(".lock")):
-        if not complete.exists():
         if environment.exists():
             private.directory(environment, hint=CACHE_HINT)
+        if not complete.exists():
             private.remove(environment)
             uv = find_uv()
             for step in steps:
@@ -137,14 +138,19 @@ def find_uv() -> str:
         if done.returncode or not uv.exists():
             raise ProvisionError(
                 f"Environments are made with uv, which is not on the PATH and could not be installed: "
-                f"{done.stderr.strip()[-500:]}",
+                f"{redacted(done.stderr.strip())[-500:]}",
                 hint="Install it: pip install uv.",
             )
     return str(private.program(uv, hint=CACHE_HINT))
 
 
 def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None:
-    env = {**os.environ, "VIRTUAL_ENV": str(environment), "PATH": f"{environment}/bin{os.pathsep}{os.environ['PATH']}"}
+    env = {
+        **os.environ,
+        **dict(step.env),
+        "VIRTUAL_ENV": str(environment),
+        "PATH": f"{environment}/bin{os.pathsep}{os.environ['PATH']}",
+    }
     if "PIP_FIND_LINKS" in env:
         env.setdefault("UV_FIND_LINKS", env["PIP_FIND_LINKS"])
     try:
@@ -153,22 +159,23 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
+            input=step.stdin.encode(),
             env=env,
             timeout=timeout,
+            umask=0o077,
         )
     except subprocess.TimeoutExpired:
         raise ProvisionError(
             f"Making the environment took longer than {timeout:g} s in phase {step.phase!r}.",
             hint="Raise bootstrap_timeout.",
         ) from None
-            umask=0o077,
     except OSError as error:
         raise ProvisionError(f"Phase {step.phase!r} could not run {argv[0]}: {error}.") from error
     if done.returncode:
-        last = done.stdout.decode(errors="replace").strip().splitlines()[-_LINES:]
+        shown = (*step.shown[: len(step.env)], redacted(" ".join(argv)))
+        last = redacted(done.stdout.decode(errors="replace")).strip().splitlines()[-_LINES:]
         raise ProvisionError(
-            f"Phase {step.phase!r} failed with code {done.returncode}: {' '.join(argv)}"
+            f"Phase {step.phase!r} failed with code {done.returncode}: {' '.join(shown)}"
             + "".join(f"\n  | {line}" for line in last),
             hint=hint(last),
         )

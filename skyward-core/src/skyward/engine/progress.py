@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from skyward.errors import ProvisionError
 from skyward.model import event as events
+from skyward.model.pip_index import redacted
 from skyward.plan.bootstrap import hint
 
 _LINES = 15
@@ -53,6 +54,7 @@ class Progress:
 
     def _line(self, line: str) -> str:
         if not line.startswith(self._mark):
+            line = redacted(line)
             self._lines.append(line)
             self._tell(events.BootstrapConsole(line=line))
             return ""

@@ -360,7 +360,7 @@ def _environment_key(image: Image, steps: tuple[Step, ...]) -> str:
     tag = f"py{sys.version_info.major}.{sys.version_info.minor}-{image.content_hash()}"
     if not steps:
         return tag
-    return f"{tag}-{hashlib.sha256(json.dumps([step.argv for step in steps]).encode()).hexdigest()[:8]}"
+    return f"{tag}-{hashlib.sha256(json.dumps([step.content for step in steps]).encode()).hexdigest()[:8]}"
 
 
 def _pickled(plugins: tuple[Any, ...]) -> bytes:

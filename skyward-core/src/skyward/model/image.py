@@ -135,9 +135,9 @@ def _bootstrap_timeout(value: float) -> float:
     return lasting(value, "bootstrap_timeout")
 
 
-def _shown_url(url: str | None) -> str:
-    """Return a URL's repr without secrets."""
-    return repr(None if url is None else redacted(url))
+def _shown(value: object) -> str:
+    """Return a repr without the passwords of URLs."""
+    return redacted(repr(value))
 
 
 def _shown_names(items: Variables) -> str:
@@ -179,9 +179,9 @@ class Image:
     """
 
     python: str = field(default="auto", converter=_python)
-    pip: tuple[str, ...] = field(default=(), converter=_pip)
+    pip: tuple[str, ...] = field(default=(), converter=_pip, repr=_shown)
     pip_indexes: tuple[PipIndex, ...] = field(default=(), converter=_pip_indexes)
-    pip_extra_index_url: str | None = field(default=None, converter=_pip_extra_index_url, repr=_shown_url)
+    pip_extra_index_url: str | None = field(default=None, converter=_pip_extra_index_url, repr=_shown)
     apt: tuple[str, ...] = field(default=(), converter=_apt)
     env: Variables = field(factory=Variables, converter=_env, repr=_shown_names)
     shell_vars: Variables = field(factory=Variables, converter=_shell_vars, repr=_shown_names)

@@ -54,9 +54,9 @@ def _index(value: str | None) -> str | None:
     return None if value is None else index_url(value, "index_url")
 
 
-def _shown(url: str | None) -> str:
-    """Return a URL's repr without secrets."""
-    return repr(None if url is None else redacted(url))
+def _shown(value: object) -> str:
+    """Return a repr without the passwords of URLs."""
+    return redacted(repr(value))
 
 
 @frozen
@@ -99,7 +99,7 @@ class PipInstall:
     """
 
     scope: ClassVar[Scope] = "environment"
-    packages: tuple[str, ...] = field(converter=_packages)
+    packages: tuple[str, ...] = field(converter=_packages, repr=_shown)
     index_url: str | None = field(default=None, converter=_index, repr=_shown)
 
 

@@ -15,16 +15,17 @@ from skyward.model.setting import suggesting, text, texts
 __all__ = ["PipIndex", "index_url", "redacted"]
 
 _URL = re.compile(r"(https?://|file:///)\S+")
-_CREDENTIALS = re.compile(r"//[^/@\s]*@")
+# Up to the last @ before the path: a password may hold one.
+_CREDENTIALS = re.compile(r"//[^/\s]*@")
 _PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def redacted(url: str) -> str:
     """
-    Return a URL with any user and password in it hidden.
+    Return a text with the user and the password of each URL in it hidden.
 
-    >>> redacted("https://me:secret@pypi.example.org/simple")
-    'https://***@pypi.example.org/simple'
+    >>> redacted("https://me:secret@pypi.example.org/simple"), redacted("https://me:s@cret@pypi.example.org")
+    ('https://***@pypi.example.org/simple', 'https://***@pypi.example.org')
     """
     return _CREDENTIALS.sub("//***@", url)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skyward.model.image import Image
 from skyward.model.op import Op, PipInstall, Shell
+from skyward.model.pip_index import redacted
 
 _ADVICE = (
     (("no Python",), "Install it there, or run this program with a Python that the machine has."),
@@ -37,6 +38,9 @@ _ADVICE = (
 )
 
 
+_INSTALL = ("{uv}", "pip", "install", "--python", "{environment}/bin/python")
+
+
 @frozen
 class Step:
     """
@@ -44,11 +48,27 @@ class Step:
 
     Args:
         phase: What it belongs to, in a word.
-        argv: The command line; `{uv}` and `{environment}` are filled in where it runs.
+        argv: The command line, which every user of the machine can read; `{uv}` and `{environment}` are filled in
+            where it runs.
+        env: Names and texts of variables that it runs with besides, such as addresses of indexes, which may hold
+            passwords.
+        stdin: What it reads from its standard input.
     """
 
     phase: str
     argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    stdin: str = field(default="", repr=False)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return its words for people: variables before the command line, and no password."""
+        return tuple(redacted(word) for word in (*(f"{name}={text}" for name, text in self.env), *self.argv))
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """Return all that decides what comes of it."""
+        return (*self.argv, *(text for _, text in self.env), *self.stdin.splitlines())
 
 
 def environment_steps(image: Image, python: str) -> tuple[Step, ...]:
@@ -70,9 +90,9 @@ def environment_steps(image: Image, python: str) -> tuple[Step, ...]:
         scoped = [package for package in rest if _name(package) in map(_name, index.packages)]
         rest = [package for package in rest if package not in scoped]
         if scoped:
-            steps.append(Step("deps", (*_install(image), "--index", index.url, *scoped)))
+            steps.append(_install("deps", scoped, index.url, image.pip_extra_index_url))
     if rest:
-        steps.append(Step("deps", (*_install(image), *rest)))
+        steps.append(_install("deps", rest, None, image.pip_extra_index_url))
     return tuple(steps)
 
 
@@ -87,16 +107,23 @@ def op_step(op: Op) -> Step:
     ('sh', '-ec', 'echo {{}}')
     """
     if isinstance(op, PipInstall):
-        index = ("--index", op.index_url) if op.index_url else ()
-        return Step("plugins", ("{uv}", "pip", "install", "--python", "{environment}/bin/python", *index, *op.packages))
+        return _install("plugins", op.packages, op.index_url)
     if isinstance(op, Shell):
         return Step("plugins", ("sh", "-ec", op.command.replace("{", "{{").replace("}", "}}")))
     return Step("plugins", ("apt-get", "install", "--yes", *op.packages))
 
 
-def _install(image: Image) -> Iterable[str]:
-    extra = ("--extra-index-url", image.pip_extra_index_url) if image.pip_extra_index_url else ()
-    return ("{uv}", "pip", "install", "--python", "{environment}/bin/python", *extra)
+def _install(phase: str, packages: Sequence[str], index: str | None, extra: str | None = None) -> Step:
+    """Install packages; an index is passed as a variable, and packages by address with a password in it as input."""
+    env = (("UV_INDEX", index), ("UV_EXTRA_INDEX_URL", extra))
+    hidden = [package for package in packages if redacted(package) != package]
+    shown = [package for package in packages if package not in hidden]
+    return Step(
+        phase,
+        (*_INSTALL, *shown, *(("-r", "-") if hidden else ())),
+        tuple((name, url) for name, url in env if url),
+        "".join(f"{package}\n" for package in hidden),
+    )
 
 
 def _name(requirement: str) -> str:

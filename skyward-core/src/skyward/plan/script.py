@@ -112,7 +112,7 @@ def preview(image: Image, ttl: float = 0) -> str:
     """
     ground = Ground(node="$SKYWARD_HOME/nodes/preview", runtime="preview", token="skyward")  # noqa: S106
     agent = ("$PYTHON", "-P", "-m", "skyward.node.main", "--listen", "$NODE")
-    return render(image, (), ground, agent=agent, ttl=ttl, life=None)
+    return redacted(render(image, (), ground, agent=agent, ttl=ttl, life=None))
 
 
 def _beginning(image: Image, ground: Ground) -> Iterable[str]:
@@ -235,9 +235,16 @@ def _op(op: Op) -> str:
 
 def _run(step: Step) -> str:
     """Write what runs a command."""
-    shown = " ".join("".join(_SHOWN.get(part) or redacted(part) for part in _parts(word)) for word in step.argv)
+    shown = " ".join("".join(_SHOWN.get(part) or part for part in _parts(word)) for word in step.shown)
     words = ("".join(_VARIABLES.get(part) or shlex.quote(part) for part in _parts(word)) for word in step.argv)
-    return f"run {_shown(shown)} {' '.join(words)}"
+    ran = f"run {_shown(shown)} {' '.join(words)}"
+    if step.stdin:
+        ran += f" <<'INPUT'\n{step.stdin}INPUT"
+    if not step.env:
+        return ran
+    # Never in a command line, which all users of the machine can read; no program is run to set them.
+    given = " ".join(f"{name}={shlex.quote(text)}" for name, text in step.env)
+    return f"WITH={shlex.quote(f'export {given}')}\n{ran}\nWITH="
 
 
 def _parts(word: str) -> list[str]:
@@ -260,5 +267,5 @@ def _key(image: Image, ops: Sequence[Op]) -> str:
     key = f"py{'.'.join(python_version(image).split('.')[:2])}-{image.content_hash()}"
     if not ops:
         return key
-    content = json.dumps([op_step(op).argv for op in ops])
+    content = json.dumps([op_step(op).content for op in ops])
     return f"{key}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"

@@ -55,6 +55,7 @@ run() {
     umask "$UMASK"
     # Only for what is run here: a program of the user's may need the other certificates of the machine as well.
     if [ -n "${PIP_CERT:-}" ]; then export SSL_CERT_FILE="${SSL_CERT_FILE:-$PIP_CERT}"; fi
+    eval "$WITH"
     exec "$@"
   ) 7>&- 8>&- 9>&-
 }
@@ -315,6 +316,7 @@ LOGIN_HOME=$2
 SKYWARD_HOME=$3
 PHASE=start
 BREAK=
+WITH=
 HELD7= HELD8= HELD9=
 ENVIRONMENT=
 PYTHON=
