@@ -222,6 +222,11 @@ class Answer:
             return self.status == Status.CANCELLED
         return json.loads(self.text)["error"] in ("CancelledError", "PoolClosedError")
 
+    @property
+    def not_begun(self) -> bool:
+        """Tell whether the worker that was to run it had to be replaced before."""
+        return self.status == Status.FAILED and json.loads(self.text)["error"] == "WorkerSpentError"
+
     def value(self) -> Any:
         """
         Give the result.

@@ -254,7 +254,7 @@ class Dispatch:
             failure = Failure.FAILED
             if status == Status.FAILED:
                 answer.text = self._completed(call, answer.text)
-                failure = _reason(answer)
+                failure = Failure.WORKER_SPENT if answer.not_begun else failure
             self._attempt_failed(call, answer, failure)
         if self._scheduler.queued:
             self._assign()
@@ -439,11 +439,6 @@ class Dispatch:
             seconds=call.ran if call else 0.0,
             pool=self._pool,
         )
-
-
-def _reason(answer: Answer) -> Failure:
-    """Tell a call that has not begun from one that failed."""
-    return Failure.WORKER_SPENT if json.loads(answer.text)["error"] == "WorkerSpentError" else Failure.FAILED
 
 
 def _ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:
