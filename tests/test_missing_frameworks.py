@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.plugin import entered
+from skyward.plugin import completed, entered
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,6 @@ def test_a_node_that_lacks_the_framework_names_the_plugin_that_brings_it(plugin:
             sky.PluginError,
             match=rf"sky\.plugins\.{named} needs {missing}, which is not installed on node 1.*sky\.plugins\.{named}\(",
         ),
-        entered([plugin], "around_process", sky.InstanceInfo(node=1)),
+        entered(completed([plugin]), "around_process", sky.InstanceInfo(node=1)),
     ):
         raise AssertionError

@@ -43,7 +43,7 @@ def order(engine: SimulatedEngine, given: Sequence[sky.Spec], selection: Any) ->
         ("first", [0, 1, 2, 3]),
         ("cheapest", [2, 3, 1]),
         ("available", [1, 2, 3]),
-        (lambda providers, spec: providers[2], [2]),
+        (lambda providers, spec: providers[2], [2, 0, 1, 3]),
         (lambda providers, spec: [providers[3], providers[1]], [3, 1]),
     ],
     ids=["first", "cheapest", "available", "one", "several"],
