@@ -1,5 +1,6 @@
 """What an image includes lies on nodes where imports, or paths from the base, find it."""
 
+import re
 import subprocess
 import sys
 
@@ -119,6 +120,83 @@ def test_links_in_circles_end(tree):
     """
     (tree / "src/loop").symlink_to(tree / "src")
     assert len(include_files(("src",), (), tree)) == 5
+
+
+@pytest.fixture
+def secrets(tmp_path_factory):
+    """
+    Lay out what is none of the project's.
+    """
+    folder = tmp_path_factory.mktemp("ssh")
+    write(folder, {"id_ed25519": "PRIVATE", "more/config": "Host *"})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("link", "to", "include"),
+    [
+        ("data/keys", ".", "data"),
+        ("data/more/keys", "more", "data"),
+        ("data/notes.txt", "id_ed25519", "data"),
+        ("data/notes.txt", "id_ed25519", "data/*"),
+        ("data/notes.txt", "id_ed25519", "data/notes.txt"),
+        ("keys", ".", "keys"),
+        ("keys", ".", "k*"),
+        ("keys", ".", "keys/id_ed25519"),
+        ("src/tool/words.md", "id_ed25519", "src"),
+        ("src/tool/deep/leaf2.py", "id_ed25519", "src/tool/deep"),
+    ],
+)
+def test_links_that_lead_out_are_refused(tree, secrets, link, to, include):
+    """
+    Whoever wrote the folder must not say what else of this machine travels.
+    """
+    (tree / link).symlink_to(secrets / to)
+    named = re.escape(str(tree / link))
+    with pytest.raises(ConfigError, match=rf"includes would follow '{named}.* out of '{tree}.*excludes"):
+        include_files((include,), (), tree)
+
+
+def test_a_link_in_the_place_of_a_package_is_refused(tree, secrets):
+    """
+    The packages around what is included travel with it.
+    """
+    (tree / "src/tool/__init__.py").unlink()
+    (tree / "src/tool/__init__.py").symlink_to(secrets / "id_ed25519")
+    with pytest.raises(ConfigError, match=r"would follow .*/src/tool/__init__\.py' out of"):
+        include_files(("src/tool/deep/leaf.py",), (), tree)
+
+
+def test_a_link_that_leads_out_can_be_excluded(tree, secrets):
+    """
+    By its name; one to a virtual environment stays behind as all of those do.
+    """
+    (tree / "data/keys").symlink_to(secrets)
+    write(secrets, {"venv/pyvenv.cfg": "", "venv/lib.py": ""})
+    (tree / "data/env").symlink_to(secrets / "venv")
+    assert paths(include_files(("data",), ("keys",), tree)) == ["data/a.csv", "data/more/b.csv"]
+
+
+def test_links_within_their_folder_are_followed(tree):
+    """
+    Wherever in it they lead.
+    """
+    (tree / "data/latest").symlink_to("more")
+    (tree / "data/latest.csv").symlink_to("more/b.csv")
+    assert "data/latest.csv" in paths(include_files(("data",), (), tree))
+    assert {"data/latest/b.csv", "data/more/b.csv"} & set(paths(include_files(("data",), (), tree)))
+
+
+def test_what_is_named_by_its_own_path_travels(tree, secrets):
+    """
+    A user may include what he likes, also by a link of his own to it.
+    """
+    assert paths(include_files((str(secrets),), (), tree)) == [
+        f"{secrets.name}/id_ed25519",
+        f"{secrets.name}/more/config",
+    ]
+    (tree / "link").symlink_to(secrets)
+    assert paths(include_files((str(tree / "link"),), (), tree / "src")) == ["link/id_ed25519", "link/more/config"]
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,18 @@ class TestNewFiles:
         load("small_h", "big_h")
         assert paths(modules.new_files()) == ["big_h/__init__.py", "small_h/__init__.py", "small_h/words.txt"]
 
+    def test_package_data_that_lies_elsewhere(self, project, modules, tmp_path_factory):
+        """
+        A link that leads out of the package's folder stays here, wherever it leads.
+        """
+        secret = tmp_path_factory.mktemp("ssh") / "id_ed25519"
+        secret.write_text("PRIVATE")
+        write(project, {"link_h/__init__.py": "", "link_h/words.txt": "a b"})
+        (project / "link_h/more.txt").symlink_to(secret)
+        (project / "link_h/same.txt").symlink_to("words.txt")
+        load("link_h")
+        assert paths(modules.new_files()) == ["link_h/__init__.py", "link_h/same.txt", "link_h/words.txt"]
+
     def test_excludes(self, project):
         """
         What the excludes name stays here.

@@ -7,12 +7,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from skyward.engine.modules import CODE, SKIPPED, ModuleFile, excluded, loaded_modules, read_file
 from skyward.errors import ConfigError
 
 _TOTAL_LIMIT: Final = 512 * 1024 * 1024
+
+Included: TypeAlias = tuple[str, Path, Path]
+"""A path on the node, the file here, and the folder that it must not lead out of."""
 
 
 def include_files(
@@ -28,6 +31,8 @@ def include_files(
     A file in a package keeps its place there; any other Python file can be imported by its name; any other file
     keeps its path from `base`. A folder or file outside `base` keeps its name instead.
     Caches, `.git`, `.venv` and every virtual environment stay behind.
+    A link is followed where it leads to something in the folder that is included; whoever wrote the folder must not
+    say what else of this machine travels.
 
     Args:
         includes: Files, folders and glob patterns (`configs/*.yaml`, `src/**/*.py`).
@@ -35,8 +40,8 @@ def include_files(
         base: The folder that relative paths start from.
 
     Raises:
-        ConfigError: Nothing is there, two files would have one path, or there is more than 64 MiB in one file
-            or 512 MiB in all.
+        ConfigError: Nothing is there, a link leads out of its folder, two files would have one path, or there is more
+            than 64 MiB in one file or 512 MiB in all.
 
     >>> include_files(())
     ()
@@ -44,9 +49,10 @@ def include_files(
     top = _absolute(Path(base))
     found: dict[str, Path] = {}
     for include in includes:
-        for path, file in _included(include, top):
+        for path, file, within in _included(include, top):
             if excluded(path, excludes) or excluded("/".join(_near(file, top)), excludes):
                 continue
+            _check(file, within)
             other = found.setdefault(path, file)
             if other != file and not other.samefile(file) and read_file(path, other) != read_file(path, file):
                 raise ConfigError(f"includes has two files for {path!r} on the node: {str(other)!r} and {str(file)!r}.")
@@ -76,7 +82,7 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.expanduser().absolute()))
 
 
-def _included(include: str, top: Path) -> Iterator[tuple[str, Path]]:
+def _included(include: str, top: Path) -> Iterator[Included]:
     """
     Yield the paths on the node of what one entry of `includes` names, with the paths here.
     """
@@ -109,17 +115,19 @@ def _nearest(missing: Path) -> str | None:
     return f"Did you mean {close[0]!r}?" if close else None
 
 
-def _file(file: Path, top: Path) -> Iterator[tuple[str, Path]]:
+def _file(file: Path, top: Path) -> Iterator[Included]:
     package, root = _packages_around(file.parent)
+    within = _around(file, top)
     if package:
         yield from _inits(package, root)
-        yield "/".join((*package, file.name)), file
+        yield "/".join((*package, file.name)), file, within
     else:
-        yield file.name if file.suffix in CODE else "/".join(_near(file, top)), file
+        yield file.name if file.suffix in CODE else "/".join(_near(file, top)), file, within
 
 
-def _folder(folder: Path, top: Path) -> Iterator[tuple[str, Path]]:
+def _folder(folder: Path, top: Path) -> Iterator[Included]:
     package, root = _packages_around(folder)
+    _check(folder, _around(folder, top))
     files = list(_walk(folder))
     if package:
         yield from _inits(package, root)
@@ -129,7 +137,26 @@ def _folder(folder: Path, top: Path) -> Iterator[tuple[str, Path]]:
     else:
         prefix = _near(folder, top)
     for file in files:
-        yield "/".join((*prefix, *file.relative_to(folder).parts)), file
+        yield "/".join((*prefix, *file.relative_to(folder).parts)), file, folder
+
+
+def _around(path: Path, top: Path) -> Path:
+    """
+    Return the folder that a path must not lead out of: the base, or what it names where it names something elsewhere.
+    """
+    return top if path.is_relative_to(top) else path
+
+
+def _leads_out(path: Path, within: Path) -> bool:
+    return not path.resolve().is_relative_to(within.resolve())
+
+
+def _check(path: Path, within: Path) -> None:
+    if _leads_out(path, within):
+        raise ConfigError(
+            f"includes would follow {str(path)!r} out of {str(within)!r}, to {str(path.resolve())!r}.",
+            hint="If that is to travel, name it in includes by its own path; if not, leave the link out with excludes.",
+        )
 
 
 def _near(path: Path, top: Path) -> tuple[str, ...]:
@@ -147,10 +174,10 @@ def _packages_around(folder: Path) -> tuple[tuple[str, ...], Path]:
     return tuple(names), folder
 
 
-def _inits(package: tuple[str, ...], root: Path) -> Iterator[tuple[str, Path]]:
+def _inits(package: tuple[str, ...], root: Path) -> Iterator[Included]:
     for count in range(1, len(package) + 1):
         path = "/".join((*package[:count], "__init__.py"))
-        yield path, root / path
+        yield path, root / path, root
 
 
 def _namespace(folder: Path) -> tuple[str, ...]:
@@ -169,7 +196,7 @@ def _namespace(folder: Path) -> tuple[str, ...]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     """
-    Yield the regular files below a folder, following links to folders once each.
+    Yield the regular files below a folder, following links to folders once each, and links to folders elsewhere.
     """
     visited = set()
     for here, folders, names in os.walk(folder, followlinks=True):
@@ -178,7 +205,10 @@ def _walk(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         visited.add(place.resolve())
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.endswith(".egg-info"))
+        kept = sorted(name for name in folders if name not in SKIPPED and not name.endswith(".egg-info"))
+        outside = {name for name in kept if (place / name).is_symlink() and _leads_out(place / name, folder)}
+        folders[:] = [name for name in kept if name not in outside]
+        yield from (place / name for name in sorted(outside) if not (place / name / "pyvenv.cfg").exists())
         for name in sorted(names):
             file = place / name
             if name not in SKIPPED and file.suffix not in (".pyc", ".pyo") and file.is_file():

@@ -243,10 +243,15 @@ def _placed(name: str, file: Path) -> Iterator[tuple[str, Path]]:
 def _package_data(name: str, folder: Path) -> dict[str, Path]:
     """
     List the small files beside a package's modules, none where they are 1 MiB or more together.
+
+    Links that lead out of the folder are passed over.
     """
     found, total = {}, 0
     try:
+        real = folder.resolve()
         for file in folder.iterdir():
+            if file.is_symlink() and not file.resolve().is_relative_to(real):
+                continue
             if not file.name.startswith(".") and file.suffix not in CODE and file.is_file():
                 found["/".join((*name.split("."), file.name))] = file
                 total += file.stat().st_size
