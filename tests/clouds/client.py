@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -39,7 +40,7 @@ class Client:
 
     def request(self, *nodes: int, spot: bool = False, token: str | None = None) -> LaunchRequest:
         """Ask for machines for nodes."""
-        token = token or f"token{os.getpid()}x{next(_numbers)}"
+        token = _hex(16, token) if token is None or len(token) != 16 else token
         tags = Tags(
             pool_id=self.cluster.pool_id,
             pool_name=self.cluster.pool_name,
@@ -83,7 +84,7 @@ async def client(provider: Any, **wishes: Any) -> AsyncIterator[Client]:
     await handle.call("skyward_preflight", spec=spec, timeout=60)
     offers = [made.offer for made in choose(spec, await handle.call("skyward_offers", spec=spec, timeout=60)).on_demand]
     cluster = Cluster(
-        pool_id=f"p{os.getpid()}x{next(_numbers)}",
+        pool_id=_hex(8),
         pool_name="My pool, Größe 1/2",
         spec=spec,
         offer=offers[0],
@@ -96,3 +97,8 @@ async def client(provider: Any, **wishes: Any) -> AsyncIterator[Client]:
     finally:
         await opened.end()
         await handle.call("skyward_release", cluster=cluster, infra=opened.infra, timeout=60)
+
+
+def _hex(digits: int, name: str | None = None) -> str:
+    """Make an id as core makes them, the same one for the same name."""
+    return hashlib.sha256((name or f"{os.getpid()} {next(_numbers)}").encode()).hexdigest()[:digits]

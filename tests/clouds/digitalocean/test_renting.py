@@ -31,7 +31,7 @@ def test_droplets_carry_all_they_have_to(ocean: Cloud) -> None:
 
     async def scenario() -> None:
         async with client(ocean.provider()) as opened:
-            found = await opened.launch(*range(12), token="Token")
+            found = await opened.launch(*range(12), token="0123456789abcdef")
             assert [*range(12)] == sorted(each.node for each in found)
             first, second = sorted(launches(ocean), key=lambda body: -len(body["names"]))
             pool = opened.cluster.pool_id
@@ -46,7 +46,7 @@ def test_droplets_carry_all_they_have_to(ocean: Cloud) -> None:
             assert not config["ssh_pwauth"]
             [one] = [each for each in found if each.node == 11]
             assert one.tags is not None
-            assert ("My pool, Größe 1/2", "Me@Here.example", "Token", 11) == (
+            assert ("My pool, Größe 1/2", "Me@Here.example", "0123456789abcdef", 11) == (
                 one.tags.pool_name,
                 one.tags.owner,
                 one.tags.token,

@@ -143,20 +143,20 @@ def test_a_disk_that_survives_an_eviction_is_found_and_deleted(verda: Cloud) -> 
 
     async def scenario() -> None:
         async with client(verda.provider()) as opened:
-            [instance] = await opened.launch(token="t0ken")
+            [instance] = await opened.launch(token="0123456789abcdef")
             pool = opened.cluster.pool_id
             await opened.end(instance.id)
             made = {"size": 50, "location": "FIN-01"}
-            disk = verda.ask("volume", {"name": f"skyward-{pool}-t0ken-0", **made})
+            disk = verda.ask("volume", {"name": f"skyward-{pool}-0123456789abcdef-0", **made})
             [left] = await opened.provider.skyward_owned()
             assert (disk["id"], "volume", InstanceState.ENDING) == (left.id, left.instance_type, left.state)
             assert pool == left.tags.pool_id
             await opened.end("whoever")
             assert ["my-data"] == verda.left()["volumes"]
-            verda.ask("volume", {"name": f"skyward-{pool}-t0ken-0", **made})
+            verda.ask("volume", {"name": f"skyward-{pool}-0123456789abcdef-0", **made})
             await opened.provider.skyward_end(await opened.provider.skyward_owned())
             assert ["my-data"] == verda.left()["volumes"]
-            verda.ask("volume", {"name": f"skyward-{pool}-t0ken-0", **made})
+            verda.ask("volume", {"name": f"skyward-{pool}-0123456789abcdef-0", **made})
 
     run(scenario())
     # The pool was released.

@@ -27,10 +27,10 @@ def test_a_spot_machine_carries_all_it_has_to(verda: Cloud) -> None:
 
     async def scenario() -> None:
         async with client(verda.provider(), disk_gb=77) as opened:
-            [instance] = await opened.launch(3, spot=True, token="t0ken")
+            [instance] = await opened.launch(3, spot=True, token="0123456789abcdef")
             [body] = launches(verda)
             pool = opened.cluster.pool_id
-            name = f"skyward-{pool}-t0ken-3"
+            name = f"skyward-{pool}-0123456789abcdef-3"
             assert name == body["hostname"]
             assert {"name": name, "size": 77, "on_spot_discontinue": "delete_permanently"} == body["os_volume"]
             assert (True, "SPOT", "FIXED_PRICE") == (body["is_spot"], body["contract"], body["pricing"])
@@ -44,7 +44,7 @@ def test_a_spot_machine_carries_all_it_has_to(verda: Cloud) -> None:
                 instance.hourly_rate,
                 instance.on_demand_rate,
             )
-            assert instance.tags == opened.request(spot=True, token="t0ken").tags_of(3)
+            assert instance.tags == opened.request(spot=True, token="0123456789abcdef").tags_of(3)
             [runs] = await opened.until(lambda found: found[0].state is InstanceState.RUNNING)
             assert isinstance(runs.address, SSHAddress)
             assert runs.address.host_key
@@ -99,13 +99,13 @@ def test_an_api_that_refuses_tags_gets_names_only(verda: Cloud) -> None:
 
     async def scenario() -> None:
         async with client(verda.provider()) as opened:
-            [instance] = await opened.launch(2, token="t0ken")
+            [instance] = await opened.launch(2, token="0123456789abcdef")
             await opened.launch(3)
             assert [True, False, False] == ["tags" in body for body in launches(verda)]
             found = {each.node: each for each in await opened.listed()}
             assert {2, 3} == set(found)
             assert found[2].tags is not None
-            assert (opened.cluster.pool_id, "t0ken") == (found[2].tags.pool_id, found[2].tags.token)
+            assert (opened.cluster.pool_id, "0123456789abcdef") == (found[2].tags.pool_id, found[2].tags.token)
             # No expiry is written where none can be.
             await opened.provider.skyward_renew([instance.id], 1.9e9)
 
