@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
@@ -126,6 +127,10 @@ class Cloud:
     async def skyward_check_end(self, ids: tuple[str, ...]) -> None:
         if "theirs" in ids:
             raise CredentialsError("Nobody may end theirs.")
+
+    @hookimpl
+    async def skyward_clock(self) -> float | None:
+        return -90.0
 
     @hookimpl
     async def skyward_owned(self) -> list[Instance]:
@@ -336,6 +341,13 @@ def test_hook_check_end() -> None:
     with pytest.raises(CredentialsError, match="Nobody may end theirs") as caught:
         ask(cloud, "skyward_check_end", cluster=CLUSTER, infra=Network("a1"), ids=("theirs",))
     assert "cloud" == caught.value.provider
+
+
+def test_hook_clock() -> None:
+    """A provider says how far its clock is from ours, and whoever asks goes by it; one that fails changes nothing."""
+    handle = ProviderHandle(Cloud())
+    assert "1 min ahead of that of cloud" in asyncio.run(handle.look_at_clock())
+    assert time.time() - 90.0 == pytest.approx(handle.now(), abs=1.0)
 
 
 def test_hook_owned() -> None:

@@ -10,8 +10,11 @@ import pytest
 from attrs import evolve
 
 import skyward as sky
-from skyward.engine.launching import BATCH
+from skyward.engine.identity import owner
+from skyward.engine.launching import BATCH, LIFE
+from skyward.hookspecs import Instance, Tags
 from skyward.plan.choice import REMEMBERED
+from skyward.plan.owned import GRACE
 from skyward.testing import NeverBoots, NoCapacity, Quota
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute
@@ -302,6 +305,29 @@ def test_every_machine_bears_its_tags(engine: SimulatedEngine) -> None:
     assert [0, 1] == [one.node for one in tags]
     assert all(one.owner and one.client and one.token and one.pool_id for one in tags)
     assert all(one.expires_at and one.expires_at > time.time() + 3500 for one in tags)
+
+
+@pytest.mark.parametrize("ahead", [4500.0, -4500.0, 30.0])
+def test_expiries_are_written_and_judged_by_the_clouds_clock(
+    engine: SimulatedEngine, caplog: pytest.LogCaptureFixture, ahead: float
+) -> None:
+    """A client whose clock is 75 minutes slow gives its machines no expiry that is over; it is told of its clock."""
+    cloud = ScriptedCloud()
+    cloud.ahead, now = ahead, time.time() + ahead
+    tags = Tags(pool_id="a1", pool_name="mine", owner=owner(), expires_at=now - GRACE + 60.0)
+    old = Instance(id="old", node=0, provider="cloud", tags=tags)
+    gone = evolve(old, id="gone", tags=evolve(tags, pool_name="gone", expires_at=now - GRACE - 60.0))
+    cloud.owned = [old, gone]
+    pool, _ = compute(cloud, ttl=600)
+    with pool:
+        engine.pass_by(LIFE)
+    [expiry] = [row.request.tags.expires_at for row in cloud.rows]
+    assert expiry == pytest.approx(now + LIFE, abs=30.0)
+    assert all(later == pytest.approx(now + LIFE, abs=30.0) for later in cloud.expiries)
+    assert cloud.expiries
+    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert ["'gone'"] == [word for line in told for word in line.split() if "of pool" in line and "'" in word]
+    assert (abs(ahead) > 60) is any(line.startswith("This computer's clock is 1 h") for line in told)
 
 
 @pytest.mark.parametrize("hook", ["preflight", "offers", "open"])

@@ -69,7 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + body)
             self.close_connection = True
             return
-        self.send_response(status)
+        if "Date" in more:
+            self.send_response_only(status)
+        else:
+            self.send_response(status)
         for name, text in more.items():
             self.send_header(name, text)
         if status != 204:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from email.utils import formatdate
 from typing import Any, TypeVar
 
 import pytest
@@ -306,3 +307,17 @@ def test_a_name_that_cannot_be_looked_up_at_the_end_is_asked_for_without_threads
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
     assert "over\n{}\n" == done.stdout
+
+
+@pytest.mark.parametrize("behind", [0.0, 4500.0, -90.0])
+def test_the_other_sides_clock_is_read_from_its_replies(server: Scripted, behind: float) -> None:
+    """To about a second; what is no success, and a date that is none, tell nothing."""
+    date = formatdate(time.time() + behind, usegmt=True)
+    server.say((200, {}, {"Date": date}), (200, {}, {"Date": "soon"}), (404, {}, {"Date": formatdate(0.0)}))
+    one = api(server)
+    assert one.ahead is None
+    for _ in range(2):
+        ask(lambda: one.get("/"))
+        assert behind == pytest.approx(one.ahead, abs=2.0)
+    ask(lambda: one.get("/", also=(404,)))
+    assert behind == pytest.approx(one.ahead, abs=2.0)

@@ -145,7 +145,10 @@ class ScriptedCloud:
         self.requests: list[LaunchRequest] = []
         self.calls: list[tuple[float, str]] = []
         self.open: list[str | None] = []
+        self.owned: list[Instance] = []
+        self.ahead: float | None = None
         self.renewals: list[tuple[float, tuple[str, ...]]] = []
+        self.expiries: list[float] = []
         self.most = 0
         self.when: Callable[[str], object] = lambda hook: None
         self.answer: Callable[[Sequence[Instance]], Sequence[Instance]] = lambda answer: answer
@@ -244,11 +247,16 @@ class ScriptedCloud:
     async def skyward_renew(self, ids: Sequence[str], expires_at: float) -> None:
         await self._asked("renew")
         self.renewals.append((asyncio.get_running_loop().time(), tuple(ids)))
+        self.expiries.append(expires_at)
+
+    @hookimpl
+    async def skyward_clock(self) -> float | None:
+        return self.ahead
 
     @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         await self._asked("owned")
-        return []
+        return self.owned
 
     # Behind the counter.
 

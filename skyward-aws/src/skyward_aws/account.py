@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from attrs import frozen
 
 from skyward.errors import CredentialsError, NoCredentialsError
+from skyward.plan.clocks import ahead_of_reply
 from skyward_aws.failure import Refusal, failure, pause
 from skyward_aws.preflight import ends_at
 
@@ -69,6 +70,8 @@ class Account:
         self._known: dict[Any, tuple[float, Any]] = {}
         self._at_once: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
         self.launched: dict[str, Launched] = {}
+        self.ahead: float | None = None
+        """By how many seconds AWS's clock is ahead of ours, as its last answer told; None if none has."""
 
     async def call(self, service: str, region: str, operation: str, subject: str = "", **parameters: Any) -> Any:
         """
@@ -198,7 +201,12 @@ class Account:
         try:
             client = self._client(service, region)
             method = getattr(client, _method(client, operation))
-            return method(**parameters)
+            sent = time.time()
+            answer = method(**parameters)
+            headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+            told = ahead_of_reply(headers, sent=sent, heard=time.time())
+            self.ahead = self.ahead if told is None else told
+            return answer
         except ClientError as error:
             told = error.response.get("Error", {})
             answer = error.response.get("ResponseMetadata", {})

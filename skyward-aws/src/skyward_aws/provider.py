@@ -289,6 +289,11 @@ class AWS:
             await close_group(self._account, infra.region, infra.group)
 
     @hookimpl
+    async def skyward_clock(self) -> float | None:
+        """Tell how far AWS's clock is ahead of ours."""
+        return self._account.ahead
+
+    @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every machine of ours in all regions that the account uses."""
         return await owned(self._account, await self._home())

@@ -261,6 +261,25 @@ async def skyward_renew(cluster: Cluster, infra: Any, ids: Sequence[str], expire
 
 
 @hookspec(firstresult=True)
+async def skyward_clock() -> float | None:
+    """
+    Say by how many seconds the cloud's clock is ahead of this computer's, as its last answers told.
+
+    Expiries are written and judged by the cloud's clock, and a user whose clock differs much is warned. Without the
+    hook, this computer's clock is taken for right.
+
+    When: after offers were listed, before an expiry is written anew, and after `skyward_owned`.
+    Runs on: the client, in the event loop. It asks nothing by itself.
+
+    Returns:
+        The seconds; below zero if this computer's clock is ahead; None where no answer has told.
+
+    Example: `return self.api.ahead`, which `skyward.rest.Api` reads from the `Date` of each reply
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
 async def skyward_owned() -> Sequence[Instance]:
     """
     List every machine of ours that the account has, whichever pool and client it was rented by.

@@ -197,6 +197,11 @@ class DigitalOcean:
         await forget_tags(self._account, [cluster.pool_id])
 
     @hookimpl
+    async def skyward_clock(self) -> float | None:
+        """Tell how far the cloud's clock is ahead of ours."""
+        return self._account.api.ahead
+
+    @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every droplet of ours; those with GPUs are in a list of their own."""
         account = self._account

@@ -239,6 +239,11 @@ class RunPod:
         await end(self._account, ids)
 
     @hookimpl
+    async def skyward_clock(self) -> float | None:
+        """Tell how far the cloud's clock is ahead of ours."""
+        return self._account.api.ahead
+
+    @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every pod of ours in the account."""
         return await owned(self._account)

@@ -226,6 +226,11 @@ class VastAI:
         await self._account.end(ids)
 
     @hookimpl
+    async def skyward_clock(self) -> float | None:
+        """Tell how far the cloud's clock is ahead of ours."""
+        return self._account.api.ahead
+
+    @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every machine of ours that the account has."""
         return [described(row) for row in await self._account.rows() if owner(row) is not None]

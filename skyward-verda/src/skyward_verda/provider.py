@@ -215,6 +215,11 @@ class Verda:
         )
 
     @hookimpl
+    async def skyward_clock(self) -> float | None:
+        """Tell how far the cloud's clock is ahead of ours."""
+        return self._account.api.ahead
+
+    @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every machine of ours, and every disk that outlived its machine."""
         disks = await volumes(self._account)

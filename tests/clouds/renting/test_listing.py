@@ -46,6 +46,20 @@ def test_a_machine_is_pending_until_it_can_be_reached(dialect: Dialect, cloud: C
 
 
 @everywhere
+def test_the_clouds_clock_is_told(dialect: Dialect, cloud: Cloud) -> None:
+    """From its answers, once there are any; the test cloud's is ours, as far as an answer of ten seconds tells."""
+
+    async def scenario() -> None:
+        provider = cloud.provider()
+        handle = ProviderHandle(provider)
+        assert await handle.call("skyward_clock", timeout=5.0) is None
+        await provider.skyward_owned()
+        assert 0.0 == pytest.approx(await handle.call("skyward_clock", timeout=5.0), abs=6.0)
+
+    run(scenario())
+
+
+@everywhere
 def test_a_machine_that_never_boots_stays_pending_and_can_be_ended(dialect: Dialect, cloud: Cloud) -> None:
     """How long it is waited for is core's to say."""
 

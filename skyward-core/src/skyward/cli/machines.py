@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +37,9 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
     from skyward.plan.owned import chosen
 
     owned = engine_loop().run(look())
-    meant = set(map(id, chosen(owned.values, pools=options.pools, only_expired=options.expired, now=time.time())))
-    return owned, [(handle, instance) for handle, instance in owned.found if id(instance) in meant]
+    wish = {"pools": options.pools, "only_expired": options.expired}
+    # Each is judged by its own cloud's clock.
+    return owned, [(handle, one) for handle, one in owned.found if chosen([one], **wish, now=handle.now())]
 
 
 def complain_of(failures: Mapping[str, SkywardError]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -123,6 +122,8 @@ class Launching:
         self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         await self.offers.look()
+        if wrong := await self._provider.look_at_clock():
+            _log.warning("%s", wrong)
         candidates = self.offers.candidates()
         if not candidates:
             raise self.offers.nothing()
@@ -182,6 +183,7 @@ class Launching:
         Raises:
             SkywardError: If the provider does not answer.
         """
+        await self._provider.look_at_clock()
         await self.regions.renew(ids, self._expiry())
 
     async def end(self, rented: Rented, itself: Callable[[], Awaitable[bool]]) -> None:
@@ -274,7 +276,7 @@ class Launching:
         except SkywardError as error:
             _log.info("owned.failed provider=%s: %s", self._provider.name, error)
             return
-        for warning in forgotten(owned or (), owner=owner(), now=time.time()):
+        for warning in forgotten(owned or (), owner=owner(), now=self._provider.now()):
             _log.warning("%s", warning)
 
     async def _fill(
@@ -411,7 +413,7 @@ class Launching:
             raise OfferError(str(error)) from error
 
     def _expiry(self) -> float:
-        return time.time() + self.life
+        return self._provider.now() + self.life
 
 
 def _now() -> float:

@@ -5,11 +5,14 @@ How core asks a provider: in one place, with a time limit and the provider's nam
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from inspect import iscoroutinefunction
 from typing import Any
 
 from skyward.errors import OfferError, PluginError, ProvisionError, SkywardError
 from skyward.model.machine import ProviderFacts
+from skyward.plan.clocks import warning
 from skyward.registry import hook_callers
 
 __all__ = ["ProviderHandle"]
@@ -17,6 +20,7 @@ __all__ = ["ProviderHandle"]
 REQUIRED = ("skyward_facts", "skyward_offers", "skyward_launch", "skyward_instances", "skyward_terminate")
 """Hooks that a provider cannot do without."""
 
+_CLOCK_TIMEOUT = 5.0
 _BEFORE_RENTING = {"skyward_preflight", "skyward_offers", "skyward_open"}
 
 
@@ -48,6 +52,7 @@ class ProviderHandle:
             if caller.name != "skyward_facts" and not iscoroutinefunction(caller.get_hookimpls()[0].function):
                 raise PluginError(f"{caller.name} of {cls} must be an `async def`.", plugin=cls, hook=caller.name)
         self.facts = self._facts(cls)
+        self.ahead = 0.0
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.provider!r}>"
@@ -89,6 +94,25 @@ class ProviderHandle:
                 kind = OfferError if hook in _BEFORE_RENTING else ProvisionError
                 raise kind(f"{self.name} gave no answer to {hook} within {timeout:g} s.", provider=self.name) from error
             raise _failure(self.name, hook, error) from error
+
+    async def look_at_clock(self) -> str:
+        """
+        Learn how far the provider's clock is from ours, as its last answers told.
+
+        Returns:
+            A warning, if ours is wrong.
+        """
+        try:
+            told = await self.call("skyward_clock", timeout=_CLOCK_TIMEOUT)
+        except SkywardError:
+            told = None
+        if isinstance(told, int | float) and math.isfinite(told):
+            self.ahead = told
+        return warning(self.ahead, self.name)
+
+    def now(self) -> float:
+        """Tell the time by the provider's clock, in seconds since 1970."""
+        return time.time() + self.ahead
 
     def implements(self, hook: str) -> bool:
         """Tell whether the provider has a hook."""

@@ -4,6 +4,7 @@ The machines of ours that there are, read from the clouds alone, and how they ar
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ from skyward.market.asking import Answers, ask_all, tell_each
 from skyward.model.machine import Instance
 
 __all__ = ["end", "instances", "look"]
+
+_log = logging.getLogger(__name__)
 
 
 def instances(providers: Any = None) -> Any:
@@ -55,7 +58,11 @@ async def look(providers: Any = None) -> Answers[Instance]:
     Raises:
         ConfigError: If one of them is no provider.
     """
-    return await ask_all("skyward_owned", providers)
+    answers = await ask_all("skyward_owned", providers)
+    for handle in {id(handle): handle for handle, _ in answers.found}.values():
+        if wrong := await handle.look_at_clock():
+            _log.warning("%s", wrong)
+    return answers
 
 
 async def end(found: Iterable[tuple[ProviderHandle, Instance]]) -> dict[str, SkywardError]:

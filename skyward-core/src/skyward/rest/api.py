@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from attrs import evolve, field, frozen
 
 from skyward.errors import CredentialsError, ProvisionError, QuotaError, SkywardError
+from skyward.plan.clocks import ahead_of_reply
 from skyward.rest.answer import Misread
 from skyward.rest.decision import LONGEST_PAUSE, Accept, Retry, decide, held
 from skyward.rest.line import AT_ONCE, Line
@@ -120,6 +121,8 @@ class Api:
         self._line = Line(service)
         self._pace: Pace | None = None
         self._secrets: set[str] = set()
+        self.ahead: float | None = None
+        """By how many seconds the other side's clock is ahead of ours, as its last reply told; None if none has."""
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     @overload
@@ -272,7 +275,12 @@ class Api:
         await pace.wait(lane)
         slot = self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with slot:
+            sent = time.time()
             reply = await self._line.send(blank, json, {**headers, **login.headers}, timeout)
+        if 200 <= reply.status < 300:
+            # What refuses us may be anything on the way.
+            told = ahead_of_reply(reply.headers, sent=sent, heard=time.time())
+            self.ahead = self.ahead if told is None else told
         away = held(reply, time.time())
         if away is not None and away <= LONGEST_PAUSE:
             pace.close(time.monotonic() + away)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -39,9 +38,9 @@ def run(options: Namespace) -> int:
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
     owned, meant = ask_clouds(options)
-    now, instances = time.time(), [instance for _, instance in meant]
-    wish = {"pools": options.pools, "owner": None if options.all_owners else owner()}
-    own = set(map(id, chosen(instances, **wish, now=now)))
+    instances = [instance for _, instance in meant]
+    whose = None if options.all_owners else owner()
+    own = set(map(id, chosen(instances, pools=options.pools, owner=whose, now=0.0)))
     found = [(handle, instance) for handle, instance in meant if id(instance) in own]
     others = _others([instance for instance in instances if id(instance) not in own])
     if not found:
@@ -50,7 +49,7 @@ def run(options: Namespace) -> int:
         elif not owned.failures:
             say(nothing_of(owned, "machine"))
         return complain_of(owned.failures) or int(bool(others))
-    say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
+    say(table([HEADER, *(row(instance, now=handle.now()) for handle, instance in found)], indent=""))
     if others:
         complain(others)
     if not options.yes and not agreed("end them", _question([instance for _, instance in found])):

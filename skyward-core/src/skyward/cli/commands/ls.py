@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser, Namespace
 
 from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
@@ -20,9 +19,8 @@ def run(options: Namespace) -> int:
     from skyward.plan.owned import HEADER, row
 
     owned, found = ask_clouds(options)
-    now = time.time()
     if found:
-        say(table([HEADER, *(row(instance, now=now) for _, instance in found)], indent=""))
+        say(table([HEADER, *(row(instance, now=handle.now()) for handle, instance in found)], indent=""))
     elif not owned.failures:
         say(nothing_of(owned, "machine"))
     return complain_of(owned.failures)
