@@ -20,7 +20,7 @@ from skyward.errors import SkywardError
 from skyward.rest import Api, Login, Misread, Shared, end_for_good, listed, optional, text, whole
 from skyward_vastai.service import find_key, service
 
-__all__ = ["LAG", "Account", "Launched"]
+__all__ = ["LAG", "Account", "DueKey", "Launched"]
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +66,22 @@ class Launched:
         return not self.listed and time.monotonic() - self.at < LAG
 
 
+@frozen(kw_only=True)
+class DueKey:
+    """
+    Remember a key that is to be attached to a machine.
+
+    Args:
+        pool_id: The machine's pool.
+        public: The key.
+        tried: How often that failed.
+    """
+
+    pool_id: str
+    public: str
+    tried: int = 0
+
+
 @define(eq=False)
 class _Ends:
     """Hold which machines the next round ends, and that round."""
@@ -91,6 +107,8 @@ class Account:
         self._ordered: set[str] = set()
         self._refused: dict[str, SkywardError] = {}
         self.launched: dict[str, Launched] = {}
+        self.due_keys: dict[str, DueKey] = {}
+        """The keys that are not attached yet, by machine."""
         self.tokens: set[str] = set()
         self.asked_at = float("-inf")
         """When a machine was last asked for, on the monotonic clock."""
@@ -173,6 +191,7 @@ class Account:
         )
         for each in ids:
             self.launched.pop(each, None)
+            self.due_keys.pop(each, None)
             self._ordered.discard(each)
             self._refused.pop(each, None)
 

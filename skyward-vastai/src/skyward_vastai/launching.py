@@ -12,9 +12,10 @@ from attrs import field, frozen
 from skyward.errors import CapacityError, ProvisionError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
 from skyward.rest import reply_of, whole
-from skyward_vastai.account import Account, Launched, Row
+from skyward_vastai.account import Account, DueKey, Launched, Row
 from skyward_vastai.catalogue import disk_gb, kind
 from skyward_vastai.instances import described, owner, state
+from skyward_vastai.keys import attach
 from skyward_vastai.label import label
 from skyward_vastai.start import onstart
 
@@ -85,6 +86,8 @@ async def launch(account: Account, order: Order) -> Sequence[Instance]:
         row=row,
         on_demand=offer.on_demand_price,
     )
+    account.due_keys[str(made)] = DueKey(pool_id=request.cluster.pool_id, public=request.cluster.key.public)
+    await attach(account, str(made))
     return [described(row, on_demand=offer.on_demand_price)]
 
 

@@ -19,6 +19,7 @@ from skyward.rest import listed, readable, reply_of
 from skyward_vastai.account import Account, Row
 from skyward_vastai.catalogue import HIGHEST_BID, Wish, is_country, query, to_offer
 from skyward_vastai.instances import described, owner
+from skyward_vastai.keys import attach_next
 from skyward_vastai.launching import Order, launch
 from skyward_vastai.service import base_url
 from skyward_vastai.start import END_COMMAND
@@ -207,6 +208,7 @@ class VastAI:
     async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
         """List the pool's machines by label; one just rented that lists do not have yet is pending."""
         found = await self._account.rows()
+        await attach_next(self._account, cluster.pool_id)
         known = self._account.launched.items()
         rows = {name: each.row for name, each in known if each.pool_id == cluster.pool_id and each.fresh}
         for row in found:

@@ -16,6 +16,7 @@ LIMITS = {
     "create": (Limit(1, 4.5),),
     "destroy": (Limit(1, 3.0),),
     "list": (Limit(1, 1.0),),
+    "ssh": (Limit(1, 1.0),),
     "volumes": (Limit(1, 5.5),),
 }
 """How often an account may call, by kind, as the API's own descriptions say."""

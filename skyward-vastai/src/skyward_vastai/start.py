@@ -9,18 +9,19 @@ from skyward.plan.container_start import END_COMMAND
 
 __all__ = ["END_COMMAND", "LONGEST", "onstart"]
 
-LONGEST = 4096
+LONGEST = 4048
 """Characters of the longest script that Vast.ai takes."""
 
 LEAST_DEADLINE = 300.0
 """Seconds that a container waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
 
-# The container's key is a variable of its first process and of the script, but of no SSH session.
+# The container's key is a variable of its first process and of the script, but of no SSH session. What Vast.ai wrote of
+# keys may end without a newline.
 _START = r"""
 umask 077
 h=${HOME:-/root}
 mkdir -p "$h/.ssh" "$h/.skyward"
-echo @LOGIN@ >>"$h/.ssh/authorized_keys"
+printf '\n%s\n' @LOGIN@ >>"$h/.ssh/authorized_keys"
 touch "$h/.no_auto_tmux"
 cat >"$h/.skyward/own" <<OWN
 key='$CONTAINER_API_KEY'
@@ -73,7 +74,7 @@ def onstart(login: str, url: str, ttl: float | None) -> str:
     Write the script that a container runs when it starts.
 
     Args:
-        login: The public key that is let in; the account's own keys are not touched.
+        login: The public key that is let in until Vast.ai writes its own list; the account's own keys are not touched.
         url: Where the API is.
         ttl: Seconds without a client that the pool allows; 0 or None never ends it.
 

@@ -43,6 +43,7 @@ async def find_volume(account: Account, wanted: str) -> Volume:
 
 def _volume(row: Any) -> Volume:
     number = whole(row, "id")
-    name = optional(row, "name", text) or f"V.{number}"
+    # What the user calls it is its label.
+    name = optional(row, "label", text) or optional(row, "name", text) or f"V.{number}"
     # Every container on its machine may have it.
     return Volume(id=str(number), name=name, place=str(whole(row, "machine_id")), shared=True)

@@ -55,9 +55,10 @@ class Cloud(clouds.Cloud):
         """Have a list tell no more at a time."""
         self.ask("page", size)
 
-    def volumes(self, **machines: int) -> None:
-        """Let there be local volumes and no others: `v7=3100007` is number 7, on that machine."""
-        self.ask("volumes", [{"id": int(name[1:]), "machine_id": number} for name, number in machines.items()])
+    def volumes(self, label: str | None = None, **machines: int) -> None:
+        """Let there be local volumes and no others: `v7=3100007` is number 7, on that machine; all have the label."""
+        rows = [{"id": int(name[1:]), "machine_id": number, "label": label} for name, number in machines.items()]
+        self.ask("volumes", rows)
 
     def listings(self) -> list[dict[str, Any]]:
         """Return all that is listed, rented or not."""

@@ -9,8 +9,9 @@ from attrs import define, field
 
 from tests.clouds.hosting import Machine
 from tests.clouds.vastai.listings import HOURS_A_MONTH, Ask
+from tests.hosts import Host
 
-SCRIPT = 4096  # §4
+SCRIPT = 4048  # Learned on 2026-11-22
 RUNTYPES = {"ssh_direct", "ssh_direc ssh_proxy", "ssh_proxy", "ssh"}  # §4; the second is the SDK's spelling
 
 
@@ -30,6 +31,21 @@ class Contract:
     destroyed: bool = False
     born: float = field(factory=time.monotonic)
     started: float = field(factory=time.time)
+    keys: list[str] = field(factory=list)
+    """Whom Vast.ai lets in: keys of the account, and those that were attached."""
+
+    def let_in(self, host: Host) -> None:
+        """Write who is let in, before anything runs there; Vast.ai writes no newline at the end."""
+        file = host.base / "home" / ".ssh" / "authorized_keys"
+        if self.keys:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("\n".join(self.keys))
+
+    def refresh(self) -> None:
+        """Write it anew, as Vast.ai does after hours: what others wrote there is gone."""
+        if self.machine is not None and self.machine.host is not None:
+            file = self.machine.host.base / "home" / ".ssh" / "authorized_keys"
+            file.write_text("".join(f"{key}\n" for key in self.keys))
 
     @property
     def bid(self) -> float | None:

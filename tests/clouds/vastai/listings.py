@@ -83,6 +83,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "in": lambda has, wanted: has in wanted,
     "notin": lambda has, wanted: has not in wanted,
 }
+# What the SDK's own list of columns has, and no listing here.
+_VIRTUAL = {"datacenter", "target_reliability", "gpu_totalram", "dphtotal", "ubuntu_version", "gpu_max_power"}
 _OTHER_KEYS = {"type", "order", "limit", "allocated_storage", "disable_bundling"}
 
 
@@ -126,7 +128,7 @@ def searched(all_asks: Iterable[Ask], query: dict[str, Any]) -> list[dict[str, A
     What the query does not say of `verified` is not asked for; `type` changes nothing but the order (§2).
 
     Raises:
-        ValueError: If an operator is none.
+        ValueError: If an operator is none, or a filter is for nothing that a listing has.
     """
     storage = float(query.get("allocated_storage") or 8.0)
     found = []
@@ -139,14 +141,23 @@ def searched(all_asks: Iterable[Ask], query: dict[str, Any]) -> list[dict[str, A
             "external": bool(row["external"]),
             "geolocation": (row["geolocation"] or "")[-2:],
         }
-        if all(_meets(told.get(name), wanted) for name, wanted in query.items() if name not in _OTHER_KEYS):
+        filters = {name: wanted for name, wanted in query.items() if name not in _OTHER_KEYS}
+        if unknown := filters.keys() - told.keys() - _VIRTUAL:
+            raise ValueError(f"unknown search key {min(unknown)!r}")
+        if all(meets(told.get(name), wanted) for name, wanted in filters.items()):
             found.append(row)
     for name, direction in reversed(query.get("order") or [["score", "desc"]]):
         found.sort(key=lambda row: (row[name] is not None, row[name]), reverse=direction == "desc")
     return found[: int(query.get("limit") or 64)]
 
 
-def _meets(has: Any, wanted: Any) -> bool:
+def meets(has: Any, wanted: Any) -> bool:
+    """
+    Say whether a value passes a filter.
+
+    Raises:
+        ValueError: If an operator is none.
+    """
     if not isinstance(wanted, dict) or not set(wanted) <= set(_COMPARE):
         raise ValueError(f"invalid operator in {wanted!r}")
     return all(_COMPARE[name](has, _like(value, has)) for name, value in wanted.items())

@@ -39,6 +39,11 @@ def main(url: str, key: str, public: str, directory: str) -> None:
         if seen["shown"]["actual_status"] == "running" or time.monotonic() > deadline:
             break
     vast.label_instance(id=number, label="by-hand-again")
+    seen["key"] = vast.create_ssh_key(ssh_key=f"{public} of the account")
+    time.sleep(1.1)
+    seen["attached"] = vast.attach_ssh(instance_id=number, ssh_key=public)
+    time.sleep(1.1)
+    seen["keys"] = vast.show_ssh_keys()
     seen["listed"] = vast.show_instances()
     seen["destroyed"] = vast.destroy_instance(id=number)
     time.sleep(1.1)

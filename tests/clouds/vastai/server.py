@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from tests.clouds.emulator import Answer, Emulator, Handler, Request, route, serve
 from tests.clouds.hosting import Boot, Machine
 from tests.clouds.vastai.contracts import Contract, described, wrong
-from tests.clouds.vastai.listings import Ask, asks, searched
+from tests.clouds.vastai.listings import Ask, asks, meets, searched
 from tests.clouds.volumes import bind
 
 FRONT = "vast-test-key-"
@@ -28,7 +28,17 @@ FRONT = "vast-test-key-"
 PAGE = 25  # §5
 
 # §7: seconds between calls of one kind by one identity, or how many calls in how many seconds.
-INTERVALS = {"create": 4.5, "destroy": 3.0, "show": 2.0, "manage": 1.0, "list": 1.0, "volumes": 5.5}
+INTERVALS = {
+    "create": 4.5,
+    "destroy": 3.0,
+    "show": 2.0,
+    "manage": 1.0,
+    "list": 1.0,
+    "ssh": 1.0,
+    "detach": 2.0,
+    "bid": 5.5,
+    "volumes": 5.5,
+}
 SEARCHES, SEARCH_WINDOW = 10, 60.0
 TOLERANCE = 0.9
 
@@ -57,7 +67,8 @@ class VastAI(Emulator):
         self.asks = asks()
         self.contracts: dict[int, Contract] = {}
         self.recent: dict[tuple[str, str], list[float]] = {}
-        self.volumes: dict[int, int] = {}
+        self.volumes: dict[int, dict[str, Any]] = {}
+        self.ssh_keys: dict[int, str] = {}
         self.credit = 25.0
         self.bulk = True
         self.paced = True
@@ -80,6 +91,7 @@ class VastAI(Emulator):
         """Forget how often was called, what the account has left, and what happened to listings."""
         self.recent.clear()
         self.volumes.clear()
+        self.ssh_keys.clear()
         self.credit, self.bulk, self.page = 25.0, True, PAGE
         for number, ask in asks().items():
             self.asks[number].facts = ask.facts
@@ -109,6 +121,7 @@ class VastAI(Emulator):
                 "env": each.given.get("env") or {},
                 "onstart": each.given.get("onstart") or "",
                 "key": each.key,
+                "lets_in": each.keys,
                 "address": each.machine.address if each.machine else None,
                 "base": str(each.machine.host.base) if each.machine and each.machine.host else None,
             }
@@ -152,7 +165,13 @@ class VastAI(Emulator):
         elif what == "bulk":
             self.bulk = given
         elif what == "volumes":
-            self.volumes = {row["id"]: row["machine_id"] for row in given}
+            self.volumes = {row["id"]: row for row in given}
+        elif what == "account_key":
+            self.ssh_keys[len(self.ssh_keys) + 1] = given
+        elif what == "refresh":
+            for each in self.contracts.values():
+                if not each.destroyed:
+                    each.refresh()
         elif what == "page":
             self.page = given
         elif what == "listings":
@@ -200,7 +219,8 @@ class VastAI(Emulator):
             return Answer({"success": True, "new_contract": left.id})
         # §4, §9: a volume is on one machine, and every container there may have it.
         info = given.get("volume_info")
-        if info is not None and (info["create_new"] or self.volumes.get(info["volume_id"]) != number // 10):
+        held = self.volumes.get(info["volume_id"], {}) if info is not None else {}
+        if info is not None and (info["create_new"] or held.get("machine_id") != number // 10):
             return refusal(400, "invalid_args", "volume is not available on this machine", ask_id=number)
         contract = self._contract(ask, given)
         ask.by = contract.id
@@ -212,8 +232,8 @@ class VastAI(Emulator):
         """List the account's volumes (§9)."""
         told = {"status": "active", "start_date": 1_790_000_000.0, "disk_space": 15.0}
         rows = [
-            {**told, "id": volume, "machine_id": machine, "instances": self._users(volume)}
-            for volume, machine in self.volumes.items()
+            {**told, **row, "label": row.get("label"), "instances": self._users(volume)}
+            for volume, row in self.volumes.items()
         ]
         return Answer({"volumes": rows})
 
@@ -259,7 +279,10 @@ class VastAI(Emulator):
             for each in self.contracts.values()
             if not each.destroyed and self._listed(each)
         ]
-        rows = [row for row in rows if all(row[name] == wanted.get("eq") for name, wanted in filters.items())]
+        try:
+            rows = [row for row in rows if all(meets(row[name], wanted) for name, wanted in filters.items())]
+        except ValueError as error:
+            return refusal(400, "invalid_request", f"Error in query parameters: {error}")
         size = min(self.page, int(request.query.get("limit") or self.page))
         rest = [row for row in rows if row["id"] > after]
         page = rest[:size]
@@ -282,6 +305,76 @@ class VastAI(Emulator):
             return refusal(404, "no_such_instance", "Instance not found")
         contract.given["label"] = request.json.get("label", contract.given.get("label"))
         return Answer({"success": True})
+
+    @both("PUT", "/api/v0/instances/bid_price/{id}")
+    def bid(self, request: Request) -> Answer:
+        """Bid another price for what may be taken back (§6, §8)."""
+        contract, price = self._there(request), (request.json or {}).get("price")
+        if contract is None or contract.bid is None:
+            return refusal(404, "no_such_instance", "Instance with that ID does not exist.")
+        if not isinstance(price, int | float) or not 0.001 <= price <= 32:
+            return refusal(400, "invalid_price", "Please set a bid price >= 0.001.")
+        contract.given["price"] = price
+        return Answer({"success": True})
+
+    # §3: keys of the account, which machines have that are made after them, and keys of one machine.
+
+    @both("POST", "/api/v0/ssh")
+    def add_key(self, request: Request) -> Answer:
+        """Keep a key of the account."""
+        text = str((request.json or {}).get("ssh_key") or "")
+        if not text.startswith("ssh-"):
+            return refusal(400, "no_ssh_key", "No ssh key provided")
+        if text in self.ssh_keys.values():
+            return refusal(400, "invalid_args", "SSH key already exists")
+        number = max(self.ssh_keys, default=0) + 1
+        self.ssh_keys[number] = text
+        return Answer({"success": True, "key": _key(number, text)})
+
+    @both("GET", "/api/v0/ssh")
+    def list_keys(self, request: Request) -> Answer:
+        """List the account's keys, in a bare array."""
+        return Answer([_key(number, text) for number, text in self.ssh_keys.items()])
+
+    @both("DELETE", "/api/v0/ssh/{id}")
+    def drop_key(self, request: Request) -> Answer:
+        """Forget a key of the account."""
+        if self.ssh_keys.pop(int(request.path_values["id"]), None) is None:
+            return refusal(400, "no_ssh_key", "No ssh key provided")
+        return Answer({"success": True})
+
+    @both("POST", "/api/v0/instances/{id}/ssh")
+    def attach(self, request: Request) -> Answer:
+        """Let a key in at one machine, as long as it lives."""
+        contract, text = self._there(request), str((request.json or {}).get("ssh_key") or "")
+        if contract is None:
+            return refusal(404, "no_such_instance", "Instance not found.")
+        if not text.startswith("ssh-"):
+            return refusal(400, "no_ssh_key", "No ssh key provided")
+        contract.keys = [*(each for each in contract.keys if each != text), text]
+        return Answer({"success": True, "msg": "SSH key attached successfully"})
+
+    @both("GET", "/api/v0/instances/{id}/ssh")
+    def attached(self, request: Request) -> Answer:
+        """List the keys of one machine, as text."""
+        contract = self._there(request)
+        if contract is None:
+            return refusal(404, "no_such_instance", "Instance not found.")
+        rows = [{"id": number, "name": "", "public_key": text} for number, text in enumerate(contract.keys, 1)]
+        return Answer({"success": True, "ssh_keys": json.dumps(rows)})
+
+    @both("DELETE", "/api/v0/instances/{id}/ssh/{key}")
+    def detach(self, request: Request) -> Answer:
+        """Let a key in no more."""
+        contract, number = self._there(request), int(request.path_values["key"])
+        if contract is None or not 1 <= number <= len(contract.keys):
+            return refusal(404, "no_such_instance", "Instance not found.")
+        contract.keys = contract.keys[: number - 1] + contract.keys[number:]
+        return Answer({"success": True, "msg": "SSH key removed from instance."})
+
+    def _there(self, request: Request) -> Contract | None:
+        contract = self.contracts.get(int(request.path_values["id"]))
+        return None if contract is None or contract.destroyed else contract
 
     @both("DELETE", "/api/v0/instances/{id}")
     def destroy(self, request: Request) -> Answer:
@@ -307,6 +400,7 @@ class VastAI(Emulator):
         number = 27_000_000 + len(self.contracts) + 1
         contract = Contract(number, ask, given, secrets.token_hex(16), wanted=wanted or state, state=state)
         contract.status = None if state == "running" else "exited"
+        contract.keys = [*self.ssh_keys.values()]
         self.contracts[number] = contract
         return contract
 
@@ -324,7 +418,7 @@ class VastAI(Emulator):
         start = ["env", *(f"{name}={text}" for name, text in env.items()), "sh", "-c", contract.given["onstart"] or ":"]
         facts = contract.ask.facts
         gpus = [f"NVIDIA {facts['gpu_name']}, {facts['gpu_ram']}"] * facts["num_gpus"]
-        boot = Boot(commands=[start], gpus=gpus, conditions=conditions)
+        boot = Boot(commands=[start], gpus=gpus, conditions=conditions, arrange=contract.let_in)
         contract.machine = self.machines.begin(str(contract.id), boot)
 
     def _listed(self, contract: Contract) -> bool:
@@ -345,6 +439,10 @@ class VastAI(Emulator):
         return Answer(f"API requests too frequent endpoint threshold={window:g}", 429)
 
 
+def _key(number: int, text: str) -> dict[str, Any]:
+    return {"id": number, "user_id": 4711, "public_key": text, "created_at": "2026-11-23", "deleted_at": None}
+
+
 def _kind(request: Request) -> str:
     path = request.path.rstrip("/")
     if path == "/api/v0/bundles":
@@ -355,6 +453,10 @@ def _kind(request: Request) -> str:
         return "list"
     if path == "/api/v0/volumes":
         return "volumes"
+    if path.startswith("/api/v0/instances/bid_price"):
+        return "bid"
+    if "/ssh" in path:
+        return "detach" if request.method == "DELETE" else "ssh"
     if path.startswith("/api/v0/instances"):
         return {"DELETE": "destroy", "GET": "show", "PUT": "manage"}.get(request.method, "")
     return ""

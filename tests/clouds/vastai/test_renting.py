@@ -13,6 +13,7 @@ from skyward.hookspecs import InstanceState, SSHAddress
 from skyward.model.container import ubuntu
 from skyward.model.spec import Spec
 from skyward.rest import reply_of
+from skyward_vastai.keys import TRIES
 from skyward_vastai.start import LONGEST
 from tests.clouds.vastai.client import client, in_real_time, refusal, run
 from tests.clouds.vastai.cloud import Cloud
@@ -28,7 +29,7 @@ def sent(vastai: Cloud) -> list[dict[str, Any]]:
 
 
 def test_a_machine_is_rented_with_all_it_has_to_have(vastai: Cloud) -> None:
-    """Its owner's mark comes in the call that makes it; the account's SSH keys are not touched."""
+    """Its owner's mark comes in the call that makes it; the pool's key is attached, the account's are not touched."""
 
     async def scenario() -> None:
         provider = vastai.provider(docker_image=ubuntu("24.04"), registry="-u me -p word registry.example")
@@ -41,7 +42,9 @@ def test_a_machine_is_rented_with_all_it_has_to_have(vastai: Cloud) -> None:
             assert "-u me -p word registry.example" == body["image_login"]
             assert "price" not in body
             assert len(body["onstart"]) <= LONGEST
-            assert [] == [call["name"] for call in vastai.calls() if "ssh" in call["name"]]
+            [attached] = [call for call in vastai.calls() if "ssh" in call["name"]]
+            assert f"POST /api/v0/instances/{instance.id}/ssh/" == attached["name"]
+            assert {"ssh_key": opened.cluster.key.public} == json.loads(attached["body"])
             assert (False, 3, InstanceState.PENDING) == (instance.spot, instance.node, instance.state)
             assert instance.tags is not None
             assert "My pool, Größe 1/2" == instance.tags.pool_name
@@ -69,7 +72,8 @@ def test_a_price_makes_it_one_that_may_be_taken_back(vastai: Cloud) -> None:
 
 @pytest.mark.usefixtures("with_hosts")
 def test_a_machine_lets_us_in_at_a_mapped_port_and_no_terminal_is_in_the_way(vastai: Cloud) -> None:
-    """The pool's key is where SSH looks for it, and logins land in no tmux."""
+    """The pool's key is where SSH looks for it, also after Vast.ai wrote that anew; logins land in no tmux."""
+    vastai.ask("account_key", "ssh-ed25519 AAAA of the account")
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:
@@ -79,10 +83,53 @@ def test_a_machine_lets_us_in_at_a_mapped_port_and_no_terminal_is_in_the_way(vas
             assert isinstance(runs.address, SSHAddress)
             assert (row["address"], vastai.port, "root") == (runs.address.host, runs.address.port, runs.address.user)
             home = Path(row["base"], "home")
-            assert f"{opened.cluster.key.public}\n" == (home / ".ssh" / "authorized_keys").read_text()
+            keys, own = home / ".ssh" / "authorized_keys", opened.cluster.key.public
+            # What Vast.ai wrote ended without a newline.
+            assert {"ssh-ed25519 AAAA of the account", own} == set(keys.read_text().splitlines())
+            vastai.ask("refresh", {})
+            assert ["ssh-ed25519 AAAA of the account", own] == keys.read_text().splitlines()
             assert (home / ".no_auto_tmux").exists()
 
     in_real_time(scenario())
+
+
+def test_a_key_that_cannot_be_attached_is_attached_later(vastai: Cloud, caplog: pytest.LogCaptureFixture) -> None:
+    """The machine is rented all the same; it is tried with each list, and given up with a warning."""
+
+    async def scenario() -> None:
+        async with client(vastai.provider()) as opened:
+            vastai.fault("POST /api/v0/instances/*/ssh/", status=400, body={"success": False, "error": "no"}, times=3)
+            await opened.launch()
+            assert [[]] == [row["lets_in"] for row in vastai.alive()]
+            for _ in range(3):
+                await opened.listed()
+            assert [[opened.cluster.key.public]] == [row["lets_in"] for row in vastai.alive()]
+            await opened.listed()
+            assert 4 == len(vastai.calls("POST /api/v0/instances/"))
+
+    run(scenario())
+    assert "key.not_attached" not in [record.message[:16] for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize(("status", "tries"), [(400, TRIES), (403, 1)])
+def test_a_key_that_is_refused_for_good_is_a_warning(
+    vastai: Cloud, status: int, tries: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says what may come of it; a key of the account without the right is not tried again."""
+    vastai.fault("POST /api/v0/instances/*/ssh/", status=status, body={"success": False, "error": "no", "msg": "No."})
+
+    async def scenario() -> None:
+        async with client(vastai.provider()) as opened:
+            [instance] = await opened.launch()
+            for _ in range(TRIES + 2):
+                await opened.listed()
+            assert tries == len(vastai.calls("POST /api/v0/instances/"))
+            said = [line for line in caplog.messages if "may let in no new connection" in line]
+            assert 1 == len(said)
+            assert instance.id in said[0]
+            vastai.calm()
+
+    run(scenario())
 
 
 def test_a_host_key_is_remembered_for_one_machine_only(vastai: Cloud) -> None:

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -59,6 +60,9 @@ def test_the_official_sdk_searches_rents_lists_labels_and_destroys(
     assert ("running", "by-hand") == (seen["shown"]["actual_status"], seen["shown"]["label"])
     assert [seen["made"]["new_contract"]] == [row["id"] for row in seen["listed"]]
     assert "by-hand-again" == seen["listed"][0]["label"]
+    assert "ssh-ed25519 AAAA somebody of the account" == seen["key"]["key"]["public_key"]
+    assert ["ssh-ed25519 AAAA somebody of the account"] == [row["public_key"] for row in seen["keys"]]
+    assert seen["attached"]["success"]
     assert [] == seen["left"]
     assert {"create_new": False, "volume_id": 7, "mount_path": str(tmp_path / "data")} == vastai.instances()[-1][
         "volume"
@@ -66,6 +70,23 @@ def test_the_official_sdk_searches_rents_lists_labels_and_destroys(
     assert [(7, 3100007)] == [(row["id"], row["machine_id"]) for row in seen["volumes"]]
     home = Path(vastai.folder, str(seen["made"]["new_contract"]), "home")
     assert "ssh-ed25519 AAAA somebody\n" == (home / ".ssh" / "authorized_keys").read_text()
+
+
+def test_a_bid_can_be_changed_and_filters_are_checked(vastai: Cloud) -> None:
+    """A bid within the limits that Vast.ai documents; a filter for nothing that there is, is refused."""
+    number, _ = rented(vastai, price=0.3)
+    path = f"/api/v0/instances/bid_price/{number}/"
+    assert 400 == ask(vastai, "PUT", path, {"client_id": "me", "price": 33})[0]
+    assert 200 == ask(vastai, "PUT", path, {"client_id": "me", "price": 0.5}, key=f"{vastai.key}2")[0]
+    assert 0.5 == vastai.instances()[-1]["price"]
+    assert 404 == ask(vastai, "PUT", f"/api/v0/instances/bid_price/7{number}/", {"price": 1}, key=f"{vastai.key}3")[0]
+    status, refused = ask(vastai, "POST", "/api/v0/bundles/", {"gpu_nmae": {"eq": "RTX 4090"}})
+    assert (400, "unknown search key 'gpu_nmae'") == (status, refused["msg"])
+    for filters, count in (({"label": {"eq": "x"}}, 0), ({"id": {"in": [int(number)]}}, 1), ({"id": {"is": 1}}, 400)):
+        said = ask(vastai, "GET", f"/api/v1/instances/?select_filters={quote(json.dumps(filters))}", key=vastai.key)
+        assert count in (said[0], len(said[1].get("instances", ())))
+        vastai.calm()
+    vastai.terminate(number)
 
 
 def ask(cloud: Cloud, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, Any]:

@@ -93,3 +93,17 @@ def test_a_volume_that_there_is_not_is_refused_before_renting(volumes: Cloud) ->
     error = run(refusal(volumes.provider(volume="9").skyward_preflight(Spec())))
     assert ConfigError is type(error)
     assert "Vast.ai has no volume '9'. There are: 'V.7' (7), 'V.8' (8)." in str(error)
+
+
+def test_a_volume_is_found_by_its_label(vastai: Cloud) -> None:
+    """That is where Vast.ai keeps the name; one without is called by its number."""
+    vastai.volumes("training-data", v7=HERE)
+
+    async def scenario() -> None:
+        for name in ("training-data", "7"):
+            offers = await vastai.provider(volume=name).skyward_offers(Spec())
+            assert {HERE} == {offer.data["ask"] // 10 for offer in offers}
+        error = await refusal(vastai.provider(volume="training").skyward_preflight(Spec()))
+        assert "Did you mean 'training-data'?" in str(error)
+
+    run(scenario())
