@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import threading
 
 import pytest
@@ -57,6 +59,26 @@ def test_a_broadcast_whose_ranks_all_wait_ends_with_the_stacks_of_all(pool: sky.
     with pytest.raises(sky.HangError, match=r"rank 1: .* in waits_elsewhere") as caught:
         waits(0, others_return=False) @ pool
     assert {0, 1} == set(caught.value.stacks or ())
+
+
+@sky.function
+def is_stopped(who: int) -> None:
+    """Be stopped on one rank, so that nothing in its process goes on, while the others wait."""
+    with watched(1.0, lambda: 0, "moved"):
+        if sky.instance_info().global_worker_index == who:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        waits_elsewhere()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_rank_whose_process_is_stopped_is_not_needed_for_the_verdict(pool: sky.Pool, who: int) -> None:
+    """Not even the head's; the pool goes on with another process."""
+    with pytest.raises(sky.HangError, match=rf"rank {1 - who}: .* in waits_elsewhere") as caught:
+        is_stopped(who).with_timeout(40) @ pool
+    assert f"rank {who}: does not answer" in str(caught.value)
+    assert {1 - who} == set(caught.value.stacks or ())
+    assert [7, 7] == sky.function(lambda: 7)() @ pool
 
 
 @pytest.mark.slow

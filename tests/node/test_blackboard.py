@@ -14,7 +14,8 @@ import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError
-from skyward.node.blackboard import Blackboard, noted
+from skyward.node.blackboard import Blackboard
+from skyward.node.keeper import Members, noted
 
 HEAD = InstanceInfo(total_nodes=3, job_id="a1", broadcast=7)
 NAMES = {"job": "a1", "broadcast": 7, "rank": 2, "once": None, "says": {"at": "x"}}
@@ -62,6 +63,15 @@ def test_the_board_outlives_the_heads_part(boards: list[Blackboard]) -> None:
     assert {"at": ["returned", "1", "2"]} == boards[2].write(at="2")
 
 
+def test_one_process_keeps_the_boards_of_all_broadcasts(boards: list[Blackboard]) -> None:
+    """Each with notes of its own; it ends with the process that started it."""
+    alone = evolve(HEAD, total_nodes=1, broadcast=8)
+    with closing(Blackboard(alone, lambda value: (value,))) as other:
+        assert {"at": ["other"]} == other.write(at="other")
+        assert other._sock.getpeername() == boards[0]._sock.getpeername()
+    assert {"at": ["0", "", ""]} == boards[0].write(at="0")
+
+
 def test_who_is_not_of_the_broadcast_is_seen_off(boards: list[Blackboard]) -> None:
     """And the ranks notice nothing."""
     boards[0].write(at="0")
@@ -86,5 +96,6 @@ def test_a_head_that_is_not_there_is_named() -> None:
 )
 def test_only_ranks_of_the_broadcast_are_noted(change: dict[str, Any]) -> None:
     """Nothing is changed by what others say."""
-    assert {"at": ["", "", "x"]} == noted({}, NAMES, HEAD)
-    assert noted({}, {**NAMES, **change}, HEAD) is None
+    who = Members("a1", 7, ranks=3)
+    assert {"at": ["", "", "x"]} == noted({}, NAMES, who)
+    assert noted({}, {**NAMES, **change}, who) is None

@@ -1,34 +1,30 @@
 """
-What the ranks of a broadcast write for each other to read, as often as they like: the blackboard that their head keeps.
+What the ranks of a broadcast write for each other to read, as often as they like: the blackboard at their head.
 """
 
 from __future__ import annotations
 
 import json
-import selectors
+import os
 import socket
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
 
 from skyward.errors import TransportError
 from skyward.model.instance import InstanceInfo
-from skyward.node.meeting import LIMIT, listening
+from skyward.node import keeper
+from skyward.node.keeper import Members
+from skyward.node.meeting import listening
 
-__all__ = ["Blackboard", "Notes", "noted"]
+__all__ = ["Blackboard", "Notes"]
 
 Notes = dict[str, list[str]]
 """For each subject, what each rank has written of it; empty where that is nothing."""
 
 _PATIENCE = 10.0
-"""Seconds in which the head answers; it does so at once, unless its interpreter is held up."""
-
-_LARGEST = 4 << 20
-"""The most that a rank may write at once, in bytes; whoever writes more is none."""
-
-_READ = 64 << 10
+"""Seconds in which the board answers; it does so at once, unless its machine is held up."""
 
 
 class Blackboard:
@@ -44,10 +40,7 @@ class Blackboard:
     """
 
     def __init__(self, info: InstanceInfo, share: Callable[[str], Sequence[str]]) -> None:
-        listener = listening(info.head_addr, 0) if info.is_head else None
-        if listener is not None:
-            threading.Thread(target=_keep, args=(listener, info), name="skyward-blackboard", daemon=True).start()
-        port = int(share("0" if listener is None else str(listener.getsockname()[1]))[0])
+        port = int(share(str(_KEEPER.port(info)) if info.is_head else "0")[0])
         self._who = {"job": info.job_id, "broadcast": info.broadcast, "rank": info.global_worker_index}
         try:
             self._sock = socket.create_connection((info.head_addr, port), timeout=_PATIENCE)
@@ -84,86 +77,41 @@ class Blackboard:
         self._sock.close()
 
 
-def noted(notes: Notes, said: dict[str, Any], who: InstanceInfo) -> Notes | None:
-    """
-    Return the notes with what a rank writes; None if it is no rank of this broadcast.
+class _Keeper:
+    """Have the process that keeps the boards of this worker's broadcasts; the same one for all of them."""
 
-    Args:
-        notes: The notes so far.
-        said: What it says, as `Blackboard.write` sends it.
-        who: The place of any rank of the broadcast.
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
+        self._owner = 0
+        self._lock = threading.Lock()
 
-    >>> who = InstanceInfo(total_nodes=2, job_id="a1", broadcast=7)
-    >>> noted({}, {"job": "a1", "broadcast": 7, "rank": 1, "once": None, "says": {"at": "3"}}, who)
-    {'at': ['', '3']}
-    """
-    try:
-        rank, once, says = said["rank"], said["once"], {**said["says"]}
-        if (said["job"], said["broadcast"]) != (who.job_id, who.broadcast) or not 0 <= rank < who.total_workers:
-            return None
-    except (KeyError, TypeError):
-        return None
-    if once is not None and not any(notes.get(str(once), ())):
-        says[str(once)] = str(rank)
-    empty = [""] * who.total_workers
-    return notes | {
-        subject: [str(text) if each == rank else other for each, other in enumerate(notes.get(subject, empty))]
-        for subject, text in says.items()
-    }
+    def port(self, info: InstanceInfo) -> int:
+        """Make a board for a broadcast, and tell where it is."""
+        members = Members(info.job_id, info.broadcast, info.total_workers)
+        with self._lock:
+            # A process that the worker forked has none.
+            if self._process is None or self._process.poll() is not None or self._owner != os.getpid():
+                self._start(info.head_addr)
+            assert self._process is not None
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(members).encode() + b"\n")
+        return self._port
 
-
-def _keep(listener: socket.socket, info: InstanceInfo) -> None:
-    """Serve the board until all who came have left, and nobody is to come any more."""
-    notes: Notes = {}
-    came: set[int] = set()
-    deadline = time.monotonic() + LIMIT
-    with selectors.DefaultSelector() as heard, listener:
-        heard.register(listener, selectors.EVENT_READ)
-        while len(heard.get_map()) > 1 or (len(came) < info.total_workers and time.monotonic() < deadline):
-            for key, _ in heard.select(1.0):
-                if key.fileobj is listener:
-                    with suppress(OSError):
-                        visitor, _ = listener.accept()
-                        visitor.settimeout(_PATIENCE)
-                        heard.register(visitor, selectors.EVENT_READ, bytearray())
-                    continue
-                sock = key.fileobj
-                assert isinstance(sock, socket.socket)
-                said = _said(sock, key.data)
-                if said == {}:
-                    continue
-                now = None if said is None else noted(notes, said, info)
-                if said is not None and now is not None and _answered(sock, now):
-                    came.add(said["rank"])
-                    notes = now
-                else:
-                    heard.unregister(sock)
-                    sock.close()
+    def _start(self, address: str) -> None:
+        listener = listening(address, 0)
+        if listener is None:
+            raise TransportError(f"No port of {address} is free for the ranks of a broadcast.")
+        with listener:
+            # Not even a site's own start-up runs: nothing that a task has put there is to hold it up.
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", keeper.__file__, str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                bufsize=0,
+            )
+            self._port, self._owner = listener.getsockname()[1], os.getpid()
 
 
-def _said(sock: socket.socket, before: bytearray) -> dict[str, Any] | None:
-    """Read what a visitor says: nothing if there is more to come, None from one who leaves or talks nonsense."""
-    try:
-        data = sock.recv(_READ)
-    except OSError:
-        return None
-    before += data
-    if not data or len(before) > _LARGEST:
-        return None
-    if not before.endswith(b"\n"):
-        return {}
-    line = bytes(before)
-    before.clear()
-    try:
-        said = json.loads(line)
-    except ValueError:
-        return None
-    return said if isinstance(said, dict) and said else None
-
-
-def _answered(sock: socket.socket, notes: Notes) -> bool:
-    try:
-        sock.sendall(json.dumps(notes).encode() + b"\n")
-    except OSError:
-        return False
-    return True
+_KEEPER = _Keeper()

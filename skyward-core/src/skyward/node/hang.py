@@ -129,7 +129,7 @@ class _Watch:
             at = notes["at"]
         stacks = {rank: text for rank, text in enumerate(notes["stacks"]) if text}
         where = [
-            f"rank {rank}: {innermost(stacks[rank]) if rank in stacks else its if its == _RETURNED else 'says nothing'}"
+            f"rank {rank}: {innermost(stacks[rank]) if rank in stacks else its if its == _RETURNED else 'does not answer'}"
             for rank, its in enumerate(at)
         ]
         abandon(

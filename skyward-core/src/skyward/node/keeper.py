@@ -1,0 +1,189 @@
+"""
+The process that keeps a head's blackboards: what tells whether a rank hangs must not hang with it.
+
+It is run as a file, without a module of Skyward, so that it is there at once and depends on nothing that a task does.
+On standard input it is told which broadcasts there are; it ends with its worker.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import sys
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+__all__ = ["Members", "main", "noted"]
+
+_PATIENCE = 10.0
+"""Seconds in which a visitor takes an answer."""
+
+_LARGEST = 4 << 20
+"""The most that a rank may write at once, in bytes; whoever writes more is none."""
+
+_READ = 64 << 10
+
+_OLD = 16
+"""Boards that are kept for ranks that never came."""
+
+
+class Members(NamedTuple):
+    """Say who writes on a board: the ranks of a broadcast."""
+
+    job: str
+    broadcast: int
+    ranks: int
+
+
+class _Board:
+    """Hold what is written on a board, and who has come and left."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self.notes: dict[str, list[str]] = {}
+        self.came: set[int] = set()
+        self.visitors = 0
+
+
+class _Visitor:
+    """Hold what a visitor has said so far, and on which board."""
+
+    def __init__(self) -> None:
+        self.said = bytearray()
+        self.board: _Board | None = None
+
+
+def noted(notes: dict[str, list[str]], said: dict[str, Any], members: Members) -> dict[str, list[str]] | None:
+    """
+    Return the notes with what a rank writes; None if it is no rank of this broadcast.
+
+    Args:
+        notes: The notes so far.
+        said: What it says, as `Blackboard.write` sends it.
+        members: Who writes on this board.
+
+    >>> said = {"job": "a1", "broadcast": 7, "rank": 1, "once": None, "says": {"at": "3"}}
+    >>> noted({}, said, Members("a1", 7, ranks=2))
+    {'at': ['', '3']}
+    """
+    try:
+        rank, once, says = said["rank"], said["once"], {**said["says"]}
+        if (said["job"], said["broadcast"]) != members[:2] or not 0 <= rank < members.ranks:
+            return None
+    except (KeyError, TypeError):
+        return None
+    if once is not None and not any(notes.get(str(once), ())):
+        says[str(once)] = str(rank)
+    empty = [""] * members.ranks
+    return notes | {
+        subject: [str(text) if each == rank else other for each, other in enumerate(notes.get(subject, empty))]
+        for subject, text in says.items()
+    }
+
+
+def main(listener: socket.socket, orders: int) -> None:
+    """
+    Keep boards until the worker is gone.
+
+    Args:
+        listener: Where ranks come to.
+        orders: Descriptor on which the worker tells of broadcasts, a line each.
+    """
+    boards: dict[int, _Board] = {}
+    told = bytearray()
+    with selectors.DefaultSelector() as heard, listener:
+        heard.register(orders, selectors.EVENT_READ)
+        heard.register(listener, selectors.EVENT_READ)
+        while True:
+            # The worker first: it tells of a broadcast before any rank comes.
+            for key, _ in sorted(heard.select(), key=lambda ready: ready[0].fd != orders):
+                if key.fd == orders:
+                    if not _told(orders, told, boards):
+                        return
+                elif key.fileobj is listener:
+                    with suppress(OSError):
+                        sock, _ = listener.accept()
+                        sock.settimeout(_PATIENCE)
+                        heard.register(sock, selectors.EVENT_READ, _Visitor())
+                elif not _served(key.fileobj, key.data, boards):
+                    heard.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]
+                    _left(key.data, boards)
+
+
+def _told(orders: int, before: bytearray, boards: dict[int, _Board]) -> bool:
+    """Make boards as the worker says; false once it is gone."""
+    import os
+
+    data = os.read(orders, _READ)
+    before += data
+    *lines, rest = bytes(before).split(b"\n")
+    before[:] = rest
+    for line in lines:
+        members = Members(*json.loads(line))
+        boards[members.broadcast] = _Board(members)
+        for old in sorted(boards)[:-_OLD]:
+            if not boards[old].visitors:
+                del boards[old]
+    return bool(data)
+
+
+def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:
+    """Take what a visitor says, and answer with the board; false if it leaves or talks nonsense."""
+    said = _said(sock, visitor.said)
+    if said == {}:
+        return True
+    board = None if said is None else boards.get(_number(said.get("broadcast")))
+    if board is None or said is None:
+        return False
+    notes = noted(board.notes, said, board.members)
+    if notes is None or visitor.board not in (None, board):
+        return False
+    if visitor.board is None:
+        visitor.board = board
+        board.visitors += 1
+    board.came.add(said["rank"])
+    board.notes = notes
+    try:
+        sock.sendall(json.dumps(notes).encode() + b"\n")
+    except OSError:
+        return False
+    return True
+
+
+def _left(visitor: _Visitor, boards: dict[int, _Board]) -> None:
+    """Take a board away when all who came have left, and nobody is to come any more."""
+    board = visitor.board
+    if board is not None:
+        board.visitors -= 1
+        if not board.visitors and len(board.came) == board.members.ranks:
+            boards.pop(board.members.broadcast, None)
+
+
+def _said(sock: Any, before: bytearray) -> dict[str, Any] | None:
+    """Read what a visitor says: nothing if there is more to come, None from one who leaves or talks nonsense."""
+    try:
+        data = sock.recv(_READ)
+    except OSError:
+        return None
+    before += data
+    if not data or len(before) > _LARGEST:
+        return None
+    if not before.endswith(b"\n"):
+        return {}
+    line = bytes(before)
+    before.clear()
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) and said else None
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])), sys.stdin.fileno())
