@@ -49,6 +49,32 @@ def test_prints_arrive_with_node_and_task() -> None:
     assert len({log.task_id for log in logs} - {None}) == 2
 
 
+def test_what_a_call_prints_is_shown_before_its_result() -> None:
+    """Handlers have it by then, however the call is sent; so has the console."""
+    shown: list[str] = []
+
+    def show(log: sky.Log) -> None:
+        time.sleep(0.02)
+        shown.append(log.line)
+
+    @sky.function
+    def talk(name: str) -> str:
+        print(name)
+        return name
+
+    with sky.Compute(console="silent").on(sky.Log, show) as pool:
+        for send in (
+            lambda name: talk(name) >> pool,
+            lambda name: (talk(name) > pool).result(),
+            lambda name: talk(name) @ pool,
+            lambda name: sky.gather(talk(name)) >> pool,
+            lambda name: pool.map(talk, [name]),
+        ):
+            name = f"line {len(shown)}"
+            send(name)
+            assert name == shown[-1]
+
+
 def test_output_of_c_and_subprocesses_arrives() -> None:
     """They write to the descriptors and know nothing of Python's streams."""
 

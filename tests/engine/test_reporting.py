@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from skyward.engine import reporting as reporting_of_core
 from skyward.engine.dispatcher import Dispatcher
 from skyward.engine.reporting import Reporting
 from skyward.link.emitted import Emitted, decode_event, encode_event
@@ -67,6 +71,33 @@ def test_node_may_go_on_whenever_handlers_have_caught_up() -> None:
             assert times * 100 == node.taken
     finally:
         slow.release(1000)
+        dispatcher.close()
+
+
+def test_a_result_waits_no_longer_for_a_handler_than_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at all where nothing was printed, and a moment where a handler never comes to its end."""
+    monkeypatch.setattr(reporting_of_core, "SHOWING", 0.05)
+    stuck, node = threading.Event(), Node()
+    dispatcher = Dispatcher()
+    dispatcher.subscribe(Error, lambda _: stuck.wait(30))
+    dispatcher.subscribe(Log, lambda _: None)
+    meter: Any = None
+    shell: Any = node
+    reporting = Reporting(dispatcher, meter)
+    try:
+        dispatcher.publish(Error(message="a handler that hangs"))
+        assert not dispatcher.lines_waiting
+        reporting.caught_up()
+        reporting.lines(shell, 1, [LogLine(0, "one")], 100)
+        assert dispatcher.lines_waiting
+        began = time.monotonic()
+        reporting.caught_up()
+        assert 0.05 <= time.monotonic() - began
+        stuck.set()
+        assert dispatcher.flush(30)
+        assert not dispatcher.lines_waiting
+    finally:
+        stuck.set()
         dispatcher.close()
 
 

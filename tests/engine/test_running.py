@@ -41,6 +41,26 @@ def test_a_machine_that_is_taken_is_replaced_and_its_call_begins_again(engine: S
     assert [("cloud-0", "cloud-1", 0)] == [(one.old, one.new, one.node) for one in heard.of(sky.InstanceReplaced)]
 
 
+def test_the_receipt_is_true_of_a_call_that_began_again(engine: SimulatedEngine) -> None:
+    """Its time is computing on either machine, and the first result came of the second."""
+    cloud = ScriptedCloud()
+    pool, heard = compute(cloud)
+    with pool:
+        call = work(100.0) > pool
+        engine.pass_by(50.0)
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+        engine.result(call)
+    receipt = pool.receipt
+    assert receipt is not None
+    assert [50.0, 100.0] == [pytest.approx(node.computing, abs=0.1) for node in receipt.nodes]
+    assert receipt.first_result is not None
+    assert 100.0 == pytest.approx(receipt.first_result.first_call, abs=0.1)
+    kinds = heard.kinds
+    assert kinds.index("TaskStarted", kinds.index("InstanceReplaced")) > kinds.index(
+        "NodeReady", kinds.index("InstanceReplaced")
+    )
+
+
 def test_a_machine_that_its_cloud_goes_on_billing_is_ended(engine: SimulatedEngine) -> None:
     """A node that is lost is given back, whatever the cloud says of it."""
     cloud = ScriptedCloud()

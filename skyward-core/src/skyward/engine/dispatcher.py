@@ -114,6 +114,7 @@ class Dispatcher:
         # One queue a rank; the number says in which order the events of all of them came.
         self._queues: tuple[deque[tuple[int, Any]], ...] = (deque(), deque(), deque())
         self._number = 0
+        self._lines = [0, 0]
         self._weight = 0
         self._pressed = False
         self._drained: tuple[Callable[[], object], ...] = ()
@@ -201,6 +202,8 @@ class Dispatcher:
                 self._dropped[rank] += 1
                 return not self._pressed
             # Measurements give way to everything else, so they hold nothing up.
+            if kind is Log:
+                self._lines[0] += 1
             if rank != _MEASUREMENT:
                 self._weight += _weight(event)
                 self._pressed = self._pressed or self._weight >= self._high
@@ -218,6 +221,12 @@ class Dispatcher:
     def pressure(self) -> bool:
         """Tell whether so much waits that no more log lines and tasks should be made."""
         return self._pressed
+
+    @property
+    def lines_waiting(self) -> bool:
+        """Tell whether a line that was printed on a node has not reached every handler."""
+        taken, delivered = self._lines
+        return taken != delivered
 
     @property
     def dropped(self) -> int:
@@ -363,6 +372,8 @@ class Dispatcher:
             return
         for subscription in (self._routes.get(type(item)) or self._route(type(item))).heard_by:
             subscription.deliver(item)
+        if type(item) is Log:
+            self._lines[1] += 1
 
     def _relieve(self) -> None:
         """Tell everybody who waits for it that there is room again."""

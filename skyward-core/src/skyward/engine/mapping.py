@@ -38,7 +38,9 @@ def collect(pool: Running, function: Function[..., Any], items: Iterable[Any], *
         except (Exception, concurrent.futures.CancelledError) as error:
             values.append(error)
             if not keep_errors:
+                pool.reporting.caught_up()
                 raise_with_partial(error, values)
+    pool.reporting.caught_up()
     return values
 
 

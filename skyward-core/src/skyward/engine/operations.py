@@ -25,7 +25,9 @@ def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None
     call = pool.call(pending, waiter, node=node)
     try:
         pool.submit([call])
-        return waiter.wait().value()
+        answer = waiter.wait()
+        pool.reporting.caught_up()
+        return answer.value()
     except BaseException:
         pool.cancel([call])
         raise
@@ -34,7 +36,7 @@ def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None
 def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Future[Any]:
     """Run on one node and promise the result."""
     calls: list[Call] = []
-    future: Future[Any] = Future(lambda: pool.cancel(calls))
+    future: Future[Any] = Future(lambda: pool.cancel(calls), pool.reporting.caught_up)
     if pending.function.streams:
         future.settle(open_stream(pool, pending, node=node))
         return future
@@ -70,6 +72,7 @@ def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_e
     except BaseException:
         pool.cancel(calls)
         raise
+    pool.reporting.caught_up()
     return results.unwrap()
 
 
@@ -215,6 +218,7 @@ def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors
     except BaseException:
         pool.cancel(calls)
         raise
+    pool.reporting.caught_up()
     values = [_value(answer, keep_errors=True) for answer in answers if answer is not None]
     if first is not None:
         raise_with_partial(first, values)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PROGRESS_INTERVAL = 0.1
 """Seconds between two progress events of one map."""
 
+SHOWING = 1.0
+"""Seconds for which a result waits for handlers to have what its call printed."""
+
 _STREAMS = {1: "stdout", 2: "stderr"}
 
 
@@ -125,6 +128,11 @@ class Reporting:
             self._unacknowledged.append((shell, size))
         elif shell.link is not None:
             shell.link.acknowledge_log(size)
+
+    def caught_up(self) -> None:
+        """Wait until handlers have all lines that were printed so far, but not for long."""
+        if self._dispatcher.lines_waiting:
+            self._dispatcher.flush(SHOWING)
 
     def _acknowledge_all(self) -> None:
         waiting, self._unacknowledged = self._unacknowledged, []

@@ -360,8 +360,9 @@ class Running:
         self._membership.change({**self._membership.infos, node: shell.info})
         self._step(lifecycle.Started(node))
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
-            self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes))
+            # Before calls begin there, which are told of, and counted, on a node that is known.
             provisioning.ready(shell)
+            self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes))
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:

@@ -80,10 +80,15 @@ class Future(concurrent.futures.Future[T], Generic[T]):
     Promise the result of a call; can be waited for, awaited and cancelled.
 
     The result is unpickled in the thread that asks for it first.
+
+    Args:
+        cancel: Stops the call.
+        caught_up: Waits until what the call printed is where it is shown.
     """
 
-    def __init__(self, cancel: Callable[[], None]) -> None:
+    def __init__(self, cancel: Callable[[], None], caught_up: Callable[[], None] = lambda: None) -> None:
         super().__init__()
+        self._caught_up = caught_up
         self._ask_to_cancel = cancel
         self._decoding = threading.Lock()
         self._decoded: tuple[Any, BaseException | None] | None = None
@@ -145,6 +150,7 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         answer = super().result(timeout)
         with self._decoding:
             if self._decoded is None:
+                self._caught_up()
                 self._decoded = _decode(answer)  # type: ignore[arg-type]
             return self._decoded
 

@@ -128,9 +128,9 @@ class _Watch:
             notes = self._board.write()
             at = notes["at"]
         stacks = {rank: text for rank, text in enumerate(notes["stacks"]) if text}
+        silent = [its if its == _RETURNED else "does not answer" for its in at]
         where = [
-            f"rank {rank}: {innermost(stacks[rank]) if rank in stacks else its if its == _RETURNED else 'does not answer'}"
-            for rank, its in enumerate(at)
+            f"rank {rank}: {innermost(stacks[rank]) if rank in stacks else its}" for rank, its in enumerate(silent)
         ]
         abandon(
             HangError(
