@@ -33,7 +33,7 @@ def skyward_providers():
 
 @attrs.frozen
 class Shelf:
-    file: str = ""
+    rows: str = ""
 
     @hookimpl
     def skyward_facts(self):
@@ -57,17 +57,17 @@ class Shelf:
 
     @hookimpl
     async def skyward_machine_images(self):
-        if not self.file:
+        if not self.rows:
             return []
-        return [MachineImage(provider="shelf", **row) for row in json.loads(Path(self.file).read_text())]
+        return [MachineImage(provider="shelf", **row) for row in json.loads(Path(self.rows).read_text())]
 
     @hookimpl
     async def skyward_delete_machine_images(self, images):
         if any(image.id == "stuck" for image in images):
             raise sky.ProvisionError("stuck is still there.")
         gone = {image.id for image in images}
-        rows = json.loads(Path(self.file).read_text())
-        Path(self.file).write_text(json.dumps([row for row in rows if row["id"] not in gone]))
+        rows = json.loads(Path(self.rows).read_text())
+        Path(self.rows).write_text(json.dumps([row for row in rows if row["id"] not in gone]))
 """
 
 
@@ -78,7 +78,7 @@ class Desk:
         self.folder = folder
         self.shelf = folder / "shelf.json"
         self.fill()
-        (folder / "skyward.toml").write_text(f'[pools.p]\nprovider = {{ type = "Shelf", file = "{self.shelf}" }}\n')
+        (folder / "skyward.toml").write_text(f'[pools.p]\nprovider = {{ type = "Shelf", rows = "{self.shelf}" }}\n')
         (folder / "third_party_of_shelf.py").write_text(THIRD)
         facts = folder / "third_party_of_shelf-1.0.dist-info"
         facts.mkdir()
