@@ -86,3 +86,13 @@ def test_the_log_is_the_users_alone(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert 0o600 == Path(config.file).stat().st_mode & 0o777
+
+
+def test_what_is_logged_is_plain(tmp_path: Path) -> None:
+    """A cloud's words neither act on the terminal that shows the file, nor forge a record of their own."""
+    config = _config(tmp_path)
+    with logging_to(config):
+        logging.getLogger("skyward.x").warning("refused: %s", "\x1b]0;t\x07no\u202e\n2026-01-01 INFO forged")
+    first, second = Path(config.file).read_text().splitlines()
+    assert first.endswith("refused: no\\u202e")
+    assert "  | 2026-01-01 INFO forged" == second

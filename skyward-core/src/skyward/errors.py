@@ -51,6 +51,8 @@ Limited = Literal["region", "kind", "market"]
 LIMITED: tuple[Limited, ...] = ("region", "kind", "market")
 """What a limit is of that says nothing."""
 
+from skyward.plain import plain_text
+
 
 class SkywardError(Exception):
     """
@@ -84,7 +86,8 @@ class SkywardError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}" if self.hint else self.message
+        # Clouds and nodes may have had their say in it.
+        return plain_text(f"{self.message} {self.hint}" if self.hint else self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.message, self.__dict__))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+from skyward.plain import plain_line, plain_text
+
 
 def say(text: str) -> None:
     """Print what was asked for."""
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{plain_text(text)}\n")
 
 
 def complain(text: str) -> None:
     """Print what went wrong, apart from what was asked for."""
+    text = plain_text(text)
     sys.stderr.write(text if text.endswith("\n") else f"sky: {text}\n")
 
 
@@ -28,7 +31,7 @@ def table(rows: Iterable[Sequence[str]], *, indent: str = "  ") -> str:
       clean      Empty it.
       providers  List them.
     """
-    listed = [list(row) for row in rows]
+    listed = [list(map(plain_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
     lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in listed)
     return "\n".join(f"{indent}{line}".rstrip() for line in lines)

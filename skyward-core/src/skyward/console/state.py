@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
+from attrs.converters import optional
 
 from skyward.console.wording import clean
 from skyward.model.event import (
@@ -44,6 +45,7 @@ from skyward.model.event import (
     TaskCompleted,
     TaskStarted,
 )
+from skyward.plain import plain_line
 
 __all__ = ["Bar", "NodeView", "Running", "State", "fold", "step"]
 
@@ -69,8 +71,8 @@ class NodeView:
 
     state: NodeState = "requested"
     since: float = 0.0
-    detail: str = ""
-    instance_type: str | None = None
+    detail: str = field(default="", converter=plain_line)
+    instance_type: str | None = field(default=None, converter=optional(plain_line))
     spot: bool = False
     cpu: float | None = None
     gpu: float | None = None
@@ -80,7 +82,7 @@ class NodeView:
 class Running:
     """Hold what is known of a task that runs."""
 
-    function: str
+    function: str = field(converter=plain_line)
     node: int
     since: float
 
@@ -117,8 +119,8 @@ class State:
     phase: Phase = "opening"
     began: float = 0.0
     at: float = 0.0
-    provider: str = ""
-    region: str | None = None
+    provider: str = field(default="", converter=plain_line)
+    region: str | None = field(default=None, converter=optional(plain_line))
     wanted: int = 0
     nodes: Mapping[int, NodeView] = {}
     running: Mapping[str, Running] = {}
@@ -304,13 +306,12 @@ def _completed(draft: _Draft, event: TaskCompleted) -> None:
 
 
 def _progress(draft: _Draft, event: Progress) -> None:
-    before = draft.bars.get(event.label)
+    label = plain_line(event.label)
+    before = draft.bars.get(label)
     # The same function may be mapped again: its bar begins anew.
     fresh = before is None or event.done < before.done
-    draft.bars.pop(event.label, None)
-    draft.bars[event.label] = Bar(
-        event.done, event.total, event.at if fresh or before is None else before.since, event.at
-    )
+    draft.bars.pop(label, None)
+    draft.bars[label] = Bar(event.done, event.total, event.at if fresh or before is None else before.since, event.at)
 
 
 def _metrics(draft: _Draft, event: Metrics) -> None:

@@ -4,7 +4,6 @@ How the consoles put things: durations, counts, money, and the one line that an 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -34,6 +33,7 @@ from skyward.model.event import (
     SkywardEvent,
     TaskCompleted,
 )
+from skyward.plain import coloured_line, plain_text
 
 __all__ = ["Line", "clean", "count", "lasted", "money", "several", "tell"]
 
@@ -46,11 +46,6 @@ _DOING: Final = ("booting", "preparing", "computing", "idle", "ending")
 
 # An environment that was there already is not worth one.
 WORTH_A_LINE_S = 0.1
-
-# An escape sequence: of colours (kept where there are colours), of anything else, or a lone control character.
-_COLOUR = re.compile(r"\x1b\[[\d;:]*m")
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~]|)")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 @frozen
@@ -84,14 +79,10 @@ def clean(text: str, *, colours: bool = False) -> str:
     >>> clean("10 %\\r50 %\\r")
     '50 %'
     """
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
     text = next((part for part in reversed(text.split("\r")) if part), "")
-    if "\x1b" in text:
-        held = _COLOUR.findall(text) if colours else []
-        text = _ESCAPE.sub(lambda match: match[0] if colours and _COLOUR.fullmatch(match[0]) else "", text)
-        text += "\x1b[0m" if held else ""
-    return _CONTROL.sub("", text)
+    return coloured_line(text) if colours else plain_text(text)
 
 
 def count(number: float) -> str:

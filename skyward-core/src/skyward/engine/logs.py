@@ -15,6 +15,7 @@ from pathlib import Path
 from skyward.console.wording import tell
 from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
 from skyward.model.log_config import LogConfig
+from skyward.plain import plain_text
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 _LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
@@ -87,8 +88,15 @@ def _handlers(config: LogConfig) -> list[logging.Handler]:
         terminal.setLevel(logging.WARNING)
         handlers.append(terminal)
     for each in handlers:
-        each.setFormatter(logging.Formatter(_FORMAT))
+        each.setFormatter(_Plain(_FORMAT))
     return handlers
+
+
+class _Plain(logging.Formatter):
+    """Write a record without what a terminal would act on; lines after its first are told from other records."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain_text(super().format(record)).replace("\n", "\n  | ")
 
 
 def _file_handler(path: Path, config: LogConfig) -> logging.Handler:

@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn
 
 from skyward.errors import RemoteError
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
+from skyward.plain import plain_text
 
 _TEXT_LIMIT: Final = 256 * 1024
 _MESSAGE_LIMIT: Final = 16 * 1024
@@ -51,7 +52,7 @@ class RemoteTraceback(Exception):  # what it holds, and how it is printed
 
     def __str__(self) -> str:
         # Python prints "RemoteTraceback: " in front; the text reads better from the start of a line.
-        return f"\n{self.text}"
+        return f"\n{plain_text(self.text)}"
 
 
 def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
