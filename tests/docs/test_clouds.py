@@ -11,6 +11,7 @@ from pathlib import Path
 
 import skyward as sky
 from skyward.hookspecs import ProviderFacts
+from skyward.model.machine import EndsOwnBill
 
 PAGE = Path(__file__).parents[2] / "docs" / "clouds.md"
 
@@ -30,6 +31,11 @@ _VOLUMES = {
     "runpod": "a network volume, for all nodes",
     "vastai": "a local volume, for nodes on its machine",
     "verda": "a disk, for one node; a share, for all",
+}
+_ENDS: dict[EndsOwnBill, str] = {
+    True: "machines end themselves",
+    "running": "machines that run end themselves, a guardian here all others",
+    False: "a guardian here ends them",
 }
 _LIMITS = {
     "aws": "throttled by account and region; [repeated](aws.md)",
@@ -54,7 +60,7 @@ def row(provider: object) -> str:
     cells = [
         f"[`sky.{type(provider).__name__}`]({facts.name}.md)",
         "yes" if facts.spot else "no",
-        "machines end themselves" if facts.ends_own_bill else "a guardian here ends them",
+        _ENDS[facts.ends_own_bill],
         billed + least,
         "yes" if facts.nodes_reach_each_other else "no",
         "yes" if facts.machine_images else "no",

@@ -307,6 +307,30 @@ def test_every_machine_bears_its_tags(engine: SimulatedEngine) -> None:
     assert all(one.expires_at and one.expires_at > time.time() + 3500 for one in tags)
 
 
+class Unwritable(ScriptedCloud):
+    """A cloud whose tags cannot be changed."""
+
+    skyward_renew = None  # type: ignore[assignment]
+
+
+def test_no_expiry_is_written_where_it_cannot_be_put_off(engine: SimulatedEngine) -> None:
+    """A pool that lives would be listed as forgotten."""
+    cloud = Unwritable()
+    pool, _ = compute(cloud, ttl=600)
+    with pool:
+        assert [None] == [row.request.tags.expires_at for row in cloud.there]
+
+
+def test_an_account_that_may_not_put_an_expiry_off_gets_no_pool(engine: SimulatedEngine) -> None:
+    """It is asked with the first machine, before a node is made; another failure is no obstacle."""
+    cloud = ScriptedCloud(Fails("renew", lambda: sky.CredentialsError("Not allowed.", hint="Allow it."), times=ALWAYS))
+    refused({}, cloud, error=sky.CredentialsError, match=r"listed as forgotten.* Not allowed\. Allow it\.")
+    assert 1 == len(cloud.rows)
+    pool, _ = compute(ScriptedCloud(Fails("renew", times=ALWAYS)))
+    with pool:
+        assert 4 == engine.result(double(2) > pool)
+
+
 @pytest.mark.parametrize("ahead", [4500.0, -4500.0, 30.0])
 def test_expiries_are_written_and_judged_by_the_clouds_clock(
     engine: SimulatedEngine, caplog: pytest.LogCaptureFixture, ahead: float
@@ -323,8 +347,8 @@ def test_expiries_are_written_and_judged_by_the_clouds_clock(
         engine.pass_by(LIFE)
     [expiry] = [row.request.tags.expires_at for row in cloud.rows]
     assert expiry == pytest.approx(now + LIFE, abs=30.0)
+    assert 3 == len(cloud.expiries)
     assert all(later == pytest.approx(now + LIFE, abs=30.0) for later in cloud.expiries)
-    assert cloud.expiries
     told = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert ["'gone'"] == [word for line in told for word in line.split() if "of pool" in line and "'" in word]
     assert (abs(ahead) > 60) is any(line.startswith("This computer's clock is 1 h") for line in told)

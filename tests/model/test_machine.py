@@ -59,3 +59,12 @@ def test_an_address_on_this_machine_is_a_directory(wrong: Any) -> None:
     """A node has to have a place."""
     with pytest.raises(ConfigError, match="directory must"):
         LocalAddress(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "yes", "always", ""])
+def test_who_ends_a_bill_has_three_answers(wrong: Any) -> None:
+    """Machines always, only once they run, or never."""
+    for answer in (True, "running", False):
+        assert answer == ProviderFacts(name="x", ends_own_bill=answer).ends_own_bill
+    with pytest.raises(ConfigError, match=r"ends_own_bill must be True, .running. or False"):
+        ProviderFacts(name="x", ends_own_bill=wrong)

@@ -7,11 +7,12 @@ from attrs import evolve
 
 from skyward.model.cluster import Cluster
 from skyward.model.image import Image
-from skyward.model.machine import Instance, InstanceState, ProviderFacts
+from skyward.model.machine import EndsOwnBill, Instance, InstanceState, ProviderFacts
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
 from skyward.model.tags import Tags
 from skyward.plan.guarding import (
+    LIFE,
     LONGEST_PAUSE,
     Dismissed,
     Duty,
@@ -22,10 +23,12 @@ from skyward.plan.guarding import (
     Rented,
     TakeOver,
     due,
+    ender,
     existing,
     needed,
     over,
     pause,
+    promise,
     take,
     to_end,
 )
@@ -44,14 +47,45 @@ def cluster(region: str, spec: Spec | None = None) -> Cluster:
     [
         (True, False, 600.0, True),
         (True, True, 600.0, False),
+        (True, "running", 600.0, True),
+        (True, "running", 0.0, False),
         (False, False, 600.0, False),
         (True, False, 0.0, False),
         (True, False, None, False),
     ],
 )
-def test_who_needs_a_guardian(*, rents: bool, ends: bool, ttl: float | None, expected: bool) -> None:
-    """Pools whose machines are rented and cannot end their own bill, unless that is disarmed."""
+def test_who_needs_a_guardian(*, rents: bool, ends: EndsOwnBill, ttl: float | None, expected: bool) -> None:
+    """Pools whose machines are rented and cannot end their own bill in every state, unless that is disarmed."""
     assert expected is needed(ProviderFacts(name="cloud", ends_own_bill=ends, rents=rents), ttl)
+
+
+@pytest.mark.parametrize(
+    ("ends", "enders"),
+    [
+        (True, ["machine", "machine", "machine"]),
+        ("running", ["guardian", "machine", "guardian"]),
+        (False, ["guardian", "guardian", "guardian"]),
+    ],
+)
+def test_each_state_of_a_machines_life_has_who_ends_it(ends: EndsOwnBill, enders: list[str]) -> None:
+    """On its way, running, and failed or taken back, which is billed until it is ended."""
+    facts = ProviderFacts(name="cloud", ends_own_bill=ends)
+    assert enders == [ender(facts, state) for state in LIFE]
+    assert {*LIFE, InstanceState.ENDED} == {*InstanceState}
+
+
+@pytest.mark.parametrize(
+    ("ends", "expire", "words"),
+    [
+        (False, True, "M cannot end their own bill: guardian (process 7) ends them 600 s after this process dies."),
+        ("running", False, "M end their own bill only once they run: guardian (process 7) ends them 600 s after"),
+    ],
+)
+def test_what_a_guardian_is_there_for_is_said(ends: EndsOwnBill, *, expire: bool, words: str) -> None:
+    """And what finds the machines if it dies too: an expiry where they bear one, else the pool's id."""
+    said = promise("M", 7, DUTY, ProviderFacts(name="cloud", ends_own_bill=ends), expire=expire)
+    assert said.startswith(words)
+    assert said.endswith("sky down --expired" if expire else "sky down a1")
 
 
 def test_regions_and_machines_are_remembered() -> None:

@@ -62,6 +62,20 @@ def test_no_guardian_outlives_a_client_that_gave_everything_back(start: Start, i
     assert ([], [], "", []) == (client.machines(), client.guardians(), client.log(), client.open_launches())
 
 
+@pytest.mark.parametrize("ends", ['"running"', "False"])
+def test_a_machine_that_never_runs_is_ended_when_its_client_was_killed(start: Start, ends: str) -> None:
+    """Where machines end their own bill only once they run, one that is stuck before that has nobody else."""
+    client = start(f"""
+        cloud = Rehearsal(directory=BOOKS, ends_own_bill={ends}, faults=[NeverBoots(times=9)])
+        with pool(cloud, on_event=die("InstanceLaunched")):
+            pass
+    """)
+    client.ends(-signal.SIGKILL)
+    assert 1 == len(client.machines())
+    gone(client)
+    assert "all its machines are gone" in client.log()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_while_a_task_runs(start: Start, number: signal.Signals) -> None:
     """Ctrl-C, which reaches all of the terminal's processes, and SIGTERM unwind; nothing is left to the guardian."""

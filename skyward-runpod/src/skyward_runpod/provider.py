@@ -134,10 +134,10 @@ class RunPod:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: a pod ends itself with its own key, and reaches no other unless it is networked."""
+        """Tell what holds here: a pod that runs ends itself with its own key, and reaches others if it is networked."""
         return ProviderFacts(
             name="runpod",
-            ends_own_bill=True,
+            ends_own_bill="running",
             billing_granularity_s=1.0,
             nodes_reach_each_other=self.global_networking,
             end_command=END_COMMAND,

@@ -129,10 +129,10 @@ class VastAI:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: a container ends itself by a key of its own, and no two share a network."""
+        """Tell what holds here: a container that runs ends itself by a key of its own, and no two share a network."""
         return ProviderFacts(
             name="vastai",
-            ends_own_bill=True,
+            ends_own_bill="running",
             billing_granularity_s=1.0,
             nodes_reach_each_other=False,
             spot=True,

@@ -87,6 +87,9 @@ def test_a_pod_that_nobody_comes_to_ends_itself(runpod: Cloud, monkeypatch: pyte
 _CLIENT = """
 import sys
 import skyward as sky
+import skyward.engine.guarding
+# So long an empty list is not believed by the guardian; a minute outside of tests.
+skyward.engine.guarding.APPEARING = 3.0
 with sky.Compute(provider=sky.RunPod(), machine="cpu5c:2", ttl=6, console=False):
     print("open", flush=True)
     sys.stdin.read()
@@ -102,7 +105,9 @@ def test_the_pods_of_a_dead_client_end_themselves(runpod: Cloud, tmp_path: Path)
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=dict(os.environ),
+        env={**os.environ, "SKYWARD_STATE": str(tmp_path)},
+        # Or the guardian holds what is waited for.
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -115,6 +120,8 @@ def test_the_pods_of_a_dead_client_end_themselves(runpod: Cloud, tmp_path: Path)
         process.stdin.close()
         process.stdout.close()
     until(lambda: not runpod.alive(), 60)
+    log = tmp_path / "guardian.log"
+    until(lambda: log.exists() and "all its machines are gone" in log.read_text(), 60)
 
 
 def test_without_curl_a_pod_ends_itself_by_python(runpod: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:

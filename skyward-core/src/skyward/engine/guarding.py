@@ -17,7 +17,19 @@ from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.reporting import Reporting
 from skyward.errors import PluginError, ProvisionError
 from skyward.model.cluster import Cluster
-from skyward.plan.guarding import Dismissed, Duty, Ended, Message, Opened, Opening, Rented, TakeOver, pause, take
+from skyward.plan.guarding import (
+    Dismissed,
+    Duty,
+    Ended,
+    Message,
+    Opened,
+    Opening,
+    Rented,
+    TakeOver,
+    pause,
+    promise,
+    take,
+)
 from skyward.plan.watching import APPEARING
 
 _log = logging.getLogger(__name__)
@@ -102,13 +114,8 @@ class Guarding:
             link = await self._taken(message, data)
         if not self._promised:
             self._promised = True
-            _log.warning(
-                "%s cannot end their own bill: guardian (process %d) ends them %g s after this process dies. "
-                "If this computer dies too, they are found and ended with: sky down --expired",
-                self._machines,
-                link.pid,
-                self._duty.ttl,
-            )
+            expire = self._provider.implements("skyward_renew")
+            _log.warning("%s", promise(self._machines, link.pid, self._duty, self._provider.facts, expire=expire))
 
     def rented(self, ids: Iterable[str]) -> None:
         """Tell of machines that exist."""

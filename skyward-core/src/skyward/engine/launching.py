@@ -107,6 +107,11 @@ class Launching:
         return max(LIFE, 2 * (self._spec.ttl or 0.0))
 
     @property
+    def _expires(self) -> bool:
+        """Tell whether an expiry is written on machines: one that cannot be put off makes a living pool look dead."""
+        return bool(self._spec.ttl) and self._provider.implements("skyward_renew")
+
+    @property
     def billed(self) -> bool:
         """Tell whether anything that is for sale costs money."""
         return self.offers.billed
@@ -353,7 +358,7 @@ class Launching:
                 owner=owner(),
                 client=CLIENT,
                 token=token,
-                expires_at=self._expiry() if self._spec.ttl else None,
+                expires_at=self._expiry() if self._expires else None,
             ),
             machine_image=machine_image,
         )
@@ -386,7 +391,8 @@ class Launching:
         }
         self.held |= {one.id for one in wanted.values()}
         if wanted:
-            self.regions.check_end(blueprint.cluster, infra, [one.id for one in wanted.values()][:1])
+            later = self._expiry() if self._expires else None
+            self.regions.check_end(blueprint.cluster, infra, [one.id for one in wanted.values()][:1], later)
         return [
             Rented(
                 instance=one,

@@ -136,17 +136,26 @@ class Regions:
             else:
                 return
 
-    def check_end(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
-        """Begin to ask whether machines of a region can be ended; once for each region."""
+    def check_end(self, cluster: Cluster, infra: Any, ids: Sequence[str], expires_at: float | None) -> None:
+        """
+        Begin to ask whether machines of a region can be ended, and their expiry put off; once for each region.
+
+        Args:
+            cluster: The pool, with an offer of that region.
+            infra: What the machines share.
+            ids: Machines that were just rented there.
+            expires_at: The expiry that is written on them; None if there is none.
+        """
         if cluster.offer.region not in self._checks:
-            self._checks[cluster.offer.region] = asyncio.ensure_future(self._refusal(cluster, infra, ids))
+            check = self._refusal(cluster, infra, ids, expires_at)
+            self._checks[cluster.offer.region] = asyncio.ensure_future(check)
 
     async def may_end(self, cluster: Cluster) -> None:
         """
-        Wait for what is known of whether machines of a region can be ended.
+        Wait for what is known of whether machines of a region can be ended, and their expiry put off.
 
         Raises:
-            CredentialsError: If they cannot.
+            CredentialsError: If one of both cannot be.
         """
         check = self._checks[cluster.offer.region]
         await asyncio.wait({check}, timeout=CHECKING)
@@ -198,15 +207,29 @@ class Regions:
         await self._each("skyward_release", timeout=self._options.shutdown_timeout)
         self._open.clear()
 
-    async def _refusal(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> CredentialsError | None:
+    async def _refusal(
+        self, cluster: Cluster, infra: Any, ids: Sequence[str], expires_at: float | None
+    ) -> CredentialsError | None:
+        asked: dict[str, Any] = {"cluster": cluster, "infra": infra, "ids": ids, "timeout": PROVIDER_TIMEOUT}
         try:
-            await self._provider.call(
-                "skyward_check_end", cluster=cluster, infra=infra, ids=ids, timeout=PROVIDER_TIMEOUT
-            )
+            await self._provider.call("skyward_check_end", **asked)
         except CredentialsError as error:
             return error
         except SkywardError as error:
             _log.info("end.not_checked provider=%s: %s", self._provider.name, error)
+        if expires_at is None:
+            return None
+        try:
+            await self._provider.call("skyward_renew", expires_at=expires_at, **asked)
+        except CredentialsError as error:
+            return CredentialsError(
+                "This account may rent machines and not write a later expiry on them: a pool that lives would be "
+                f"listed as forgotten, and ended by: sky down --expired. So none is used. {error.message}",
+                provider=error.provider,
+                hint=error.hint,
+            )
+        except SkywardError as error:
+            _log.info("renew.not_checked provider=%s: %s", self._provider.name, error)
         return None
 
     async def _set_up(self, cluster: Cluster) -> Any:

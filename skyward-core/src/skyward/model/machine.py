@@ -252,6 +252,18 @@ class LaunchRequest:
         return evolve(self.tags, node=node)
 
 
+EndsOwnBill = bool | Literal["running"]
+"""Whether a machine can end its own billing: always, only once it runs, or never."""
+
+
+def _ends_own_bill(value: EndsOwnBill) -> EndsOwnBill:
+    """Return in which states a machine ends its own bill, checked."""
+    given: object = value
+    if not isinstance(given, bool) and given != "running":
+        raise ConfigError(f'ends_own_bill must be True, "running" or False, not {value!r}.')
+    return value
+
+
 @frozen(kw_only=True)
 class ProviderFacts:
     """
@@ -259,8 +271,9 @@ class ProviderFacts:
 
     Args:
         name: Its name in offers, events and errors: lower case, and the same for all values of its class.
-        ends_own_bill: Whether a machine can end its own billing, without a credential of the account. Where it cannot,
-            a guardian on the client's computer does; provider and infra have to be picklable then.
+        ends_own_bill: Whether a machine can end its own billing, without a credential of the account: `True` in every
+            state from the launch on, `"running"` only once it runs, `False` never. In the states in which it cannot, a
+            guardian on the client's computer does; provider and infra have to be picklable then.
         billing_granularity_s: The shortest time that is billed, in seconds; None where nothing is billed.
         nodes_reach_each_other: Whether its machines have a network of their own between them.
         spot: Whether it sells machines that it may take back.
@@ -285,7 +298,7 @@ class ProviderFacts:
     """
 
     name: str = field(converter=_name)
-    ends_own_bill: bool
+    ends_own_bill: EndsOwnBill = field(converter=_ends_own_bill)
     billing_granularity_s: float | None = None
     nodes_reach_each_other: bool = True
     spot: bool = False

@@ -5,7 +5,7 @@ What the guardian of a pool knows: which machines it ends if its client dies, wh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -16,7 +16,13 @@ from skyward.plan.owned import of_another
 from skyward.plan.watching import APPEARING, MISSES
 
 __all__ = ["Dismissed", "Duty", "Ended", "Message", "Opened", "Opening", "Rented", "TakeOver"]
-__all__ += ["due", "existing", "needed", "over", "pause", "take", "to_end"]
+__all__ += ["LIFE", "Ender", "due", "ender", "existing", "needed", "over", "pause", "promise", "take", "to_end"]
+
+LIFE = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.ENDING)
+"""The states in which a machine may be billed, in the order of its life."""
+
+Ender = Literal["machine", "guardian"]
+"""Who ends a machine when its client is dead."""
 
 LONGEST_PAUSE = 300.0
 """Seconds between two attempts to end machines at most."""
@@ -139,7 +145,8 @@ Message: TypeAlias = Opening | Opened | Rented | Ended | Dismissed | TakeOver | 
 
 def needed(facts: ProviderFacts, ttl: float | None) -> bool:
     """
-    Tell whether a pool needs a guardian: where its machines cannot end their own bill, unless that is disarmed.
+    Tell whether a pool needs a guardian: where its machines cannot end their own bill in every state of their lives,
+    unless that is disarmed.
 
     Args:
         facts: What holds for the provider.
@@ -147,10 +154,49 @@ def needed(facts: ProviderFacts, ttl: float | None) -> bool:
 
     >>> needed(ProviderFacts(name="cloud", ends_own_bill=False), 600.0)
     True
+    >>> needed(ProviderFacts(name="cloud", ends_own_bill="running"), 600.0)
+    True
     >>> needed(ProviderFacts(name="cloud", ends_own_bill=True), 600.0)
     False
     """
-    return facts.rents and not facts.ends_own_bill and bool(ttl)
+    return facts.rents and bool(ttl) and any(ender(facts, state) == "guardian" for state in LIFE)
+
+
+def ender(facts: ProviderFacts, state: InstanceState) -> Ender:
+    """
+    Say who ends a machine's bill when its client is dead.
+
+    Args:
+        facts: What holds for its provider.
+        state: What the provider says about its life; one that failed, or was taken back and is billed, is ending.
+
+    >>> [ender(ProviderFacts(name="cloud", ends_own_bill="running"), state) for state in LIFE]
+    ['guardian', 'machine', 'guardian']
+    """
+    itself = facts.ends_own_bill
+    if itself == "running":
+        itself = state is InstanceState.RUNNING
+    return "machine" if itself else "guardian"
+
+
+def promise(machines: str, guardian: int, duty: Duty, facts: ProviderFacts, *, expire: bool) -> str:
+    """
+    Say what a guardian is there for.
+
+    Args:
+        machines: Which machines, in words.
+        guardian: Its process.
+        duty: What it knows.
+        facts: What holds for the provider.
+        expire: Whether machines bear the time at which their client counts as gone.
+    """
+    when = "cannot end their own bill"
+    if facts.ends_own_bill == "running":
+        when = "end their own bill only once they run"
+    return (
+        f"{machines} {when}: guardian (process {guardian}) ends them {duty.ttl:g} s after this process dies. "
+        f"If this computer dies too, they are found and ended with: sky down {'--expired' if expire else duty.pool_id}"
+    )
 
 
 def take(duty: Duty, message: Message) -> Duty:

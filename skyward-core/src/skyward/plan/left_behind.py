@@ -60,7 +60,10 @@ def _fate(ttl: float | None, facts: ProviderFacts, guardian: int | None) -> str:
     if guardian is not None:
         return f"Guardian (process {guardian}) goes on ending what is left, for a day."
     if facts.ends_own_bill and facts.end_command and ttl:
-        return f"What is left ends itself at the latest {ttl:g} s after it last heard from this program."
+        left, rest = "What is left", ""
+        if facts.ends_own_bill == "running":
+            left, rest = "What is left and runs", " Nothing else ends what does not run."
+        return f"{left} ends itself at the latest {ttl:g} s after it last heard from this program.{rest}"
     return "Nothing else ends what is left."
 
 

@@ -21,7 +21,7 @@ import attrs
 from attrs import evolve, frozen
 
 from skyward import private
-from skyward.model.machine import Instance, InstanceState, LocalAddress
+from skyward.model.machine import EndsOwnBill, Instance, InstanceState, LocalAddress
 from skyward.model.tags import Tags
 from skyward.testing.market import GRANULARITY, NAME
 
@@ -53,7 +53,7 @@ class Machine:
         fate: What becomes of it, in words; empty for nothing.
         taken_at: When it is taken back; None never.
         ended_at: When it was ended; None while it is there.
-        ends_own_bill: Whether it ends itself when it is expired.
+        ends_own_bill: Whether it ends itself when it is expired, as `ProviderFacts` has it.
     """
 
     id: str
@@ -70,7 +70,7 @@ class Machine:
     fate: str = ""
     taken_at: float | None = None
     ended_at: float | None = None
-    ends_own_bill: bool = True
+    ends_own_bill: EndsOwnBill = True
 
     @property
     def pool_id(self) -> str:
@@ -99,7 +99,8 @@ class Machine:
 
         A machine ends itself when its client has not put off its expiry in time, if it can.
         """
-        expires_at = self._tags.expires_at if self.ends_own_bill else None
+        able = self.boots_at is not None if self.ends_own_bill == "running" else self.ends_own_bill
+        expires_at = self._tags.expires_at if able else None
         moments = (self.ended_at, self.taken_at, None if expires_at is None else expires_at + GRACE)
         return min((moment for moment in moments if moment is not None), default=None)
 

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from skyward.errors import CapacityError, Limited, QuotaError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
+from skyward.model.machine import EndsOwnBill
 from skyward.testing import power
 from skyward.testing.books import Books, Machine
 from skyward.testing.fault import (
@@ -46,13 +47,13 @@ class Cloud:
         faults: What goes wrong.
         seed: Says what the faults leave open.
         books: Where it is all written.
-        ends_own_bill: Whether machines end themselves when they are expired.
+        ends_own_bill: Whether machines end themselves when they are expired, as `ProviderFacts` has it.
     """
 
     faults: tuple[Fault, ...]
     seed: int
     books: Books
-    ends_own_bill: bool = True
+    ends_own_bill: EndsOwnBill = True
 
     def happens(self, kind: type[LostResponse | TerminateFails | TooManyRequests], pool_id: str) -> bool:
         """

@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, Offer, ProviderFacts, hookimpl
+from skyward.model.machine import EndsOwnBill
 from skyward.model.setting import whole
 from skyward.testing import fault, market, power
 from skyward.testing.books import Books, Machine
@@ -59,8 +60,8 @@ class Rehearsal:
         seed: Says what the faults leave open; the same seed always says the same.
         directory: Where the books and the machines are, with a short path; None is one place for all of the user's
             programs.
-        ends_own_bill: Whether a machine ends itself when its client has died; False for a cloud where one that is
-            switched off is billed all the same, and which needs a guardian.
+        ends_own_bill: Whether a machine ends itself when its client has died: `"running"` if it has to run for that,
+            False for a cloud where one that is switched off is billed all the same. Both need a guardian.
 
     Raises:
         ConfigError: If a fault is none.
@@ -73,7 +74,7 @@ class Rehearsal:
     faults: tuple[Fault, ...] = field(default=(), converter=fault.checked)
     seed: int = field(default=0, converter=_seed)
     directory: str = field(default=None, converter=_directory, repr=False)
-    ends_own_bill: bool = field(default=True, repr=False)
+    ends_own_bill: EndsOwnBill = field(default=True, repr=False)
     # The watchers of machines that something will happen to; they live as long as the loop that launched them.
     _watchers: dict[str, asyncio.Task[None]] = field(factory=dict, init=False, eq=False, repr=False)
 

@@ -18,7 +18,7 @@ from skyward.errors import PluginError, SkywardError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LocalAddress, MachineImage, Offer, SSHAddress
 from skyward.model.accelerator import recognise
 from skyward.model.spec import Spec
-from skyward.plan.guarding import Duty, Opened, needed, take
+from skyward.plan.guarding import Duty, Opened, ender, needed, take
 from skyward.testing.conformance.trial import LEASE, Rental, Trial
 
 __all__ = ["ProviderConformance"]
@@ -165,6 +165,9 @@ class ProviderConformance:
             _check_tags(found, rental)
             if trial.has("skyward_renew"):
                 _check_renewal(rental)
+            else:
+                told = found.tags is not None and found.tags.expires_at is not None
+                assert not told, "An expiry that skyward_renew cannot put off makes a pool that lives look dead."
             assert trial.has("skyward_end"), "What skyward_owned lists is ended by skyward_end, which is missing."
             trial.ask("skyward_end", instances=[found])
             trial.until(lambda: not _owned(rental), f"{found.id} is gone after skyward_end")
@@ -207,22 +210,17 @@ class ProviderConformance:
                 _check_typed(error)
 
     def test_it_works_in_a_guardian(self, trial: Trial, provider: Any) -> None:
-        """Where a machine cannot end its own bill, another process does, with the provider made anew."""
-        if not needed(trial.facts, LEASE):
-            return
-        with trial.rental() as rental:
-            rental.running()
-            opened = Opened(rental.cluster, rental.infra)
-            known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
-            anew, duty = charged(sealed(provider, known))
-            [(cluster, infra)] = duty.regions
-            trial.handle = ProviderHandle(anew)
-            listed = trial.ask("skyward_instances", cluster=cluster, infra=infra)
-            found = rental.machine.id in [machine.id for machine in listed]
-            assert found, "A provider made anew from its arguments must list the pool's machines as well."
-            trial.ask("skyward_terminate", cluster=cluster, infra=infra, ids=[rental.machine.id])
-            trial.until(lambda: not rental.existing(), f"{rental.machine.id} is gone after a guardian ended it")
-            trial.ask("skyward_release", cluster=cluster, infra=infra)
+        """Where a machine that runs cannot end its own bill, another process does, with the provider made anew."""
+        if trial.facts.rents and ender(trial.facts, InstanceState.RUNNING) == "guardian":
+            with trial.rental() as rental:
+                rental.running()
+                _guard(rental, provider)
+
+    def test_what_does_not_run_yet_is_ended_by_a_guardian(self, trial: Trial, provider: Any) -> None:
+        """Where a machine cannot end its own bill before it runs, and so not if it never does, another process does."""
+        if trial.facts.rents and ender(trial.facts, InstanceState.PENDING) == "guardian":
+            with trial.rental() as rental:
+                _guard(rental, provider)
 
     def test_a_guardian_takes_away_what_it_does_not_know(self, trial: Trial, provider: Any) -> None:
         """A client may die before it knows what it has set up."""
@@ -323,6 +321,26 @@ def _check_renewal(rental: Rental) -> None:
         return [later] == [machine.tags.expires_at for machine in _owned(rental) if machine.tags is not None]
 
     trial.until(renewed, f"skyward_owned tells the later expiry of {rental.machine.id}")
+
+
+def _guard(rental: Rental, provider: Any) -> None:
+    """End a machine as a guardian does: with nothing but what it was sent."""
+    trial = rental.trial
+    opened = Opened(rental.cluster, rental.infra)
+    known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
+    anew, duty = charged(sealed(provider, known))
+    [(cluster, infra)] = duty.regions
+    trial.handle = ProviderHandle(anew)
+
+    def listed() -> bool:
+        rows = trial.ask("skyward_instances", cluster=cluster, infra=infra)
+        return rental.machine.id in [machine.id for machine in rows]
+
+    made_anew = f"a provider made anew from its arguments lists {rental.machine.id}"
+    trial.until(listed, f"{made_anew}, whatever its state")
+    trial.ask("skyward_terminate", cluster=cluster, infra=infra, ids=[rental.machine.id])
+    trial.until(lambda: not rental.existing(), f"{rental.machine.id} is gone after a guardian ended it")
+    trial.ask("skyward_release", cluster=cluster, infra=infra)
 
 
 def _owned(rental: Rental) -> list[Instance]:

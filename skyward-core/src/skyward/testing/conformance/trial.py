@@ -193,7 +193,7 @@ class Rental:
             owner="conformance",
             client=self.pool_id,
             token=self.token,
-            expires_at=float(int(time.time() + LEASE)),
+            expires_at=float(int(time.time() + LEASE)) if self.trial.has("skyward_renew") else None,
         )
         return LaunchRequest(
             cluster=self.cluster,
