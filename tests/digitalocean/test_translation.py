@@ -211,14 +211,22 @@ def test_what_a_refusal_means(method: str, path: str, status: int, text: str, ex
     assert expected is (None if found is None else found.kind)
 
 
+def test_a_size_that_may_be_taken_back_is_no_offer() -> None:
+    """It would pass for a cheap one on demand."""
+    assert 1 == len(to_offers([{**SIZE, "slug": "gpu-b300x1-288gb"}], (), 0.0))
+    assert [] == to_offers([{**SIZE, "slug": "gpu-b300x1-288gb-spot"}], (), 0.0)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "scope"),
     [
         ("GET", "/v2/droplets?tag_name=skyward&page=1", "droplet:read"),
         ("DELETE", "/v2/droplets/7", "droplet:delete"),
-        ("POST", "/v2/droplets", "droplet:create, tag:create, ssh_key:read and image:read"),
+        ("POST", "/v2/droplets", "droplet:create, tag:create, ssh_key:read and image:read, and vpc:read for a VPC"),
         ("DELETE", "/v2/account/keys/aa:bb", "ssh_key:delete"),
-        ("POST", "/v2/tags/skyward:p1/resources", "tag:create"),
+        ("POST", "/v2/tags", "tag:create"),
+        ("POST", "/v2/tags/skyward:p1/resources", "tag:create and droplet:update"),
+        ("GET", "/v2/vpcs/760e09ef", "vpc:read"),
         ("PUT", "/v2/moon", "the scope that this needs"),
     ],
 )

@@ -27,8 +27,8 @@ UNSEEN = 3.0
 LISTS_HOLD = 2.0
 """Seconds for which pools of one account share a list; with two lists in that time an hour has 3600 calls of 5000."""
 
-LIMITS = {"": (Limit(5000, 3600.0), Limit(250, 60.0))}
-"""How many calls a token may make."""
+LIMITS = {"": (Limit(5000, 3600.0), Limit(250, 60.0)), "keys": (Limit(10, 60.0),)}
+"""How many calls a token may make; the account's SSH keys are listed more rarely than anything else."""
 
 _PAGE = 200
 _MOST_PAGES = 500
@@ -86,13 +86,14 @@ class Account:
         )
         return Api(service, lambda _stale: Login.bearer(token_of(self._token, os.environ)))
 
-    async def pages(self, path: str, key: str, **params: str) -> list[Any]:
+    async def pages(self, path: str, key: str, *, lane: str = "", **params: str) -> list[Any]:
         """
         Return what all pages of a list hold.
 
         Args:
             path: Of what.
             key: Name of the list in the answer.
+            lane: The kind of call, for its limits.
             params: What is asked.
 
         Raises:
@@ -101,7 +102,7 @@ class Account:
         found: list[Any] = []
         for page in range(1, _MOST_PAGES):
             asked = {**params, "page": page, "per_page": _PAGE}
-            rows, more = await self.api.get(path, params=asked, read=lambda answer: _page(answer, key))
+            rows, more = await self.api.get(path, params=asked, lane=lane, read=lambda answer: _page(answer, key))
             found += rows
             if not more or not rows:
                 break

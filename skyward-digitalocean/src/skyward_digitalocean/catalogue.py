@@ -59,7 +59,9 @@ def image_for(offer: Offer) -> str:
 def _offers(row: Any, seen_at: float) -> list[Offer]:
     slug = text(row, "slug")
     name, count, memory = _gpus(row, slug)
-    regions = listed(row, "regions") if flag(row, "available") else []
+    # What may be taken back has sizes of its own, which are no offers: nobody says how that is told.
+    sold = flag(row, "available") and not slug.endswith("-spot")
+    regions = listed(row, "regions") if sold else []
     # Prices come with the long tails of binary fractions.
     size = Offer(
         provider="digitalocean",

@@ -26,18 +26,20 @@ _SCOPES = {
     ("POST", "/v2/account/keys"): "ssh_key:create",
     ("DELETE", "/v2/account/keys"): "ssh_key:delete",
     ("GET", "/v2/regions"): "regions:read",
-    ("GET", "/v2/sizes"): "sizes:read",
+    ("GET", "/v2/sizes"): "sizes:read and regions:read",
     ("GET", "/v2/droplets"): "droplet:read",
     (
         "POST",
         "/v2/droplets",
-    ): "droplet:create, tag:create, ssh_key:read and image:read",
+    ): "droplet:create, tag:create, ssh_key:read and image:read, and vpc:read for a VPC",
     ("DELETE", "/v2/droplets"): "droplet:delete",
     ("GET", "/v2/tags"): "tag:read",
     ("GET", "/v2/volumes"): "block_storage:read",
+    ("GET", "/v2/vpcs"): "vpc:read",
     ("POST", "/v2/tags"): "tag:create",
     ("DELETE", "/v2/tags"): "tag:delete",
 }
+_TAGGING = "tag:create and droplet:update"
 _ODD = "DigitalOcean gives no reason that is known here; the next offer is tried."
 
 
@@ -96,6 +98,6 @@ def _is_create(reply: Reply) -> bool:
 def _rights(reply: Reply) -> str:
     """Name the scopes that a call needs."""
     path = "/".join(reply.path.partition("?")[0].split("/")[: 4 if "/account/keys" in reply.path else 3])
-    scopes = _SCOPES.get((reply.method, path))
+    scopes = _TAGGING if reply.path.endswith("/resources") else _SCOPES.get((reply.method, path))
     wanted = f"Give the token {scopes}" if scopes else "Give the token the scope that this needs"
     return f"{wanted}, or see whether the account is locked."

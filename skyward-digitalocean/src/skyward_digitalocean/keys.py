@@ -73,7 +73,7 @@ async def open_key(account: Account, pool_id: str, public: str) -> Key:
         reply = reply_of(error)
         if reply is None or reply.status != 422:
             raise
-        rows = await account.pages("/v2/account/keys", "ssh_keys")
+        rows = await account.pages("/v2/account/keys", "ssh_keys", lane="keys")
         there = [row for row in rows if _material(row.get("public_key")) == _material(public)]
         if not there:
             raise
@@ -93,7 +93,7 @@ async def close_keys(account: Account, pools: Collection[str]) -> None:
         SkywardError: If it is refused.
     """
     names = {key_name(pool) for pool in pools}
-    for row in await account.pages("/v2/account/keys", "ssh_keys"):
+    for row in await account.pages("/v2/account/keys", "ssh_keys", lane="keys"):
         if row.get("name") in names:
             await account.api.delete(f"/v2/account/keys/{text(row, 'fingerprint')}", also=(404,))
 

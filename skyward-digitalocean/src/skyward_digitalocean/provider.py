@@ -22,6 +22,7 @@ from skyward_digitalocean.catalogue import is_gpu, to_offers
 from skyward_digitalocean.droplets import Door, described, renew, terminate
 from skyward_digitalocean.keys import Key, close_keys, forget_tags, open_key
 from skyward_digitalocean.launching import Order, launch
+from skyward_digitalocean.rights import check_renewing, check_vpc
 from skyward_digitalocean.tagging import read, tags_in
 from skyward_digitalocean.volumes import find_volume, living
 
@@ -101,11 +102,11 @@ class DigitalOcean:
     @hookimpl
     async def skyward_preflight(self, spec: Spec) -> None:
         """
-        Check the token, the account, the regions' names, and that nobody insists on spot.
+        Check the token and what it may do later, the account, the regions' names, and that nobody insists on spot.
 
         Raises:
-            CredentialsError: If there is no token, it is refused, or the account is locked.
-            ConfigError: If there is no such region or volume, the pool cannot have that, or only spot will do.
+            CredentialsError: If there is no token, it is refused or lacks a scope, or the account is locked.
+            ConfigError: If there is no such region, VPC or volume, the pool cannot have that, or only spot will do.
         """
         if not spec.allocation.allows_on_demand:
             raise ConfigError(
@@ -121,6 +122,10 @@ class DigitalOcean:
         wanted = self._wanted(spec)
         if wanted:
             await self._check(wanted)
+        if self.vpc is not None:
+            await check_vpc(self._account, self.vpc)
+        if spec.ttl:
+            await check_renewing(self._account)
         if self.volume is not None:
             volume = await find_volume(self._account, self.volume)
             holders = await living(self._account, volume.holders)

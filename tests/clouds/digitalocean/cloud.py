@@ -10,9 +10,9 @@ from typing import Any
 import skyward as sky
 from tests.clouds import cloud as clouds
 from tests.clouds.cloud import running
-from tests.clouds.digitalocean.server import TOKEN
+from tests.clouds.digitalocean.server import TOKEN, VPC
 
-__all__ = ["CPU", "GPU", "TOKEN", "Cloud", "cloud"]
+__all__ = ["CPU", "GPU", "TOKEN", "VPC", "Cloud", "cloud"]
 
 _numbers = itertools.count()
 
@@ -52,9 +52,14 @@ class Cloud(clouds.Cloud):
         return {row["name"]: row["droplet_ids"] for row in self.ask("volumes")}
 
     def remains(self) -> list[str]:
-        """Name the keys and tags of pools that are left."""
+        """Name the keys and tags of pools that are left, and what DigitalOcean's description forbids."""
         keys = [f"key: {row['name']}" for row in self.ssh_keys() if row["name"].startswith("skyward:")]
-        return keys + [f"tag: {tag}" for tag in self.tags() if tag.startswith("skyward:")]
+        return keys + [f"tag: {tag}" for tag in self.tags() if tag.startswith("skyward:")] + self.breaches()
+
+    def breaches(self) -> list[str]:
+        """Return what was asked or answered and is not in DigitalOcean's description, as far as that is present."""
+        found: list[str] = self.ask("breaches")
+        return sorted(set(found))
 
     def clear(self) -> None:
         """Remove them."""

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.clouds.contract import contract
 from tests.clouds.digitalocean.storage import Storage
 from tests.clouds.emulator import Answer, Emulator, Request, route, serve
 from tests.clouds.hosting import Boot, Machine
@@ -24,11 +25,34 @@ from tests.clouds.volumes import plug, run_at_boot
 from tests.hosts import Host
 
 TOKEN = "dop_v1_0123456789abcdef"
+VPC = "760e09ef-dc84-11e8-981e-3cfdfeaae000"
+"""The one network that the account has."""
 
 _NAME = re.compile(r"[a-zA-Z0-9.-]{1,255}")
 _TAG = re.compile(r"[a-zA-Z0-9:_-]{1,255}")
 _STATUS = {"pending": "new", "dead": "new", "running": "active", "stopped": "off", "ending": "active"}
 _HOURLY, _BURST = 5000, 250
+_KEY_LISTS = 10
+"""How often the account's SSH keys may be listed in a minute."""
+
+# Of a custom token, by what a path begins with; a list that no call is in is free for all.
+_SCOPES: dict[tuple[str, str], set[str]] = {
+    ("GET", "/v2/account/keys"): {"ssh_key:read"},
+    ("POST", "/v2/account/keys"): {"ssh_key:create"},
+    ("DELETE", "/v2/account/keys"): {"ssh_key:delete"},
+    ("GET", "/v2/account"): {"account:read"},
+    ("GET", "/v2/sizes"): {"sizes:read", "regions:read"},
+    ("GET", "/v2/regions"): {"regions:read"},
+    ("GET", "/v2/images"): {"image:read"},
+    ("GET", "/v2/droplets"): {"droplet:read"},
+    ("POST", "/v2/droplets"): {"droplet:create"},
+    ("DELETE", "/v2/droplets"): {"droplet:delete"},
+    ("GET", "/v2/tags"): {"tag:read"},
+    ("POST", "/v2/tags"): {"tag:create"},
+    ("DELETE", "/v2/tags"): {"tag:delete"},
+    ("GET", "/v2/volumes"): {"block_storage:read"},
+    ("GET", "/v2/vpcs"): {"vpc:read"},
+}
 
 
 def refusal(status: int, message: str, **more: Any) -> Answer:
@@ -69,6 +93,8 @@ class DigitalOcean(Emulator):
         self.droplet_limit = 200
         self.stock: dict[str, int] = {}
         self.scopes: list[str] | None = None
+        self.key_lists: list[float] = []
+        self.breaches: list[str] = []
         self.status = "active"
         self.storage.rows.clear()
         self.storage.lag = 0
@@ -79,6 +105,8 @@ class DigitalOcean(Emulator):
             for name, value in given.items():
                 setattr(self, name, value)
             return None
+        if what == "breaches":
+            return self.breaches
         if what == "keys":
             return list(self.keys.values())
         if what == "clear":
@@ -141,9 +169,39 @@ class DigitalOcean(Emulator):
                 answer.headers["Retry-After"] = str(int(60.0 - (now - lately[0])) + 1)
                 return answer
             self.times.append(now)
-        if self.scopes is not None and not any(request.path.startswith(scope) for scope in self.scopes):
-            return refusal(403, "You are not authorized to perform this operation")
+        if self.scopes is not None and (missing := self._scopes(request) - set(self.scopes)):
+            return refusal(403, f"You are missing the required permission {min(missing)}.")
+        if (request.method, request.path) == ("GET", "/v2/account/keys"):
+            self.key_lists = [at for at in self.key_lists if now - at < 60.0]
+            if len(self.key_lists) >= _KEY_LISTS:
+                return Answer(refusal(429, "API rate limit exceeded.").body, 429, {"Retry-After": "60"})
+            self.key_lists.append(now)
         return None
+
+    def _scopes(self, request: Request) -> set[str]:
+        """Say which scopes a call needs: those that are written, and those of what is in its body."""
+        front = next((way for way in _SCOPES if way[0] == request.method and request.path.startswith(way[1])), None)
+        found = set(_SCOPES[front]) if front is not None else set()
+        body = request.json if request.raw.startswith(b"{") else {}
+        if (request.method, request.path) == ("POST", "/v2/droplets"):
+            found |= {"image:read"}
+            for name, scope in (("ssh_keys", "ssh_key:read"), ("tags", "tag:create"), ("vpc_uuid", "vpc:read")):
+                found |= {scope} if body.get(name) else set()
+        if request.method == "POST" and request.path.endswith("/resources"):
+            found |= {f"{each['resource_type']}:update" for each in body["resources"]}
+        return found
+
+    def _answer(self, request: Request, met: Any) -> Answer:
+        """Hold question and answer against DigitalOcean's own description, where that is present."""
+        answer = super()._answer(request, met)
+        known = contract("digitalocean.json")
+        # It leaves out VPCs, and what is refused may be wrong.
+        if known is not None and answer.status < 400 and not request.path.startswith("/v2/vpcs"):
+            faults = known.request_faults(request.method, request.path, request.query, request.json)
+            faults += known.answer_faults(request.method, request.path, answer.status, answer.body)
+            with self.lock:
+                self.breaches += [f"{request.method} {request.path} {answer.status}: {fault}" for fault in faults]
+        return answer
 
     def headers(self, request: Request) -> dict[str, str]:
         """Tell what is left of the hour, and when the oldest request counts no more."""
@@ -157,9 +215,14 @@ class DigitalOcean(Emulator):
         """Tell about the account, §1."""
         message = "Ask support." if self.status == "locked" else ""
         facts = {"droplet_limit": self.droplet_limit, "email": "me@example.com", "status": self.status}
-        return Answer(
-            {"account": {**facts, "status_message": message, "uuid": "b6fr89dbf6d9156cace5f3c78dc9851d957381ef"}}
-        )
+        facts |= {"floating_ip_limit": 5, "email_verified": True, "uuid": "b6fr89dbf6d9156cace5f3c78dc9851d957381ef"}
+        return Answer({"account": {**facts, "status_message": message}})
+
+    @route("GET", "/v2/vpcs/{id}")
+    def vpc(self, request: Request) -> Answer:
+        """Tell about a network; every region has one."""
+        name = request.path_values["id"]
+        return Answer({"vpc": {"id": name, "name": "default-nyc1"}}) if name == VPC else self.missing
 
     # §2: what is sold.
 
@@ -376,6 +439,7 @@ class DigitalOcean(Emulator):
                 lambda: any(self._key(str(key)) is None for key in body.get("ssh_keys") or ()),
                 f"{(body.get('ssh_keys') or [''])[0]} are invalid key identifiers for Droplet creation.",
             ),
+            (lambda: body.get("vpc_uuid") not in (None, VPC), "VPC is invalid."),
             (lambda: self._is_gpu_size(size) and not body.get("ssh_keys"), "GPU droplets need a key."),
             (lambda: len(body.get("user_data") or "") > 64 * 1024, "user_data is too long."),
             (
@@ -468,7 +532,8 @@ class DigitalOcean(Emulator):
             "volume_ids": [each["id"] for each in self.storage.of(row["id"])],
             "size": {"available": True, "transfer": 1.0, **size},
             "networks": {"v4": [] if status == "new" else pair, "v6": []},
-            "vpc_uuid": "760e09ef-dc84-11e8-981e-3cfdfeaae000",
+            "vpc_uuid": VPC,
+            "next_backup_window": None,
         }
 
     def _page(self, request: Request, key: str, rows: list[Any]) -> Answer:

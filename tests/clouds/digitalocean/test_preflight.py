@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import ConfigError, CredentialsError, NoCredentialsError, ProvisionError, SkywardError
 from skyward.model.spec import Spec
-from tests.clouds.digitalocean.client import refusal, run
-from tests.clouds.digitalocean.cloud import GPU, TOKEN, Cloud
+from skyward.rest import Limit
+from skyward_digitalocean.account import LIMITS
+from skyward_digitalocean.keys import close_keys
+from tests.clouds.digitalocean.client import client, refusal, run
+from tests.clouds.digitalocean.cloud import GPU, TOKEN, VPC, Cloud
+
+RENTING = (
+    *("droplet:create", "droplet:read", "droplet:update", "droplet:delete", "image:read", "regions:read", "sizes:read"),
+    *("ssh_key:create", "ssh_key:read", "ssh_key:delete", "tag:create", "tag:read", "tag:delete"),
+)
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
@@ -39,8 +51,74 @@ def test_the_token_of_doctl_will_do(ocean: Cloud, monkeypatch: pytest.MonkeyPatc
 
 def test_a_token_that_may_not_look_at_the_account_may_be_good_for_the_rest(ocean: Cloud) -> None:
     """Scopes that are not needed are not asked for."""
-    ocean.set(scopes=["/v2/droplets", "/v2/sizes"])
+    ocean.set(scopes=RENTING)
     run(ocean.provider().skyward_preflight(Spec()))
+
+
+def test_the_scopes_that_are_documented_will_do(ocean: Cloud) -> None:
+    """All that a pool does of its own accord; the page names the same."""
+    page = Path(__file__).parents[3].joinpath("docs", "digitalocean.md").read_text(encoding="utf-8")
+    needs = page.partition("A token of custom scopes needs")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`(\w+:\w+)`", needs))
+    assert {*RENTING, "vpc:read", "block_storage:read"} == named
+    ocean.set(scopes=sorted(named))
+
+    async def scenario() -> None:
+        async with client(ocean.provider(vpc=VPC, region="nyc3"), region=None) as opened:
+            [droplet] = await opened.launch()
+            asked = {"cluster": opened.cluster, "infra": opened.infra, "ids": [droplet.id]}
+            await ProviderHandle(opened.provider).call("skyward_renew", **asked, expires_at=1.9e9, timeout=20)
+            assert ["1900000000"] == [tag.rpartition(":")[2] for tag in ocean.alive()[0]["tags"] if ":expires:" in tag]
+            await opened.provider.skyward_end(await opened.provider.skyward_owned())
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("missing", "settings", "said"),
+    [
+        ("droplet:update", {}, "Give the token tag:create and droplet:update"),
+        ("tag:create", {}, "Give the token tag:create and droplet:update"),
+        ("vpc:read", {"vpc": VPC}, "Give the token vpc:read"),
+    ],
+)
+def test_a_scope_that_is_needed_only_later_is_missed_before_renting(
+    ocean: Cloud, missing: str, settings: dict[str, str], said: str
+) -> None:
+    """A token that can rent, and cannot say that the client still lives, would have droplets look left behind."""
+    ocean.set(scopes=[each for each in (*RENTING, "vpc:read", "account:read") if each != missing])
+    error = asked(ocean.provider(**settings))
+    assert CredentialsError is type(error)
+    assert said in str(error)
+    assert missing in str(error)
+
+
+def test_a_pool_without_a_ttl_needs_no_right_to_renew(ocean: Cloud) -> None:
+    """There is no expiry on its droplets."""
+    ocean.set(scopes=[each for each in RENTING if each != "droplet:update"])
+    run(ocean.provider().skyward_preflight(Spec(ttl=0)))
+
+
+def test_a_network_that_does_not_exist(ocean: Cloud) -> None:
+    """It is told before anything is rented."""
+    error = asked(ocean.provider(vpc="00000000-0000-4000-8000-000000000000"))
+    assert ConfigError is type(error)
+    assert "DigitalOcean has no VPC '00000000-" in str(error)
+
+
+def test_keys_are_listed_as_rarely_as_digitalocean_wants(ocean: Cloud) -> None:
+    """Ten times a minute, whoever asks; more would be refused for a minute."""
+    assert (Limit(10, 60.0),) == LIMITS["keys"]
+
+    async def scenario() -> list[float]:
+        account = ocean.provider()._account
+        for _ in range(4):
+            await close_keys(account, ["p1"])
+        return [call["at"] for call in ocean.calls("GET /v2/account/keys")]
+
+    times = run(scenario())
+    # Two at once, and then one in 6.7 seconds, of which a fiftieth is slept here.
+    assert [True, True] == [later - earlier > 0.1 for earlier, later in itertools.pairwise(times)][1:]
 
 
 def test_a_locked_account(ocean: Cloud) -> None:

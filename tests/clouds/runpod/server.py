@@ -21,10 +21,10 @@ from typing import Any
 
 from attrs import define, field
 
+from tests.clouds.contract import contract
 from tests.clouds.emulator import Answer, Emulator, Request, route, serve
 from tests.clouds.hosting import Boot, Machine
 from tests.clouds.runpod.catalogue import DATA_CENTERS, Catalogue, problem
-from tests.clouds.runpod.contract import contract
 from tests.clouds.volumes import bind
 
 PROVISIONING = 0.2
@@ -114,7 +114,7 @@ class RunPod(Emulator):
                     problem(429, "rate limit exceeded for the minute window").body, 429, {"Retry-After": "1"}
                 )  # §1, §6
         answer = super()._answer(request, met)
-        known = contract()
+        known = contract("runpod-v2.json")
         if known is not None and answer.status != 404:
             asked = known.request_faults(request.method, request.path, request.query, request.json)
             # What is refused may be wrong.
