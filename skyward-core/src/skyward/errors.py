@@ -45,13 +45,13 @@ from collections.abc import Collection, Mapping
 from pickle import PicklingError
 from typing import Any, Literal
 
+from skyward.plain import plain_text
+
 Limited = Literal["region", "kind", "market"]
 """What a limit of an account can be of, besides the account."""
 
 LIMITED: tuple[Limited, ...] = ("region", "kind", "market")
 """What a limit is of that says nothing."""
-
-from skyward.plain import plain_text
 
 
 class SkywardError(Exception):
