@@ -172,6 +172,32 @@ def test_events_of_tasks_arrive() -> None:
     assert all(event.instance is not None and event.instance.node == 0 for event in events)
 
 
+def test_more_events_than_a_window_arrive_all_and_in_order() -> None:
+    """The task waits while handlers are behind; one event that is far too large is refused where it is emitted."""
+    epochs: list[int] = []
+    begin = threading.Event()
+
+    def slow(event: EpochDone) -> None:
+        begin.wait(30)
+        epochs.append(event.epoch)
+
+    def train() -> str:
+        for epoch in range(20_000):
+            sky.emit(EpochDone(epoch=epoch))
+        try:
+            sky.emit(sky.Log(line="x" * (17 << 20), node=0))
+        except sky.UsageError as error:
+            return str(error)
+        return ""
+
+    with sky.Compute(nodes=1, console="silent").on(EpochDone, slow) as pool:
+        future = sky.function(train)() > pool
+        time.sleep(0.5)
+        begin.set()
+        assert "and an event may have 16777216" in future.result(60)
+    assert list(range(20_000)) == epochs
+
+
 def test_task_events_tell_of_each_attempt() -> None:
     """Started and completed, with what went wrong."""
     events: list[Any] = []

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from skyward.engine.call import Call
-from skyward.link.payload import dump
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame, Kind
+from skyward.link.messages import ITEM, RESULT, Status
+from skyward.link.payload import dump, pack
 from tests.simulated.plan import Plan, dies, raises, returns
 from tests.simulated.stage import Stage
 
@@ -26,6 +29,63 @@ def test_items_come_in_order_and_no_further_than_the_window() -> None:
         stage.run()
         assert list(range(40)) == call.sink.items
         assert call.sink.outcome is None
+
+
+def _item(call: Call) -> Frame:
+    return Frame(Kind.ITEM, 0, 0, ITEM.pack(call.id, 0) + dump("more").encode())
+
+
+def test_a_node_that_sends_items_beyond_the_window_is_refused() -> None:
+    """By the stream's name; what is taken makes room."""
+    with Stage([1]) as stage:
+        call = stage.send(Plan(items=tuple(range(40)), seconds=1e9), streams=True)
+        stage.run(1.0)
+        with pytest.raises(ProtocolError, match=r"an item of act\(\) beyond its window: 16 items or 8388608 bytes"):
+            stage.dispatch.on_frame(0, _item(call), ())
+        stage.dispatch.credit(call, 1)
+        stage.dispatch.on_frame(0, _item(call), ())
+        assert [*range(16), "more"] == call.sink.items
+
+
+def test_a_call_that_is_no_stream_has_no_items() -> None:
+    """A node that sends one is refused; of a call that is over it is nobody's."""
+    with Stage([1]) as stage:
+        call = stage.send(returns("it", 5.0))
+        stage.run(1.0)
+        with pytest.raises(ProtocolError, match=r"an item of act\(\), which gives none"):
+            stage.dispatch.on_frame(0, _item(call), ())
+        stage.run()
+        stage.dispatch.on_frame(0, _item(call), ())
+        assert "it" == call.sink.outcome
+
+
+@pytest.mark.parametrize("kind", [Kind.RESULT, Kind.ITEM])
+def test_buffers_are_wanted_of_calls_that_a_node_has(kind: Kind) -> None:
+    """Those of another call are refused; once the pool is closed, or the node is gone, they are dropped."""
+    with Stage([1], [1]) as stage:
+        call = stage.send(Plan(seconds=1e9), streams=True)
+        stage.run(1.0)
+        node, other = sorted((0, 1), key=stage.dispatch.idle)
+        head = ITEM.pack(call.id, 0) if kind == Kind.ITEM else RESULT.pack(call.id, Status.OK, 0.0)
+        frame = Frame(kind, 0, 1, head + pack([bytes(300_000)]).encode())
+        assert stage.dispatch.on_announced(node, frame)
+        with pytest.raises(ProtocolError, match=rf"announced 300032 bytes for call {call.id}, which it was not given"):
+            stage.dispatch.on_announced(other, frame)
+        stage.dispatch.remove(other, "it was lost")
+        assert not stage.dispatch.on_announced(other, frame)
+        stage.dispatch.close("The pool 'train' is closed.")
+        assert not stage.dispatch.on_announced(node, frame)
+
+
+def test_a_node_that_keeps_giving_a_call_back_and_takes_nothing_is_refused() -> None:
+    """Each time more would wait for it; one that takes what it is sent may."""
+    with Stage([1]) as stage:
+        call = stage.send(returns("it", 5.0))
+        for _ in range(100):
+            call.given_back(1000)
+        with pytest.raises(ProtocolError, match=r"gave act\(\) back 101 times, and has yet to take 99999999 bytes"):
+            call.given_back(99_999_999)
+        stage.run()
 
 
 @pytest.mark.parametrize(("plan", "error"), [(WRONG, "ValueError"), (dies(), "WorkerDiedError")])

@@ -182,7 +182,7 @@ def test_log_lines_are_never_dropped(dispatcher: Dispatcher, gate: Gate) -> None
 
 
 def test_long_lines_weigh_more(dispatcher: Dispatcher, gate: Gate) -> None:
-    """The bound is one of memory: a line counts once more for each KiB."""
+    """The bound is one of memory: a line counts once more for each 256 characters."""
     assert not dispatcher.publish(line("x" * 8 * 1024))
 
 

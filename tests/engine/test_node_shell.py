@@ -192,6 +192,44 @@ def test_a_frame_that_only_clients_send_is_refused(engine: SimulatedEngine) -> N
         run(engine, body, RUNS)
 
 
+def test_a_node_that_tells_more_than_it_may_is_refused(engine: SimulatedEngine) -> None:
+    """Notices without end, and buffers that no frame of a node has."""
+
+    async def body(shell: NodeShell) -> None:
+        told: list[Any] = []
+        shell.on_notice = lambda _, notice: told.append(notice)
+        await connected(shell)
+        notice = Frame(Kind.NOTICE, 0, 0, encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False})[8:])
+        for _ in range(16):
+            shell._on_frame(notice, ())
+        with pytest.raises(sky.errors.ProtocolError, match="more than 16 NOTICE frames"):
+            shell._on_frame(notice, ())
+        assert 16 == len(told)
+        with pytest.raises(sky.errors.ProtocolError, match="announced buffers of a FILES frame, which has none"):
+            shell._on_announced(Frame(Kind.FILES, 0, 1, b""))
+
+    run(engine, body, RUNS)
+
+
+def test_a_line_that_makes_no_sense_ends_the_link_also_later(engine: SimulatedEngine) -> None:
+    """It is read when handlers have caught up, and nobody waits for that."""
+    lost: list[str] = []
+
+    async def body(shell: NodeShell) -> None:
+        behind = True
+        shell.on_lost = lambda _, why: lost.append(why)
+        shell.on_behind = lambda _: behind
+        await connected(shell)
+        await shell.ready(10.0)
+        shell._on_frame(Frame(Kind.LOG, 0, 0, b"\x09"), ())
+        assert [] == lost
+        behind = False
+        shell.go_on()
+
+    run(engine, body, RUNS)
+    assert "What the node told makes no sense: A LOG frame does not begin with a stream" in lost[0]
+
+
 def test_workers_are_started_anew(engine: SimulatedEngine) -> None:
     """And waited for; a node that has no agent yet has nothing to start."""
 

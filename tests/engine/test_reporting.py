@@ -1,4 +1,4 @@
-"""Lines of nodes on their way to handlers that are slow at times."""
+"""Lines and events of nodes on their way to handlers that are slow at times."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ import pytest
 
 from skyward.engine import reporting as reporting_of_core
 from skyward.engine.dispatcher import Dispatcher
-from skyward.engine.reporting import Reporting
+from skyward.engine.inflow import Inflow
+from skyward.engine.reporting import OPENED_AT_ONCE, Reporting
 from skyward.link.emitted import Emitted, decode_event, encode_event
-from skyward.link.messages import LogLine
-from skyward.model.event import ALL, CostFinal, Error, Log, Progress, SkywardEvent
+from skyward.link.frames import Frame, Kind
+from skyward.link.messages import LogLine, decode_lines, encode_lines
+from skyward.link.windows import TOLD, cost
+from skyward.model.event import ALL, CostFinal, Error, Log, NodeReady, Progress, SkywardEvent
+
+BODY = encode_lines(1, [LogLine(0, "one")] * 20_000)
+
 
 opened: list[str] = []
 """Which events of nodes were opened, as their pickles tell."""
@@ -35,14 +41,22 @@ class Node:
     info = None
     ahead = 1.0
 
-    def __init__(self) -> None:
-        self.link = self
+    def __init__(self, reporting: Reporting) -> None:
         self.taken = 0
         self.posted: list[Callable[[], None]] = []
         self.waken = threading.Event()
+        shell: Any = self
+        self.inflow = Inflow(
+            lambda frame, fds: reporting.lines(shell, *decode_lines(frame.body)),
+            self.give_leave,
+            lambda: reporting.behind(shell),
+        )
 
-    def acknowledge_log(self, size: int) -> None:
+    def give_leave(self, size: int) -> None:
         self.taken += size
+
+    def go_on(self) -> None:
+        self.inflow.go_on()
 
     def post(self, do: Callable[[], None]) -> None:
         self.posted.append(do)
@@ -51,44 +65,70 @@ class Node:
 
 def test_node_may_go_on_whenever_handlers_have_caught_up() -> None:
     """It is told once each time, also the first."""
-    slow, node = threading.Semaphore(0), Node()
+    slow, frame = threading.Semaphore(0), Frame(Kind.LOG, 0, 0, BODY)
     dispatcher = Dispatcher(limit=10)
     dispatcher.subscribe(Log, lambda _: slow.acquire())
     meter: Any = None
-    shell: Any = node
-    reporting = Reporting(dispatcher, meter)
+    node = Node(Reporting(dispatcher, meter))
     try:
+        # The first is passed on as nothing waits, the others one by one as handlers catch up.
+        for _ in range(4):
+            node.inflow.take(frame, ())
         for times in range(1, 4):
-            reporting.lines(shell, 1, [LogLine(0, "one")] * 300, 100)
             assert dispatcher.pressure
-            assert (times - 1) * 100 == node.taken, "the node is to wait"
-            slow.release(300)
+            assert times * cost(frame) == node.taken, "the node is to wait"
+            slow.release(20_000)
             assert node.waken.wait(30)
             node.waken.clear()
             assert dispatcher.flush(30)
             assert 1 == len(node.posted)
             node.posted.pop()()
-            assert times * 100 == node.taken
     finally:
-        slow.release(1000)
+        slow.release(100_000)
         dispatcher.close()
+
+
+def test_a_node_is_held_back_while_its_events_are_unpickled() -> None:
+    """Each costs far more memory in that queue than on its way; it goes on when half of them are done."""
+    dispatcher = Dispatcher()
+    dispatcher.subscribe(NodeReady, lambda _: None)
+    meter: Any = None
+    reporting = Reporting(dispatcher, meter)
+    node: Any = Node(reporting)
+    event, begin = emitted(NodeReady(node=1)), threading.Event()
+    # The one thread that unpickles waits until the test has looked.
+    reporting.emitted(node, event, True)
+    assert reporting._unpickling is not None
+    reporting._unpickling.submit(begin.wait, 30)
+    try:
+        for _ in range(OPENED_AT_ONCE):
+            reporting.emitted(node, event, True)
+        assert reporting.behind(node)
+        begin.set()
+        assert node.waken.wait(30)
+    finally:
+        begin.set()
+        reporting.close()
+        dispatcher.close()
+    assert not reporting.behind(node)
+    assert TOLD > OPENED_AT_ONCE * 1024
 
 
 def test_a_result_waits_no_longer_for_a_handler_than_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at all where nothing was printed, and a moment where a handler never comes to its end."""
     monkeypatch.setattr(reporting_of_core, "SHOWING", 0.05)
-    stuck, node = threading.Event(), Node()
+    stuck = threading.Event()
     dispatcher = Dispatcher()
     dispatcher.subscribe(Error, lambda _: stuck.wait(30))
     dispatcher.subscribe(Log, lambda _: None)
     meter: Any = None
-    shell: Any = node
     reporting = Reporting(dispatcher, meter)
+    shell: Any = Node(reporting)
     try:
         dispatcher.publish(Error(message="a handler that hangs"))
         assert not dispatcher.lines_waiting
         reporting.caught_up()
-        reporting.lines(shell, 1, [LogLine(0, "one")], 100)
+        reporting.lines(shell, 1, [LogLine(0, "one")])
         assert dispatcher.lines_waiting
         began = time.monotonic()
         reporting.caught_up()
@@ -104,14 +144,14 @@ def test_a_result_waits_no_longer_for_a_handler_than_it_has_to(monkeypatch: pyte
 def reported(*emitted: Emitted, listen: Any = (), own: Any = (), runs: bool = True) -> list[Any]:
     """Report events of a node, and return what handlers of the user's hear, and Skyward's own."""
     heard: list[Any] = []
-    dispatcher, node = Dispatcher(), Node()
+    dispatcher = Dispatcher()
     meter: Any = Meter()
-    shell: Any = node
     if listen:
         dispatcher.subscribe(listen, heard.append)
     if own:
         dispatcher.subscribe(own, heard.append, own=True)
     reporting = Reporting(dispatcher, meter)
+    shell: Any = Node(reporting)
     for one in emitted:
         reporting.emitted(shell, one, runs)
     reporting.close()

@@ -13,11 +13,13 @@ from typing import Any, cast
 import pytest
 
 from skyward.errors import ProtocolError, TransportError
-from skyward.link.cells import CHUNK, COUNT, MOST_OPEN, CellType, cell
+from skyward.link.cells import CHUNK, COUNT, MOST_OPEN, OPENING, SIZE, CellType, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
+from skyward.link.outbox import MOST_KEPT
 from skyward.link.payload import decode, pack, views
+from skyward.link.segment import aligned
 from skyward.link.wire import Wire, why_refused
 from skyward.node.held import close_all
 from tests.seeds import seeds
@@ -387,6 +389,91 @@ def test_what_a_refusal_says_is_repeated_in_short() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert "protocol list" in why_refused({"version": deep}, "s")
+
+
+def _while(line: Line) -> None:
+    while line.step():
+        pass
+
+
+def test_buffers_that_are_not_wanted_are_dropped() -> None:
+    """They take no memory, and what comes behind them is whole."""
+    wanted: list[int] = []
+
+    def test(one: End, other: End) -> None:
+        def announced(frame: Frame) -> bool:
+            wanted.append(CALL.unpack_from(frame.body)[0])
+            return wanted[-1] == 2
+
+        other.wire.on_announced = announced
+        line = Line(one, other)
+        for call in (1, 2, 3):
+            one.wire.send(*_result(call, bytes([call]) * 300_000))
+        one.wire.send(encode(Kind.LOG, b"after"))
+        one.wire.flush()
+        descriptors = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+        line.step(70_000)
+        if descriptors:
+            assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+        _while(line)
+        assert [1, 2, 3] == wanted
+        arrived = [(frame.kind, contents) for frame, contents in other.frames if frame.kind == Kind.RESULT]
+        assert [bytes([2]) * 300_000] == [contents[0][:300_000] for _, contents in arrived]
+        assert b"after" in other.bodies()
+        assert not other.closed
+
+    _run(test)
+
+
+def test_buffers_that_should_not_come_close_the_link() -> None:
+    """With the error that says so, at both ends."""
+
+    def test(one: End, other: End) -> None:
+        def announced(frame: Frame) -> bool:
+            raise ProtocolError("nobody asked for it")
+
+        other.wire.on_announced = announced
+        line = Line(one, other)
+        one.wire.send(*_result(1, bytes(300_000)))
+        one.wire.flush()
+        _while(line)
+        assert "nobody asked for it" == str(other.closed[0])
+        assert "nobody asked for it" in str(one.closed[0])
+        assert not other.frames
+
+    _run(test)
+
+
+def test_two_large_frames_of_one_call_do_not_come_at_once() -> None:
+    """An honest end keeps them in order; what is announced is bounded by the calls that there are."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other)
+        line.step()
+        payload = pack([bytes(300_000)])
+        frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0) + payload.encode(), fds=1)
+        for stream in (1, 2):
+            prefix = OPENING.pack(stream, 1) + SIZE.pack(aligned(300_000))
+            other.wire.hear(line.halves[1], cell(CellType.OPEN, frame, prefix))
+        assert "announced two RESULT frames of one call at once" in str(other.closed[0])
+
+    _run(test)
+
+
+def test_an_end_that_acknowledges_nothing_is_given_up() -> None:
+    """All that it was sent is kept for it, and that has an end."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other)
+        line.step()
+        body = bytes(1 << 20)
+        for _ in range(MOST_KEPT // len(body) + 2):
+            one.wire.send(encode(Kind.LOG, body))
+            one.wire.flush()
+            line.halves[0].take(1 << 30)
+        assert "has not acknowledged" in str(one.closed[0])
+
+    _run(test)
 
 
 def test_goodbye_closes_the_other_end() -> None:

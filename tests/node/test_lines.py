@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from skyward.link.frames import Kind, Parser
 from skyward.link.messages import LogLine, decode_lines
+from skyward.link.windows import cost
 from skyward.node.lines import WINDOW, SpooledLines
 from skyward.node.spool import Spool
 
@@ -46,7 +47,7 @@ class Node:
     def deafen(self) -> None:
         self.heard = False
 
-    def tell(self, data: bytes) -> None:
+    def tell(self, data: bytes, fds: tuple[int, ...], hold: object) -> None:
         (frame,) = Parser().feed(data)
         assert frame.kind == Kind.LOG
         stream, lines = decode_lines(frame.body)
@@ -54,7 +55,7 @@ class Node:
             self.notices += 1
         else:
             assert frame.lane == self.lane
-            self.unread.append((len(frame.body), [line.text[:10] for line in lines]))
+            self.unread.append((cost(frame), [line.text[:10] for line in lines]))
 
     def print(self) -> None:
         if self.heard:

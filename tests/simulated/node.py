@@ -273,12 +273,13 @@ class ScriptedNode:
 
     def _go_on(self, task: Task) -> None:
         """Yield as far as the window lets it; run on when all was yielded."""
-        while task.given < len(task.plan.items) and task.window.open:
-            payload = dump(task.plan.items[task.given])
+        items = task.plan.items if task.streams else ()
+        while task.given < len(items) and task.window.open:
+            payload = dump(items[task.given])
             task.window.sent(payload.size)
             task.given += 1
             self._say(Kind.ITEM, ITEM.pack(task.call, 0) + payload.encode(), task.lane)
-        if task.given == len(task.plan.items) and task.plan.takes is None:
+        if task.given == len(items) and task.plan.takes is None:
             task.given += 1
             self._run_on(task)
 

@@ -35,6 +35,13 @@ class _Places:
     ranks_per_node = 1
 
 
+class _Silent:
+    """Have nothing to tell."""
+
+    def caught_up(self) -> None:
+        """Nothing was printed."""
+
+
 class ScriptedPool(Running):
     """
     Run calls on scripted nodes, as an open pool does; its loop has a thread and virtual time.
@@ -54,6 +61,7 @@ class ScriptedPool(Running):
         self.options = Options(console="silent", **options)
         self.provisioning = _Places()  # type: ignore[assignment]
         self.observer = Attempts()
+        self.reporting = _Silent()  # type: ignore[assignment]
         self._membership = Membership("job")
         self._dispatch = Dispatch(
             self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self._membership.of

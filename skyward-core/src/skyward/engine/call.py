@@ -15,6 +15,7 @@ from skyward.errors import (
     PluginError,
     PoolClosedError,
     PoolEndedError,
+    ProtocolError,
     ResultError,
     SerializationError,
     SkywardError,
@@ -24,11 +25,21 @@ from skyward.errors import (
 )
 from skyward.link.messages import Status
 from skyward.link.payload import Payload, load
+from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan import exhaustion
 
 _ids = itertools.count(1)
 
 _TASK_BITS = 48
+
+RETURNS = 8
+"""How often a node may give a call back while it takes nothing."""
+
+BACKLOG = 16 << 20
+"""Bytes of which a node has to take some before it gives more calls back."""
+
+NO_WINDOW = Window()
+"""That of all calls that give no items."""
 
 # Frames of a crash's traceback that say nothing to the user.
 _OURS = ("skyward/node/", "<frozen runpy>")
@@ -110,7 +121,7 @@ class Call:
 
     __slots__ = (
         "attempt", "began", "broadcast", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions",
-        "lane", "members", "node", "on", "payload", "retries", "sink", "streams", "timeout",
+        "lane", "members", "node", "on", "payload", "retries", "returned", "sink", "streams", "timeout", "window",
     )  # fmt: skip
 
     def __init__(
@@ -147,11 +158,56 @@ class Call:
         self.began = 0.0
         self.cancelled = False
         self.gave = False
+        self.window = Window() if streams else NO_WINDOW
+        self.returned = 0
 
     @property
     def ran(self) -> float:
         """Return for how many seconds it has run, as seen from here."""
         return time.monotonic() - self.began if self.began else 0.0
+
+    def given_back(self, backlog: int) -> None:
+        """
+        Take note that its node gives it back, to be sent again.
+
+        Args:
+            backlog: Bytes that the node was sent and has not taken yet.
+
+        Raises:
+            ProtocolError: If the node keeps giving it back and takes nothing: what waits for it would grow for ever.
+        """
+        self.returned += 1
+        if self.returned > RETURNS and backlog > BACKLOG:
+            raise ProtocolError(
+                f"A node gave {self.function.name}() back {self.returned} times, and has yet to take {backlog} bytes."
+            )
+
+    def check_item(self) -> None:
+        """
+        See whether its node may send an item now.
+
+        Raises:
+            ProtocolError: If it gives none, or as many are on their way as may be.
+        """
+        if not self.streams:
+            raise ProtocolError(f"A node sent an item of {self.function.name}(), which gives none.")
+        if not self.window.open:
+            raise ProtocolError(
+                f"A node sent an item of {self.function.name}() beyond its window: {WINDOW_ITEMS} items or "
+                f"{WINDOW_BYTES} bytes wait to be taken."
+            )
+
+    def take_item(self, payload: Payload) -> None:
+        """
+        Take an item of its stream.
+
+        Raises:
+            ProtocolError: If its node had no leave to send it.
+        """
+        self.check_item()
+        self.window.sent(payload.size)
+        self.gave = True
+        self.sink.item(self, payload)
 
     def begin_again(self) -> None:
         """Become the next attempt, which has an id of its own: what is still on its way for this one is nobody's."""

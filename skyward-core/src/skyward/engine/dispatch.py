@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from skyward.engine.call import Answer, Call, Observer
+from skyward.engine.failing import closed, completed, failure
 from skyward.engine.loop import EngineLoop
 from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
 from skyward.engine.parts import in_parts
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts, decode_result
+from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts, decode_result
+from skyward.link.order import sizes_of
 from skyward.link.payload import decode
 from skyward.node.held import close_all
 from skyward.plan.retry import Failure, decide
@@ -156,6 +158,7 @@ class Dispatch:
     def credit(self, call: Call, items: int) -> None:
         """Let a streaming call send more items."""
         if call.on is not None and call.id in self._calls:
+            call.window.acknowledged(items)
             self._members[call.on].link.send_credit(call, items)
 
     def send_input(self, call: Call, send: Callable[[NodeLink], None]) -> bool:
@@ -211,6 +214,26 @@ class Dispatch:
 
     # Frames from nodes.
 
+    def on_announced(self, node: int, frame: Frame) -> bool:
+        """
+        Say whether buffers are wanted that a node is about to send for a call.
+
+        Raises:
+            ProtocolError: If it is about to send something that it was not asked for.
+        """
+        (number,) = CALL.unpack_from(frame.body)
+        call = self._calls.get(number)
+        if call is not None and call.on == node:
+            if frame.kind == Kind.ITEM:
+                call.check_item()
+            return True
+        if self._closed is None and node in self._members:
+            raise ProtocolError(
+                f"A node announced {sum(sizes_of(frame))} bytes for call {number}, which it was not given."
+            )
+        # It may not know yet that the call is over.
+        return False
+
     def on_frame(self, node: int, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a frame about a call, from a node that may be leaving."""
         member = self.members.get(node)
@@ -253,7 +276,7 @@ class Dispatch:
         else:
             failure = Failure.FAILED
             if status == Status.FAILED:
-                answer.text = self._completed(call, answer.text)
+                answer.text = completed(call, answer.text, self._calls.get)
                 failure = Failure.WORKER_SPENT if answer.not_begun else failure
             self._attempt_failed(call, answer, failure)
         if self._scheduler.queued:
@@ -265,6 +288,7 @@ class Dispatch:
             call = self._calls.get(number)
             if call is None or call.on != member.index:
                 continue
+            call.given_back(member.link.backlog)
             self._scheduler.finished(number)
             call.on = None
             if self._closed is not None:
@@ -286,8 +310,7 @@ class Dispatch:
         payload = decode(frame.body, ITEM.size, fds)
         call = self._calls.get(number)
         if call is not None and call.on == member.index:
-            call.gave = True
-            call.sink.item(call, payload)
+            call.take_item(payload)
 
     def on_credit(self, member: Member, frame: Frame) -> None:
         """Take a node's leave to send more items of an input stream."""
@@ -398,47 +421,13 @@ class Dispatch:
     def _end_closed(self, calls: Iterable[Call]) -> None:
         for call in calls:
             if call.id in self._calls and self._closed is not None:
-                self._end(call, self._answer_of(call, self._closed))
+                self._end(call, closed(call, self._closed, self._pool))
 
     def _end_cancelled(self, call: Call) -> None:
         self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
 
-    def _completed(self, call: Call, text: bytes) -> bytes:
-        """Add to a failure that a node reports what only the client knows: names and limits."""
-        facts: dict[str, Any] = json.loads(text)
-        facts["timeout"] = call.timeout
-        culprit = self._calls.get(facts.get("culprit", 0))
-        if facts["error"] == "WorkerDiedError" and facts.get("among", 1) > 1:
-            if culprit is call:
-                facts["blame"] = f"; this call crashed it, among {facts['among']} that ran in it"
-            elif culprit is not None:
-                facts["blame"] = f"; {culprit.function.name}(), which ran in the same process, crashed it"
-            else:
-                facts["blame"] = f"; {facts['among']} calls ran in it, and which one ended it is not known"
-        return json.dumps(facts).encode()
-
-    def _answer_of(self, call: Call, closed: Answer) -> Answer:
-        return Answer(
-            closed.status,
-            None,
-            closed.text,
-            where=closed.where,
-            function=call.function.name,
-            seconds=call.ran,
-            pool=self._pool,
-            heard=closed.heard,
-        )
-
     def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
-        return Answer(
-            Status.FAILED,
-            None,
-            json.dumps({"error": kind, "message": message}).encode(),
-            where=where,
-            function=call.function.name if call else "",
-            seconds=call.ran if call else 0.0,
-            pool=self._pool,
-        )
+        return failure(self._pool, kind, message, call=call, where=where)
 
 
 def _ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:

@@ -22,9 +22,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
+from skyward.engine.event_weight import KEPT, MEASUREMENT, TASK, rank as rank_of, weight
 from skyward.errors import ConfigError
 from skyward.link.emitted import class_name
-from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
+from skyward.model.event import ALL, Log, SkywardEvent
 from skyward.model.setting import nearest
 
 __all__ = ["CURRENT", "Dispatcher", "check_handler"]
@@ -41,7 +42,6 @@ _log = logging.getLogger(__name__)
 _NAP_S = 0.005
 _BATCH = 128
 _WARN_EVERY_S = 10.0
-_MEASUREMENT, _TASK, _KEPT = 0, 1, 2
 
 
 @define(eq=False)
@@ -87,7 +87,7 @@ class Dispatcher:
     The thread starts with the first event that somebody hears, so a pool that is never opened has none.
 
     Args:
-        limit: How many events may wait; a log line counts once more for each KiB of it.
+        limit: How many events may wait; a log line counts once more for each 256 characters of it.
         name: Name of the thread.
 
     >>> from skyward.model.event import NodeReady
@@ -194,18 +194,18 @@ class Dispatcher:
         with self._lock:
             if self._closing:
                 return True
-            while self._weight + len(self._queues[_MEASUREMENT]) >= self._limit:
+            while self._weight + len(self._queues[MEASUREMENT]) >= self._limit:
                 if self._drop_one(rank):
                     continue
-                if rank == _KEPT:
+                if rank == KEPT:
                     break
                 self._dropped[rank] += 1
                 return not self._pressed
             # Measurements give way to everything else, so they hold nothing up.
             if kind is Log:
                 self._lines[0] += 1
-            if rank != _MEASUREMENT:
-                self._weight += _weight(event)
+            if rank != MEASUREMENT:
+                self._weight += weight(event)
                 self._pressed = self._pressed or self._weight >= self._high
             self._put(rank, event)
             return not self._pressed
@@ -259,7 +259,7 @@ class Dispatcher:
                 return not self._abandoned
             if self._thread is threading.current_thread():
                 return False
-            self._put(_KEPT, mark)
+            self._put(KEPT, mark)
             self._ready.notify()
         return mark.reached.wait(timeout) and not self._abandoned
 
@@ -298,7 +298,7 @@ class Dispatcher:
     def _route(self, kind: type) -> _Route:
         with self._lock:
             heard_by = tuple(one for one in self._subscriptions if issubclass(kind, one.types))
-            route = self._routes[kind] = _Route(heard_by, _rank(kind))
+            route = self._routes[kind] = _Route(heard_by, rank_of(kind))
         return route
 
     def _put(self, rank: int, item: SkywardEvent | _Mark) -> None:
@@ -314,10 +314,10 @@ class Dispatcher:
 
     def _drop_one(self, rank: int) -> bool:
         """Drop the oldest event that matters no more than one of this rank, if there is one; the lock is held."""
-        for less in range(min(rank, _TASK) + 1):
+        for less in range(min(rank, TASK) + 1):
             if self._queues[less]:
                 event = self._queues[less].popleft()[1]
-                self._weight -= _weight(event) if less != _MEASUREMENT else 0
+                self._weight -= weight(event) if less != MEASUREMENT else 0
                 self._dropped[less] += 1
                 return True
         return False
@@ -358,7 +358,7 @@ class Dispatcher:
         while waiting and len(batch) < _BATCH:
             first = waiting[0] if len(waiting) == 1 else min(waiting, key=_head)
             item = first.popleft()[1]
-            self._weight -= _weight(item) if first is not self._queues[_MEASUREMENT] else 0
+            self._weight -= weight(item) if first is not self._queues[MEASUREMENT] else 0
             batch.append(item)
             if not first:
                 waiting.remove(first)
@@ -389,20 +389,6 @@ class Dispatcher:
         self._reported = list(self._dropped)
         self._reported_at = monotonic()
         _log.warning("events.dropped measurements=%d tasks=%d: a handler is too slow for them", measurements, tasks)
-
-
-def _rank(kind: type) -> int:
-    """Return which queue events of a type wait in."""
-    if issubclass(kind, (Metric, Metrics)):
-        return _MEASUREMENT
-    return _TASK if issubclass(kind, (TaskStarted, TaskCompleted, Progress)) else _KEPT
-
-
-def _weight(item: object) -> int:
-    """Return how many events something counts for."""
-    if isinstance(item, Log):
-        return 1 + len(item.line) // 1024
-    return 0 if isinstance(item, _Mark) else 1
 
 
 def _head(queue: deque[tuple[int, Any]]) -> int:

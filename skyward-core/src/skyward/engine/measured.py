@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 from typing import TypeAlias
 
+MOST = 1024
+"""Values of one source that are kept; a machine has far fewer GPUs."""
+
 SNAPSHOT_INTERVAL = 0.9
 """Seconds between two snapshots at least; a bit less than the second at which most nodes measure."""
 
@@ -54,8 +57,9 @@ class Measured:
         """
         changed = False
         for source, name, _, value in rows:
-            if source in _FIELDS:
-                self._latest.setdefault(source, {})[name] = value
+            latest = self._latest.setdefault(source, {}) if source in _FIELDS else {}
+            if source in _FIELDS and (name in latest or len(latest) < MOST):
+                latest[name] = value
                 changed = True
         if not changed or now - self._last < SNAPSHOT_INTERVAL or not self._latest.keys() >= _NEEDED:
             return {}

@@ -32,6 +32,11 @@ class NodeLink:
         self._blobs: OrderedDict[bytes, int] = OrderedDict()
         self._members = 0
 
+    @property
+    def backlog(self) -> int:
+        """Count the bytes that the node has not taken yet."""
+        return self._channel.backlog
+
     def send_task(self, call: Any) -> None:
         """Send a call, and before it whatever it needs that the node does not have."""
         function, payload = call.function, call.payload
@@ -88,7 +93,7 @@ class NodeLink:
         self._channel.send(encode(Kind.FILES, files.encode(), fds=len(files.fds)), files.fds, files)
 
     def acknowledge_log(self, size: int) -> None:
-        """Tell the node that so many bytes of log were read."""
+        """Tell the node that so many bytes of lines and events were taken."""
         self._channel.send(encode(Kind.LOG_READ, CALL.pack(size)))
 
     def greet(self, version: int) -> None:
@@ -111,6 +116,10 @@ class NodeLink:
     def close(self) -> None:
         """Let go of the node at once."""
         self._channel.close()
+
+    def refuse(self, error: Exception) -> None:
+        """Let go of a node that does what no node may."""
+        self._channel.close(error)
 
     def _send_function(self, function: Any) -> None:
         payload = function.payload

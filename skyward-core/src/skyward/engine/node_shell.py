@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
 
+from skyward.engine.inflow import Inflow
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_link import NodeLink
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
+from skyward.link.channel import SENSELESS
 from skyward.link.emitted import Emitted, decode_event
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import decode_lines
+from skyward.link.windows import Life
 from skyward.model.machine import InstanceState
 from skyward.node.held import close_all
 from skyward.plan.clocks import ahead
@@ -67,8 +70,12 @@ class NodeShell:
         self._refusal: bytes | None = None
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._asked = 0
+        self._life = Life()
+        self._inflow = Inflow(self._take_told, self._give_leave, lambda: self.on_behind(self))
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
-        self.on_lines: Callable[[NodeShell, int, list[Any], int], None] = lambda *_: None
+        self.on_call_announced: Callable[[NodeShell, Frame], bool] = lambda *_: False
+        self.on_behind: Callable[[NodeShell], bool] = lambda _: False
+        self.on_lines: Callable[[NodeShell, int, list[Any]], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Emitted], None] = lambda *_: None
         self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_notice: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
@@ -159,7 +166,9 @@ class NodeShell:
             plugins_pickle: The plugins, for the workers.
             files: The user's modules; they are there before the workers start, whose plugins may import them.
         """
-        self.link = NodeLink(await self._host.open(self._on_frame, self._on_closed))
+        link = await self._host.open(self._on_frame, self._on_closed)
+        link.on_announced = self._on_announced
+        self.link = NodeLink(link)
         self._greeted_at = time.time()
         self.link.greet(VERSION)
         for payload in files:
@@ -261,11 +270,41 @@ class NodeShell:
         match frame.kind:
             case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT:
                 self.on_call_frame(self, frame, fds)
-            case Kind.LOG:
-                stream, lines = decode_lines(frame.body)
-                self.on_lines(self, stream, lines, len(frame.body))
-            case Kind.EMIT:
-                self.on_emitted(self, decode_event(frame.body, fds))
+            case Kind.LOG | Kind.EMIT:
+                self._inflow.take(frame, fds)
+            case _:
+                self._life.arrived(frame)
+                self._on_fact(frame, fds)
+
+    def _on_announced(self, frame: Frame) -> bool:
+        """Say whether buffers are wanted that the node is about to send."""
+        if frame.kind in (Kind.RESULT, Kind.ITEM):
+            return self.on_call_announced(self, frame)
+        if frame.kind != Kind.EMIT:
+            raise ProtocolError(f"A node announced buffers of a {Kind(frame.kind).name} frame, which has none.")
+        self._inflow.announced(frame)
+        return True
+
+    def _take_told(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        if frame.kind == Kind.LOG:
+            self.on_lines(self, *decode_lines(frame.body))
+        else:
+            self.on_emitted(self, decode_event(frame.body, fds))
+
+    def _give_leave(self, size: int) -> None:
+        if self.link is not None:
+            self.link.acknowledge_log(size)
+
+    def go_on(self) -> None:
+        """Take what was held back while handlers were behind."""
+        try:
+            self._inflow.go_on()
+        except (SkywardError, *SENSELESS) as error:
+            if self.link is not None:
+                self.link.refuse(ProtocolError(f"What the node told makes no sense: {error}"))
+
+    def _on_fact(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        match frame.kind:
             case Kind.READY:
                 self._settle(self._ready, None)
             case Kind.REFRESHED:
@@ -312,6 +351,7 @@ class NodeShell:
             self._settle(self._ready, ProvisionError(message, node=self.index))
 
     def _on_closed(self, error: Exception | None) -> None:
+        self._inflow.close()
         self._settle(self._stopped, None)
         why = str(error) if error else "its agent ended"
         if not self._ready.done():

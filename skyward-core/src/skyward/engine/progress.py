@@ -11,6 +11,9 @@ from skyward.model import event as events
 from skyward.model.pip_index import redacted
 from skyward.plan.bootstrap import hint
 
+LINE = 16 << 10
+"""Bytes after which a line is cut in two; a machine may print without ever ending one."""
+
 _LINES = 15
 
 
@@ -42,6 +45,9 @@ class Progress:
             ProvisionError: If it failed.
         """
         *lines, self._rest = (self._rest + data).split(b"\n")
+        while len(self._rest) > LINE:
+            lines.append(self._rest[:LINE])
+            self._rest = self._rest[LINE:]
         for line in lines:
             python = self._line(line.decode("utf-8", "replace").rstrip("\r"))
             if python:

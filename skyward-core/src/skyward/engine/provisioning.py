@@ -270,6 +270,7 @@ class Provisioning:
             end=self._provider.facts.end_command,
             timeout=self._bootstrap_timeout(shell.blueprint.image),
             tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
+            behind=lambda: self._reporting.pressed,
             unreachable=shell.on_unreachable,
         )
         if not self._provider.facts.rents:

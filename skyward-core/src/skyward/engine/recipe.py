@@ -26,6 +26,7 @@ class Recipe:
         end: The command by which the machine ends itself; none where it is not ours to end.
         timeout: Seconds for all of it.
         tell: Takes the events of making it ready.
+        behind: Tells whether handlers are behind with these events, so that no more should be made.
         unreachable: Called when the machine does not answer, each time.
         faults: Says what is wrong with the machine that was found, before anything is done to it.
         uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
@@ -38,6 +39,7 @@ class Recipe:
     end: tuple[str, ...]
     timeout: float
     tell: Callable[[events.SkywardEvent], None]
+    behind: Callable[[], bool] = lambda: False
     unreachable: Callable[[], None] = lambda: None
     faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
     uploads: Uploads | None = None

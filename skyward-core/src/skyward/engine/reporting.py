@@ -12,6 +12,7 @@ from attrs import evolve
 
 from skyward.engine.call import task_of
 from skyward.engine.measured import Measured
+from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
 from skyward.link.payload import load
 from skyward.model import event as events
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     from skyward.link.emitted import Emitted
     from skyward.link.messages import LogLine
 
+OPENED_AT_ONCE = 256
+"""Events of tasks that may wait to be unpickled."""
+
 PROGRESS_INTERVAL = 0.1
 """Seconds between two progress events of one map."""
 
 SHOWING = 1.0
 """Seconds for which a result waits for handlers to have what its call printed."""
 
+_NAME, _SENTENCE = 256, 2000
 _STREAMS = {1: "stdout", 2: "stderr"}
 
 
@@ -49,8 +54,15 @@ class Reporting:
         self._measured: dict[NodeShell, Measured] = {}
         self._busy: dict[NodeShell, tuple[str, float]] = {}
         self._unpickling: ThreadPoolExecutor | None = None
-        self._unacknowledged: list[tuple[NodeShell, int]] = []
+        self._held: set[NodeShell] = set()
         self._hears_drained = False
+        self._handed_over = 0
+        self._passed_on = 0
+
+    @property
+    def pressed(self) -> bool:
+        """Tell whether so much waits for handlers that no more should be told."""
+        return self._dispatcher.pressure
 
     def publish(self, event: events.SkywardEvent) -> None:
         """Publish any event of the pool's own."""
@@ -108,8 +120,39 @@ class Reporting:
 
     # Output.
 
-    def lines(self, shell: NodeShell, stream: int, lines: list[LogLine], size: int) -> None:
-        """Tell what a worker wrote; the node may send more when handlers have taken it."""
+    def hear(self, shell: NodeShell, runs: Callable[[int, int], bool]) -> None:
+        """
+        Take what a node tells unasked.
+
+        Args:
+            shell: The node.
+            runs: Says whether a call is on a node.
+        """
+        shell.on_behind = self.behind
+        shell.on_lines = self.lines
+        shell.on_emitted = lambda node, one: self.emitted(node, one, runs(node.seat, one.call))
+        shell.on_measured = self.measured
+
+    def behind(self, shell: NodeShell) -> bool:
+        """Tell whether handlers are behind with what nodes tell; the node goes on when they are not any more."""
+        if not self._hears_drained:
+            # Before it is asked whether there is pressure, which may be gone a moment later.
+            self._hears_drained = True
+            self._dispatcher.on_drained(lambda: shell.post(self._go_on))
+        # Likewise.
+        self._held.add(shell)
+        if self.pressed or self._handed_over - self._passed_on >= OPENED_AT_ONCE:
+            return True
+        self._held.discard(shell)
+        return False
+
+    def _go_on(self) -> None:
+        held, self._held = self._held, set()
+        for shell in held:
+            shell.go_on()
+
+    def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
+        """Tell what a worker wrote."""
         for call, text in lines:
             self._dispatcher.publish(
                 events.Log(
@@ -120,25 +163,11 @@ class Reporting:
                     instance=shell.info,
                 )
             )
-        if not self._hears_drained:
-            # Before it is asked whether there is pressure, which may be gone a moment later.
-            self._hears_drained = True
-            self._dispatcher.on_drained(lambda: shell.post(self._acknowledge_all))
-        if self._dispatcher.pressure:
-            self._unacknowledged.append((shell, size))
-        elif shell.link is not None:
-            shell.link.acknowledge_log(size)
 
     def caught_up(self) -> None:
         """Wait until handlers have all lines that were printed so far, but not for long."""
         if self._dispatcher.lines_waiting:
             self._dispatcher.flush(SHOWING)
-
-    def _acknowledge_all(self) -> None:
-        waiting, self._unacknowledged = self._unacknowledged, []
-        for shell, size in waiting:
-            if shell.link is not None:
-                shell.link.acknowledge_log(size)
 
     def emitted(self, shell: NodeShell, emitted: Emitted, runs: bool) -> None:  # noqa: FBT001
         """
@@ -153,12 +182,20 @@ class Reporting:
             return
         if self._unpickling is None:
             self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
-        self._unpickling.submit(self._pass_on, shell.info, shell.ahead, emitted)
+        self._handed_over += 1
+        self._unpickling.submit(self._open, shell, emitted)
 
     def close(self) -> None:
         """Pass on what is still to be unpickled."""
         if self._unpickling is not None:
             self._unpickling.shutdown()
+
+    def _open(self, shell: NodeShell, emitted: Emitted) -> None:
+        self._pass_on(shell.info, shell.ahead, emitted)
+        # In this thread alone.
+        self._passed_on += 1
+        if self._held and self._handed_over - self._passed_on <= OPENED_AT_ONCE // 2:
+            shell.post(self._go_on)
 
     def _pass_on(self, info: Any, ahead: float, emitted: Emitted) -> None:
         try:
@@ -174,11 +211,19 @@ class Reporting:
             self.error(f"An event that a task emitted cannot be unpickled here: {error}", fatal=False)
 
     def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
-        """Tell what a node measured, and what it can't measure."""
+        """Tell what a node measured, and what it can't measure; nothing while handlers are behind."""
+        if self.pressed:
+            return
         rows = [(str(source), str(name), str(unit), float(value)) for source, name, unit, value in frame["values"]]
+        if any(len(text) > _NAME for row in rows for text in row[:3]):
+            raise ProtocolError(f"A node measured something whose name has more than {_NAME} characters.")
         for trouble in frame["troubles"]:
             self.publish(
-                events.Error(message=f"{shell.where}: {trouble}", instance_id=shell.instance.id, instance=shell.info)
+                events.Error(
+                    message=f"{shell.where}: {str(trouble)[:_SENTENCE]}",
+                    instance_id=shell.instance.id,
+                    instance=shell.info,
+                )
             )
         if self._dispatcher.wants(events.Metric):
             for _, name, unit, value in rows:

@@ -340,9 +340,8 @@ class Running:
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
         shell.on_call_frame = lambda shell, frame, fds: self._dispatch.on_frame(shell.seat, frame, fds)
-        shell.on_lines = self.reporting.lines
-        shell.on_emitted = lambda node, one: self.reporting.emitted(node, one, self._dispatch.runs(node.seat, one.call))
-        shell.on_measured = self.reporting.measured
+        shell.on_call_announced = lambda shell, frame: self._dispatch.on_announced(shell.seat, frame)
+        self.reporting.hear(shell, self._dispatch.runs)
         shell.on_notice = self._on_notice
         shell.on_lost = self._on_lost
         provisioning = self._clouds.of(shell)

@@ -53,6 +53,7 @@ COMMAND_TIMEOUT = 30.0
 """Seconds for one of our own commands."""
 
 _LONGEST_INTERVAL = 5.0
+_PRESSED = 0.05
 _WITHOUT_TTL = 600.0
 
 
@@ -132,6 +133,8 @@ class SSHHost:
         wire = Wire(
             self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
         )
+        # Nothing is wanted of a node before it was asked for anything.
+        wire.on_announced = lambda _: False
         python = f"PYTHONPATH={shlex.quote(self._runtime(self._found))} python3 -P"
         socket = f"{self._directory(self._found)}/agent.sock"
         link = self._link = SSHLink(
@@ -326,6 +329,8 @@ class SSHHost:
                         python = progress.take(data)
                         if python:
                             return python
+                        while recipe.behind():  # noqa: ASYNC110  # handlers tell nobody in this loop
+                            await asyncio.sleep(_PRESSED)
             except UnreachableError as error:
                 _log.info("bootstrap.link_lost %s reason=%s", self._name, error)
                 recipe.unreachable()

@@ -90,6 +90,7 @@ class Link(Flushed, Protocol):
 
     closed: bool
     on_drained: Callable[[], None] | None
+    on_announced: Callable[[Frame], bool]
 
     @property
     def connected(self) -> bool:
@@ -179,6 +180,8 @@ class Channel:
         self.closed = False
         self._backlog = 0
         self.on_drained: Callable[[], None] | None = None
+        # Never called: buffers come as descriptors, and their memory is there already.
+        self.on_announced: Callable[[Frame], bool] = lambda _: True
         _sockets.add(sock)
         self.resume()
 

@@ -13,17 +13,16 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Mapping
-from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import decode_json
+from skyward.link.messages import EMIT
 from skyward.link.payload import Payload, decode, dump
 from skyward.model.event import Error, Log, Metric, Progress, SkywardEvent
 
 __all__ = ["Emitted", "class_name", "decode_event", "encode_event"]
 
-_EMIT: Final = Struct("<QH")
 _HEAD_LIMIT: Final = 32 << 10
 _NAMES_LIMIT: Final = 32
 
@@ -96,7 +95,7 @@ def encode_event(call: int, event: Any) -> tuple[bytes, Payload]:
         payload = dump(event)
     if len(head) > _HEAD_LIMIT:
         raise ValueError(f"the names of the event's classes have {len(head)} bytes, and {_HEAD_LIMIT} may travel")
-    return _EMIT.pack(call, len(head)) + head + payload.encode(), payload
+    return EMIT.pack(call, len(head)) + head + payload.encode(), payload
 
 
 def decode_event(body: bytes, fds: tuple[int, ...]) -> Emitted:
@@ -110,13 +109,13 @@ def decode_event(body: bytes, fds: tuple[int, ...]) -> Emitted:
     Raises:
         ProtocolError: If it is none.
     """
-    if len(body) < _EMIT.size:
+    if len(body) < EMIT.size:
         raise ProtocolError("An EMIT frame is cut off.")
-    call, size = _EMIT.unpack_from(body)
-    payload = decode(body, _EMIT.size + size, fds)
+    call, size = EMIT.unpack_from(body)
+    payload = decode(body, EMIT.size + size, fds)
     if size > _HEAD_LIMIT:
         raise ProtocolError(f"An EMIT frame has a head of {size} bytes.")
-    head = decode_json(body[_EMIT.size : _EMIT.size + size])
+    head = decode_json(body[EMIT.size : EMIT.size + size])
     if (names := head.get("of")) is None:
         return Emitted(call, _event(head), (), payload)
     if not isinstance(names, list) or not 0 < len(names) <= _NAMES_LIMIT:

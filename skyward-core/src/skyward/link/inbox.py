@@ -7,20 +7,21 @@ from collections.abc import Callable
 from skyward.errors import ProtocolError
 from skyward.link.cells import DATA, MOST_OPEN, OPENING, SIZE, CellType, Piece
 from skyward.link.descriptors import handed_out
-from skyward.link.frames import MAX_FDS, Frame, Parser
-from skyward.link.order import sizes_of
+from skyward.link.frames import MAX_FDS, Frame, Kind, Parser
+from skyward.link.order import keys_of, sizes_of
 from skyward.link.segment import Arriving
 
 _LARGEST = 1 << 40
 
 
 class _Filling:
-    """A frame that waits for its buffers."""
+    """A frame that waits for its buffers; without any, what comes for them is dropped."""
 
-    __slots__ = ("at", "buffers", "frame", "sizes")
+    __slots__ = ("at", "buffers", "frame", "keys", "sizes")
 
     def __init__(self, frame: Frame, sizes: list[int]) -> None:
         self.frame = frame
+        self.keys = keys_of(frame).changes
         self.sizes = sizes
         self.buffers: list[Arriving] = []
         self.at = 0
@@ -37,10 +38,15 @@ class Inbox:
 
     Args:
         on_frame: Called with each frame that is complete, and the descriptors of its buffers, which it takes over.
+        on_announced: Called with each frame whose buffers are about to come; says whether it is wanted, and raises
+            what ends the link if it should not have been sent.
     """
 
-    def __init__(self, on_frame: Callable[[Frame, tuple[int, ...]], None]) -> None:
+    def __init__(
+        self, on_frame: Callable[[Frame, tuple[int, ...]], None], on_announced: Callable[[Frame], bool]
+    ) -> None:
         self._on_frame = on_frame
+        self._on_announced = on_announced
         self._open: dict[int, _Filling] = {}
         self._stream = 0
         self._torn = 0
@@ -87,8 +93,12 @@ class Inbox:
         frame, *more = _frames(body[end:], fds=count)
         if more or sizes != sizes_of(frame) or not all(0 < size <= _LARGEST for size in sizes):
             raise ProtocolError(f"A link announced buffers of {sizes} bytes, which are not those of the frame.")
-        filling = self._open[stream] = _Filling(frame, sizes)
-        for size in sizes:
+        filling = _Filling(frame, sizes)
+        if any(not set(filling.keys).isdisjoint(other.keys) for other in self._open.values()):
+            raise ProtocolError(f"A link announced two {Kind(frame.kind).name} frames of one call at once.")
+        wanted = self._on_announced(frame)
+        self._open[stream] = filling
+        for size in sizes if wanted else ():
             filling.buffers.append(Arriving(size))
 
     def _fill(self, piece: Piece) -> None:
@@ -99,10 +109,11 @@ class Inbox:
         filling = self._open.get(self._stream)
         if filling is None:
             raise ProtocolError(f"A link sent bytes of stream {self._stream}, which is not open.")
-        buffer, size = filling.buffers[len(filling.buffers) - len(filling.sizes)], filling.sizes[0]
+        size = filling.sizes[0]
         if filling.at + self._torn + len(body) > size:
             raise ProtocolError(f"A link sent more bytes of stream {self._stream} than it announced.")
-        buffer.write(filling.at + self._torn, body)
+        if filling.buffers:
+            filling.buffers[-len(filling.sizes)].write(filling.at + self._torn, body)
         self._torn += len(body)
         if not piece.last:
             return
@@ -113,6 +124,8 @@ class Inbox:
             filling.at = 0
             if not filling.sizes:
                 del self._open[self._stream]
+                if not filling.buffers:
+                    return
                 fds = tuple(buffer.finish() for buffer in filling.buffers)
                 with handed_out(fds):
                     self._on_frame(filling.frame, fds)

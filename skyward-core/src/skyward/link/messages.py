@@ -36,6 +36,7 @@ CREDIT = Struct("<QII")
 CANCEL = Struct("<QB")
 BLOB = Struct("<32sQ")
 CALL = Struct("<Q")
+EMIT = Struct("<QH")
 _LINE = Struct("<QI")
 _STREAMS: Final = (1, 2)
 _FACTS: Final[dict[str, tuple[Any, Any]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
+from skyward.link.messages import BLOB, CALL, EMIT, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
 from skyward.link.payload import Place, read_parts
 from skyward.link.segment import aligned
 
@@ -14,7 +14,6 @@ _TABLES = {
     Kind.TASK: TASK.size,
     Kind.RESULT: RESULT.size,
     Kind.ITEM: ITEM.size,
-    Kind.EMIT: RESULT.size,
     Kind.FUNCTION: FUNCTION.size,
     Kind.FILES: 0,
 }
@@ -73,7 +72,9 @@ def sizes_of(frame: Frame) -> list[int]:
     """
     if frame.kind == Kind.BLOB:
         return [aligned(BLOB.unpack(frame.body)[1])]
-    parts, _ = read_parts(frame.body, _TABLES[Kind(frame.kind)])
+    # Before the payload of an event stands what event it is.
+    at = EMIT.size + EMIT.unpack_from(frame.body)[1] if frame.kind == Kind.EMIT else _TABLES[Kind(frame.kind)]
+    parts, _ = read_parts(frame.body, at)
     segment = sum(aligned(part.size) for part in parts if part.place == Place.SEGMENT)
     return [segment] if segment else []
 

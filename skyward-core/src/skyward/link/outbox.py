@@ -18,6 +18,9 @@ LEAST_WINDOW = 128 << 10
 MOST_WINDOW = 64 << 20
 """Bytes under way at most, however long and fast the line is."""
 
+MOST_KEPT = MOST_WINDOW + (32 << 20)
+"""Bytes that were sent and are not acknowledged, beyond which the other end does not acknowledge at all."""
+
 _PACKET = 16 << 10
 """Bytes of small frames that travel in one cell."""
 
@@ -105,6 +108,11 @@ class Outbox:
         self._quickest = float("inf")
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self.backlog = 0
+
+    @property
+    def kept(self) -> int:
+        """Count the bytes that were sent and are kept until they are acknowledged."""
+        return self._under_way
 
     @property
     def idle(self) -> bool:

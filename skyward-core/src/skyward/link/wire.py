@@ -16,7 +16,7 @@ from skyward.link.channel import SENSELESS, Batch
 from skyward.link.frames import VERSION, Frame, Parser, decode_json
 from skyward.link.inbox import Inbox
 from skyward.link.order import keys_of, sizes_of
-from skyward.link.outbox import Outbox
+from skyward.link.outbox import MOST_KEPT, Outbox
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Wire:
         self._on_lost = on_lost
         self._on_heard = on_heard
         self._outbox = Outbox()
-        self._inbox = Inbox(on_frame)
+        self._inbox = Inbox(on_frame, self._announced)
         self._connection: Connection | None = None
         self._cells = CellParser()
         self._greeted = False
@@ -91,6 +91,7 @@ class Wire:
         self.closed = False
         self.heard_at = loop.time()
         self.on_drained: Callable[[], None] | None = None
+        self.on_announced: Callable[[Frame], bool] = lambda _: True
 
     @property
     def backlog(self) -> int:
@@ -159,6 +160,10 @@ class Wire:
             if not cells:
                 break
             connection.write(b"".join(cells))
+            if self._outbox.kept > MOST_KEPT:
+                kept = self._outbox.kept
+                self.close(ProtocolError(f"The other end was sent {kept} bytes that it has not acknowledged."))
+                return
         if self._outbox.backlog:
             self._full = True
         elif self._full:
@@ -290,6 +295,9 @@ class Wire:
         self._settle()
         self._inbox.close()
         self._on_closed(error)
+
+    def _announced(self, frame: Frame) -> bool:
+        return self.on_announced(frame)
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None

@@ -73,10 +73,8 @@ class Agent:
         self._neighbours = Neighbours(loop, lambda answer: self._tell(encode_json(Kind.ANSWER, answer)))
         self._meeting = meeting_socket()
         self._meeting_port: int = self._meeting.getsockname()[1]
-        self._stopping = False
-        self._leaving = False
-        self._refreshing = False
-        self._announced = False
+        self._stopping = self._leaving = False
+        self._refreshing = self._announced = False
         self.finished = loop.create_future()
         self.leaves_results = False
 
@@ -97,7 +95,7 @@ class Agent:
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained = self._resume_workers
         results = os.path.join(self._directory, "results")
-        self._vault = Vault(self._loop, link, results, on_stored=self._on_stored)
+        self._vault = Vault(self._loop, link, results, on_stored=self._resume_workers)
         spool = Spool(os.path.join(self._directory, "lines"))
         self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
 
@@ -178,6 +176,7 @@ class Agent:
                 self._files(frame.body, fds)
             case Kind.LOG_READ:
                 self._lines.read(CALL.unpack(frame.body)[0])
+                self._resume_workers()
             case Kind.HELLO:
                 self._welcome(decode_json(frame.body))
             case Kind.START:
@@ -335,7 +334,10 @@ class Agent:
         match frame.kind:
             case Kind.RESULT:
                 self._result(process, lane, frame, fds)
-            case Kind.ITEM | Kind.CREDIT | Kind.EMIT:
+            case Kind.EMIT:
+                self._lines.emit(lane, frame, fds)
+                self._mind_backlog()
+            case Kind.ITEM | Kind.CREDIT:
                 self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
             case Kind.RECALLED:
                 for at in range(0, len(frame.body), CALL.size):
@@ -423,15 +425,13 @@ class Agent:
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""
         stored = self._vault.on_disk if self._vault is not None else 0
-        if self._client is not None and self._client.backlog - stored > _BACKLOG:
+        behind = self._client is not None and self._client.backlog - stored > _BACKLOG
+        if behind or self._lines.holding:
             self._each_process(lambda process: process.tasks.pause())
-
-    def _on_stored(self) -> None:
-        self._resume_workers()
-        self._mind_backlog()
 
     def _resume_workers(self) -> None:
         self._each_process(lambda process: process.tasks.resume())
+        self._mind_backlog()
 
     def _fail(self, why: str, process: Process | None = None) -> None:
         """Tell the client that this node cannot go on."""

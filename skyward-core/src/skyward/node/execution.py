@@ -11,10 +11,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from skyward.errors import UsageError
 from skyward.link.envelope import shortened
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import CREDIT, FUNCTION, FUNCTION_DIGEST, ITEM, RESULT, CancelReason, FunctionFlag, Status
 from skyward.link.payload import Payload, decode, dump, load
+from skyward.link.windows import LARGEST_EVENT
 from skyward.node import runtime
 from skyward.node.entry import INTERRUPT_SIGNAL
 from skyward.node.streams import InputStream, Interrupted, OutputStream, opening
@@ -246,6 +248,11 @@ class Execution:
         from skyward.link.emitted import encode_event
 
         body, payload = encode_event(self.call, event)
+        if payload.size > LARGEST_EVENT:
+            raise UsageError(
+                f"{type(event).__name__} has {payload.size} bytes, and an event may have {LARGEST_EVENT}. "
+                "Return what is large, or yield it."
+            )
         self._send(encode(Kind.EMIT, body, fds=1 if payload.segment else 0), payload)
 
     def _retire(self) -> None:

@@ -21,6 +21,11 @@ class Held:
         own(fds)
         self._fds = fds
 
+    def hand_over(self) -> tuple[int, ...]:
+        """Give the descriptors to the caller, who closes them from now on."""
+        fds, self._fds = self._fds, ()
+        return fds
+
     def __del__(self) -> None:
         close_all(self._fds)
 

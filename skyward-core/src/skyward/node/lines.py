@@ -1,19 +1,22 @@
-"""The way of what processes print to the client: never more on it than the client has room for."""
+"""The way of what processes print and emit to the client: never more on it than the client has room for."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from struct import Struct
 
-from skyward.link.frames import Kind, encode
+from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import LogLine, encode_lines
+from skyward.link.windows import OVERHEAD, TOLD, cost
 from skyward.link.wire import Wire
+from skyward.node.held import Held
 from skyward.node.process import Process
 from skyward.node.spool import Spool
 
-WINDOW = 4 << 20
-"""Bytes that may be sent before the client has read them."""
+WINDOW = TOLD
+"""Bytes that may be sent before the client has read them, and one frame more."""
 
 SILENT = 15.0
 """Seconds without a word after which a client counts as away; it gives signs of life far more often."""
@@ -25,22 +28,29 @@ _LANE = Struct("<H")
 
 class Lines:
     """
-    Send lines, and stop reading what processes print while the client reads none.
+    Send lines and events, and stop reading what processes print while the client reads none.
 
     Args:
         tell: Sends a frame to the client.
         processes: Gives those that run.
     """
 
-    def __init__(self, tell: Callable[[bytes], None], processes: Callable[[], Iterable[Process]]) -> None:
+    def __init__(self, tell: Callable[..., None], processes: Callable[[], Iterable[Process]]) -> None:
         self._tell = tell
         self._processes = processes
         self._unread = 0
+        self._held: deque[tuple[bytes, int, tuple[int, ...], Held]] = deque()
+        self._sent: Callable[[], None] | None = None
 
     @property
     def hearing(self) -> bool:
         """Tell whether what processes print is read now."""
         return self._unread <= WINDOW
+
+    @property
+    def holding(self) -> bool:
+        """Tell whether something waits here until the client has read more, so that processes should send nothing."""
+        return bool(self._held)
 
     def say(self, process: Process, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on."""
@@ -49,23 +59,49 @@ class Lines:
             for each in self._processes():
                 each.deafen()
 
+    def emit(self, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Pass an event on, with its descriptors, which are taken over."""
+        self._pass(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), cost(frame), fds)
+
     def read(self, size: int) -> None:
         """Take note that the client has read so many bytes."""
         self._unread -= size
+        self._go_on()
         if self._unread <= WINDOW:
             for each in self._processes():
                 each.listen()
 
     def when_sent(self, do: Callable[[], None]) -> None:
         """Do something after the last line is sent."""
-        do()
+        self._sent = do
+        self._look_whether_sent()
 
     def close(self) -> None:
         """Keep nothing."""
+        self._held.clear()
+
+    @property
+    def _all_sent(self) -> bool:
+        return not self._held
+
+    def _look_whether_sent(self) -> None:
+        if self._sent is not None and self._all_sent:
+            done, self._sent = self._sent, None
+            done()
 
     def _send(self, lane: int, body: bytes) -> None:
-        self._unread += len(body)
-        self._tell(encode(Kind.LOG, body, lane=lane))
+        self._pass(encode(Kind.LOG, body, lane=lane), OVERHEAD + len(body))
+
+    def _pass(self, frame: bytes, size: int, fds: tuple[int, ...] = ()) -> None:
+        self._held.append((frame, size, fds, Held(fds)))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._held and self._unread <= WINDOW:
+            frame, size, fds, hold = self._held.popleft()
+            self._unread += size
+            self._tell(frame, fds, hold)
+        self._look_whether_sent()
 
 
 class SpooledLines(Lines):
@@ -84,7 +120,7 @@ class SpooledLines(Lines):
 
     def __init__(
         self,
-        tell: Callable[[bytes], None],
+        tell: Callable[..., None],
         processes: Callable[[], Iterable[Process]],
         *,
         loop: asyncio.AbstractEventLoop,
@@ -97,7 +133,6 @@ class SpooledLines(Lines):
         self._spool = spool
         self._heard = True
         self._looking: asyncio.TimerHandle | None = None
-        self._sent: Callable[[], None] | None = None
 
     @property
     def hearing(self) -> bool:
@@ -117,29 +152,26 @@ class SpooledLines(Lines):
     def read(self, size: int) -> None:
         """Take note that the client has read so many bytes, and send it more."""
         self._unread -= size
+        self._go_on()
         while self._spool.waiting and self._unread <= WINDOW:
             lost, records = self._spool.take(_PIECE)
             if lost:
                 self._send(0, encode_lines(2, [LogLine(0, _told(lost))]))
             for record in records:
                 self._send(_LANE.unpack_from(record)[0], record[_LANE.size :])
-        if self._sent is not None and not self._spool.waiting:
-            done, self._sent = self._sent, None
-            done()
+        self._look_whether_sent()
         self._pace()
-
-    def when_sent(self, do: Callable[[], None]) -> None:
-        """Do something after the last line is sent."""
-        if self._spool.waiting:
-            self._sent = do
-        else:
-            do()
 
     def close(self) -> None:
         """Keep nothing."""
+        super().close()
         if self._looking is not None:
             self._looking.cancel()
         self._spool.close()
+
+    @property
+    def _all_sent(self) -> bool:
+        return not self._held and not self._spool.waiting
 
     def _pace(self) -> None:
         """Read what processes print, unless a client that is there is behind."""

@@ -197,6 +197,8 @@ class Process:
         self.exit_status = status
         self._peak_mb = peak * _PEAK_UNIT / 1e6
         end_group(self.pid)
+        # It sends nothing more, so what is there is read, whatever waits for the client.
+        self.tasks.resume()
         self.tasks.drain()
         self.running = self.board.running()
         self.drain_output(self.running[0].call if len(self.running) == 1 else 0)

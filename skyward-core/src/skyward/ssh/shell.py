@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skyward.errors import TransportError, UnreachableError
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
+
+
+MOST = 1 << 20
+"""Bytes that a command may print, on each of its streams; ours print some hundred."""
+
+_PIECE = 64 << 10
 
 
 class Done(NamedTuple):
@@ -31,20 +37,21 @@ async def run(connection: SSHClientConnection, script: str, *, timeout: float, d
 
     Raises:
         UnreachableError: If the connection is lost meanwhile.
-        TransportError: If it does not end in time.
+        TransportError: If it does not end in time, or prints more than `MOST`.
     """
     import asyncssh
 
     command, sent = (f"exec sh -c {quoted(script)}", data) if data else ("exec sh -s", script.encode())
     try:
         async with asyncio.timeout(timeout):
-            done = await connection.run(command, input=sent, encoding=None)
+            process = await connection.create_process(command, input=sent, encoding=None)
+            out, err = await _output(process)
     except TimeoutError:
         raise TransportError(f"A command on the machine did not end within {timeout:g} s.") from None
     except (asyncssh.Error, OSError) as error:
         raise UnreachableError(f"The connection was lost while a command ran: {error}.") from error
-    code = done.exit_status if done.exit_status is not None else 128
-    return Done(code, _text(done.stdout), _text(done.stderr))
+    code = process.exit_status if process.exit_status is not None else 128
+    return Done(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
 def quoted(script: str) -> str:
@@ -57,5 +64,27 @@ def quoted(script: str) -> str:
     return "'" + script.replace("'", "'\\''") + "'"
 
 
-def _text(data: object) -> str:
-    return data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data or "")
+async def _output(process: Any) -> tuple[bytes, bytes]:
+    """Read both streams to their ends, side by side: either may wait for the other."""
+    reading = [asyncio.ensure_future(_all_of(stream)) for stream in (process.stdout, process.stderr)]
+    try:
+        out, err = await asyncio.gather(*reading)
+        await process.wait_closed()
+    finally:
+        for one in reading:
+            one.cancel()
+        process.close()
+    return out, err
+
+
+async def _all_of(stream: Any) -> bytes:
+    data = bytearray()
+    while piece := await stream.read(_PIECE):
+        data += piece
+        if len(data) > MOST:
+            end = data[-100:].decode("utf-8", "replace")
+            raise TransportError(
+                f"A command on the machine printed more than {MOST} bytes, and was given up. It last printed {end!r}.",
+                hint="Log in there: what runs at every login, such as ~/.bashrc, may print without end.",
+            )
+    return bytes(data)

@@ -1,0 +1,136 @@
+"""
+How much of each kind of frame a node may send before the client has dealt with it.
+
+| frames | window |
+|---|---|
+| RESULT | one for each call that the node was given |
+| ITEM | 16 items and 8 MiB of a stream, one item may be larger; more as they are taken |
+| LOG, EMIT | 4 MiB, and one frame beyond; more as handlers take them |
+| ANSWER, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
+| METRIC | none: what is measured is dropped while handlers are behind |
+| the others | a number for the node's whole life |
+
+A node that keeps no window loses its link, with the error that names the frame.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame, Kind
+from skyward.link.order import sizes_of
+
+TOLD: Final = 4 << 20
+"""Bytes of lines and events that a node may send before handlers have taken them."""
+
+OVERHEAD: Final = 256
+"""Bytes that a frame counts for beyond those that travel: what it takes to hold it."""
+
+LARGEST_EVENT: Final = 16 << 20
+"""Bytes of one event that a task emits."""
+
+_KIB: Final = 1 << 10
+_LARGEST: Final[Mapping[int, int]] = {
+    Kind.WELCOME: 64 * _KIB,
+    Kind.READY: 64 * _KIB,
+    Kind.NOTICE: 64 * _KIB,
+    Kind.METRIC: 256 * _KIB,
+    Kind.STOPPED: 0,
+    Kind.REFRESHED: 0,
+}
+_IN_ALL: Final[Mapping[int, int]] = {
+    Kind.WELCOME: 16,
+    Kind.READY: 16,
+    Kind.STOPPED: 16,
+    Kind.NOTICE: 16,
+    # Each process that fails to start says so; the first one counts.
+    Kind.FAILED: 4096,
+    Kind.WORKER: 4096,
+}
+_NAMES: Final = {int(kind): kind.name for kind in Kind}
+
+
+def cost(frame: Frame) -> int:
+    """
+    Tell how many bytes a frame counts for in the window of lines and events, at both ends alike.
+
+    >>> cost(Frame(Kind.LOG, 0, 0, bytes(100)))
+    356
+    """
+    return OVERHEAD + len(frame.body) + (sum(sizes_of(frame)) if frame.fds else 0)
+
+
+class Told:
+    """
+    Bound the lines and events that a node has sent and handlers have not taken, as the client sees it.
+
+    >>> told = Told()
+    >>> told.arrived(Frame(Kind.LOG, 0, 0, bytes(TOLD)))
+    4194560
+    >>> told.arrived(Frame(Kind.LOG, 0, 0, b"more"))
+    Traceback (most recent call last):
+        ...
+    skyward.errors.ProtocolError: The node sent a LOG frame beyond its window: 4194560 bytes of lines and events wait...
+    """
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting = 0
+
+    def arrived(self, frame: Frame) -> int:
+        """
+        Count a frame that arrived, or is about to, and give what it counts for.
+
+        Raises:
+            ProtocolError: If the node had no leave to send it.
+        """
+        name, size = _NAMES[frame.kind], cost(frame)
+        if self.waiting > TOLD:
+            raise ProtocolError(
+                f"The node sent a {name} frame beyond its window: {self.waiting} bytes of lines and events wait to be "
+                f"taken, and it may send {TOLD}."
+            )
+        if size > 2 * LARGEST_EVENT:
+            raise ProtocolError(f"The node sent a {name} frame of {size} bytes; {LARGEST_EVENT} are allowed.")
+        self.waiting += size
+        return size
+
+
+class Life:
+    """
+    Bound the frames that a node sends a few times in its life, and the bytes in each.
+
+    >>> life = Life()
+    >>> for _ in range(17):
+    ...     life.arrived(Frame(Kind.NOTICE, 0, 0, b"{}"))
+    Traceback (most recent call last):
+        ...
+    skyward.errors.ProtocolError: The node sent more than 16 NOTICE frames in its life.
+    """
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: Counter[int] = Counter()
+
+    def arrived(self, frame: Frame) -> None:
+        """
+        Count a frame that arrived.
+
+        Raises:
+            ProtocolError: If it is one too many, or too large for its kind.
+        """
+        largest, most = _LARGEST.get(frame.kind), _IN_ALL.get(frame.kind)
+        if largest is not None and len(frame.body) > largest:
+            raise ProtocolError(
+                f"The node sent a {_NAMES[frame.kind]} frame of {len(frame.body)} bytes; {largest} are allowed."
+            )
+        if most is None:
+            return
+        self._seen[frame.kind] += 1
+        if self._seen[frame.kind] > most:
+            raise ProtocolError(f"The node sent more than {most} {_NAMES[frame.kind]} frames in its life.")

@@ -1,0 +1,66 @@
+"""Each kind of frame has its window, and what an honest node sends fits into it."""
+
+from __future__ import annotations
+
+import pytest
+
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame, Kind
+from skyward.link.windows import LARGEST_EVENT, OVERHEAD, TOLD, Life, Told, cost
+
+
+def frame(kind: Kind, size: int = 2) -> Frame:
+    """Make a frame of such a size."""
+    return Frame(kind, 0, 0, bytes(size))
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [(Kind.NOTICE, 16), (Kind.READY, 16), (Kind.WELCOME, 16), (Kind.WORKER, 4096), (Kind.FAILED, 4096)],
+)
+def test_some_frames_come_a_few_times_in_a_life(kind: Kind, most: int) -> None:
+    """One more is refused by its name; those of other kinds are counted apart."""
+    life = Life()
+    for _ in range(most):
+        life.arrived(frame(kind))
+    life.arrived(frame(Kind.METRIC))
+    with pytest.raises(ProtocolError, match=rf"more than {most} {kind.name} frames"):
+        life.arrived(frame(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "largest"), [(Kind.NOTICE, 64 << 10), (Kind.METRIC, 256 << 10), (Kind.WELCOME, 64 << 10)]
+)
+def test_some_frames_are_never_large(kind: Kind, largest: int) -> None:
+    """What they tell is short."""
+    Life().arrived(frame(kind, largest))
+    with pytest.raises(ProtocolError, match=rf"sent a {kind.name} frame of {largest + 1} bytes; {largest} are allowed"):
+        Life().arrived(frame(kind, largest + 1))
+
+
+def test_measurements_have_no_number() -> None:
+    """A node that was away for hours sends all of them at once; handlers that are behind miss some."""
+    life = Life()
+    for _ in range(100_000):
+        life.arrived(frame(Kind.METRIC))
+
+
+def test_an_honest_end_never_meets_the_window() -> None:
+    """It sends while no more than the window waits, so one frame of any size may go beyond."""
+    told = Told()
+    waiting = 0
+    for size in (1, TOLD // 2, TOLD // 2 - 1000, 1 << 20):
+        assert waiting <= TOLD
+        waiting += told.arrived(frame(Kind.LOG, size))
+    assert waiting > TOLD
+    with pytest.raises(ProtocolError, match="sent a EMIT frame beyond its window"):
+        told.arrived(frame(Kind.EMIT))
+    told.waiting -= waiting - TOLD
+    told.arrived(frame(Kind.EMIT))
+
+
+def test_short_frames_count_for_what_it_takes_to_hold_them() -> None:
+    """Or a window of bytes would hold a million of them."""
+    assert OVERHEAD + 2 == cost(frame(Kind.LOG))
+    assert TOLD // OVERHEAD < 20_000
+    assert LARGEST_EVENT >= TOLD

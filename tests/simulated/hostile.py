@@ -1,0 +1,197 @@
+"""
+A node that does what no node may, behind a real SSH server in a process of its own.
+
+`python -m tests.simulated.hostile ATTACK` prints its host key and port, and lets in whoever comes.
+It speaks the link's protocol by hand: what it writes is checked by nothing at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import asyncssh
+
+from skyward.link.cells import CHUNK, DATA, OPENING, SIZE, CellParser, CellType, cell
+from skyward.link.emitted import encode_event
+from skyward.link.frames import VERSION, Frame, Kind, encode, encode_json
+from skyward.link.inbox import Inbox
+from skyward.link.messages import CALL, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
+from skyward.link.payload import Part, Payload, Place, dump
+from skyward.model.event import NodeReady
+from tests.simulated.machine import Machine
+
+TIB = 1 << 40
+ENOUGH = 3 << 30
+"""Bytes after which an attack that nobody stops ends by itself."""
+
+
+def small(*frames: bytes) -> bytes:
+    """Render a cell of small frames."""
+    return cell(CellType.FRAME, b"".join(frames))
+
+
+def opening(stream: int, kind: Kind, head: bytes, size: int) -> bytes:
+    """Announce a frame whose payload is one buffer of so many bytes."""
+    payload = Payload((Part(Place.SEGMENT, size),), b"").encode()
+    return cell(CellType.OPEN, encode(kind, head + payload, fds=1), OPENING.pack(stream, 1) + SIZE.pack(size))
+
+
+def buffers(kind: Kind, heads: list[bytes]) -> Iterator[bytes]:
+    """Announce a buffer of 1 TiB with each of these, and send their bytes."""
+    for stream, head in enumerate(heads, 1):
+        yield opening(stream, kind, head, TIB)
+    while True:
+        for stream in range(1, len(heads) + 1):
+            yield cell(CellType.DATA, bytes(CHUNK), DATA.pack(stream))
+
+
+def again(*frames: bytes) -> Iterator[bytes]:
+    """Send frames without end."""
+    data = small(*frames)
+    while True:
+        yield data
+
+
+def flood(frame: bytes, size: int = 256 << 10) -> Iterator[bytes]:
+    """Send as many copies of a frame in each cell as fit."""
+    return again(*[frame] * max(1, size // len(frame)))
+
+
+def measured() -> Iterator[bytes]:
+    """Measure something else each time, and fail at something else."""
+    number = 0
+    while True:
+        number += 1
+        rows = [["gpu", f"gpu{number}:{row}", "%", 1.0] for row in range(2000)]
+        yield small(encode_json(Kind.METRIC, {"values": rows, "troubles": [f"trouble {number} " + "x" * 10_000]}))
+
+
+LINE = encode(Kind.LOG, encode_lines(1, [LogLine(0, "spam " * 200)] * 50))
+SHORT = encode(Kind.LOG, encode_lines(1, [LogLine(0, "")] * 20_000))
+ITEM_OF = b"an item " * 1000
+NOTICE = encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False, "at": None})
+WORDS = encode_json(Kind.NOTICE, {"reason": "x" * 60_000, "certain": False, "at": None})
+ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
+    "buffers of calls nobody made": lambda call: buffers(
+        Kind.RESULT, [RESULT.pack(call + 1 + at, Status.OK, 0.0) for at in range(64)]
+    ),
+    "buffers of functions": lambda call: buffers(Kind.FILES, [b""] * 64),
+    "buffers of events": lambda call: buffers(Kind.EMIT, [EMIT.pack(call, 0)] * 64),
+    "two results of one call": lambda call: buffers(Kind.RESULT, [RESULT.pack(call, Status.OK, 0.0)] * 2),
+    "items without credit": lambda call: flood(encode(Kind.ITEM, ITEM.pack(call, 0) + dump(ITEM_OF).encode())),
+    "items of no stream": lambda call: flood(encode(Kind.ITEM, ITEM.pack(call, 0) + dump(ITEM_OF).encode())),
+    "lines without credit": lambda call: flood(LINE),
+    "short lines without credit": lambda call: flood(SHORT),
+    "events without credit": lambda call: flood(encode(Kind.EMIT, encode_event(call, NodeReady(node=1))[0])),
+    "notices without end": lambda call: flood(NOTICE),
+    "long notices": lambda call: flood(WORDS),
+    "measurements without end": lambda call: measured(),
+    "results of calls nobody made": lambda call: flood(
+        encode(Kind.RESULT, RESULT.pack(call + 1, Status.OK, 0.0) + dump(ITEM_OF).encode())
+    ),
+    "calls given back for ever": lambda call: flood(encode(Kind.RECALLED, CALL.pack(call))),
+    "a probe without end": lambda call: iter(()),
+    "a bootstrap without end": lambda call: iter(()),
+}
+
+
+class Hostile(Machine):
+    """
+    Be a node until the first call comes, and attack then.
+
+    Args:
+        key: The server's host key.
+        attack: What it does.
+    """
+
+    def __init__(self, key: asyncssh.SSHKey, attack: str) -> None:
+        super().__init__(key, runs=0.0, answers=0.0, enters=0.0, prepares=0.0, guests=lambda number: None)
+        self._attack = attack
+        self._session = ""
+        self._call: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.sent = 0
+
+    async def _run(self, process: Any) -> None:
+        probed = not process.command or "sh -s" in process.command
+        if self._attack == "a probe without end" and probed:
+            await self._spam(process.stdout.write, process.stdout.drain, again(bytes(256 << 10)))
+        await super()._run(process)
+
+    async def _tell(self, process: Any) -> None:
+        token = re.search(rb"^TOKEN='?(\w+)", self._script, re.MULTILINE)
+        session = re.search(rb'"--listen" "\$NODE" "(\w+)"', self._script)
+        assert token
+        assert session
+        self._session = session[1].decode()
+        if self._attack == "a bootstrap without end":
+            await self._spam(process.stdout.write, process.stdout.drain, again(b"x" * (256 << 10)))
+        process.stdout.write(b"@@%s done /usr/bin/python3\n" % token[1])
+        while await process.stdin.read(4096):
+            pass
+        process.exit(0)
+
+    async def talk(self, reader: Any, writer: Any) -> None:
+        """Be the node's agent, over one channel."""
+        hello = {"version": VERSION, "session": self._session, "received": 0}
+        writer.write(cell(CellType.HELLO, json.dumps(hello).encode()))
+        hearing = asyncio.ensure_future(self._hear(reader, writer))
+        call = await self._call
+        try:
+            await self._spam(writer.write, writer.drain, ATTACKS[self._attack](call))
+        finally:
+            writer.close()
+            hearing.cancel()
+
+    async def _hear(self, reader: Any, writer: Any) -> None:
+        cells, inbox = CellParser(), Inbox(lambda frame, fds: self._answer(frame, writer), lambda frame: False)
+        while data := await reader.read(65536):
+            for piece in cells.feed(data):
+                if piece.kind in (CellType.FRAME, CellType.OPEN, CellType.DATA):
+                    inbox.take(piece)
+
+    def _answer(self, frame: Frame, writer: Any) -> None:
+        if frame.kind == Kind.HELLO:
+            facts = {"version": VERSION, "hostname": "hostile", "port": 1, "now": time.time()}
+            writer.write(small(encode_json(Kind.WELCOME, facts)))
+        elif frame.kind == Kind.START:
+            length = int.from_bytes(frame.body[:4], "little")
+            lanes = len(json.loads(frame.body[4 : 4 + length])["lanes"])
+            writer.write(small(encode_json(Kind.READY, {"lanes": lanes})))
+        elif frame.kind == Kind.STOP:
+            writer.write(small(encode(Kind.STOPPED)))
+        elif frame.kind == Kind.TASK and not self._call.done():
+            self._call.set_result(CALL.unpack_from(frame.body)[0])
+
+    async def _spam(self, write: Callable[[bytes], None], drain: Callable[[], Any], cells: Iterator[bytes]) -> None:
+        began = time.monotonic()
+        try:
+            for data in cells:
+                write(data)
+                await drain()
+                self.sent += len(data)
+                if self.sent > ENOUGH:
+                    break
+        except (OSError, asyncssh.Error):
+            pass
+        print(f"sent {self.sent} in {time.monotonic() - began:.2f}", flush=True)
+
+
+async def main(attack: str) -> None:
+    """Be such a node until standard input ends."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    machine = Hostile(key, attack)
+    print(machine.address.port, machine.address.host_key, flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    machine.end()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

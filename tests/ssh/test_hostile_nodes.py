@@ -1,0 +1,151 @@
+"""What a node sends without leave costs it the link, and the client no more memory than a window."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+import skyward as sky
+
+MOST_MB = 100.0
+"""What the client may take beyond what it takes idle, in MB."""
+
+SECONDS = 8.0
+"""For how long an attack is borne that costs nothing."""
+
+# What the error of the call says; nothing for an attack that the node goes on with until the call is given up.
+TOLD = {
+    "buffers of calls nobody made": r"announced \d+ bytes for call \d+, which it was not given",
+    "buffers of functions": r"announced buffers of a FILES frame, which has none",
+    "buffers of events": r"sent a EMIT frame of \d+ bytes; \d+ are allowed",
+    "two results of one call": r"announced two RESULT frames of one call at once",
+    "items without credit": r"sent an item of stream\(\) beyond its window: 16 items or \d+ bytes",
+    "items of no stream": r"sent an item of hang\(\), which gives none",
+    "lines without credit": r"sent a LOG frame beyond its window: \d+ bytes of lines and events",
+    "short lines without credit": r"sent a LOG frame beyond its window: \d+ bytes of lines and events",
+    "events without credit": r"sent a EMIT frame beyond its window: \d+ bytes of lines and events",
+    "notices without end": r"sent more than 16 NOTICE frames in its life",
+    "long notices": r"sent more than 16 NOTICE frames in its life",
+    "measurements without end": "",
+    "results of calls nobody made": "",
+    "calls given back for ever": r"gave hang\(\) back \d+ times, and has yet to take \d+ bytes",
+    "a probe without end": r"printed more than \d+ bytes",
+    "a bootstrap without end": r"was not ready within 5 s",
+}
+
+
+EACH = ("buffers of calls nobody made", "lines without credit", "a probe without end")
+"""One attack on each of the link's parts; what holds against the others is held by tests of engine and link, too."""
+
+LARGE = bytes(32 << 10)
+
+
+@sky.function
+def hang(given: bytes) -> None:
+    time.sleep(1e6)
+
+
+@sky.function
+def stream() -> Iterator[int]:
+    yield 1
+
+
+class Memory:
+    """Measure what this process takes, beyond what it took at first: its own memory, and shared memory that it made."""
+
+    def __init__(self) -> None:
+        self._first = taken_mb()
+        self._over = threading.Event()
+        self.curve: list[float] = []
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.02):
+            self.curve.append(taken_mb() - self._first)
+
+
+def taken_mb() -> float:
+    """Return what this process takes, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    shared = 0
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if "memfd:skyward" in os.readlink(f"/proc/self/fd/{fd}"):
+                shared += os.stat(f"/proc/self/fd/{fd}").st_blocks * 512
+    return (pages * os.sysconf("SC_PAGE_SIZE") + shared) / 1e6
+
+
+@contextlib.contextmanager
+def node(attack: str, directory: Path) -> Iterator[sky.SSH]:
+    """Run such a node."""
+    command = [sys.executable, "-m", "tests.simulated.hostile", attack]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        port, key = process.stdout.readline().split(maxsplit=1)
+        known = directory / "known_hosts"
+        known.write_text(f"[127.0.0.1]:{port} {key}")
+        yield sky.SSH([f"root@127.0.0.1:{port}"], known_hosts=str(known))
+    finally:
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
+
+
+def slow(event: Any) -> None:
+    """Handle events more slowly than they come."""
+    time.sleep(0.001)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures what Linux tells of a process")
+@pytest.mark.parametrize(
+    "attack", [pytest.param(one, marks=pytest.mark.slow if one in EACH else pytest.mark.everything) for one in TOLD]
+)
+def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
+    """
+    It loses its link at the first frame beyond a window, and the error says which.
+
+    The curve of the client's memory is printed: `pytest -s`.
+    """
+    with node(attack, tmp_path) as provider:
+        pool = sky.Compute(
+            provider=provider, console="silent", logging=False, on_event=slow, max_provision_attempts=1,
+            retry_on_interruption=0, bootstrap_timeout=5.0, shutdown_timeout=1.0,
+        )  # fmt: skip
+        said: list[str] = []
+        with Memory() as memory:
+            try:
+                with pool:
+                    if attack == "items without credit":
+                        items = stream() >> pool
+                        time.sleep(SECONDS / 4)
+                        list(items)
+                    else:
+                        (hang(LARGE) > pool).result(SECONDS)
+            except (sky.SkywardError, TimeoutError) as error:
+                said.append(str(error))
+        curve = memory.curve
+        print(f"{attack}: {max(curve):.1f} MB at most; {said[0][:200]}")
+        print("curve", " ".join(f"{value:.0f}" for value in curve[:: max(1, len(curve) // 40)]))
+        assert max(curve) < MOST_MB
+    if TOLD[attack]:
+        assert re.search(TOLD[attack], said[0]), said[0]
