@@ -15,7 +15,8 @@ from attrs import evolve
 
 from skyward import InstanceInfo, TransportError
 from skyward.node.blackboard import Blackboard
-from skyward.node.keeper import Members, noted
+from skyward.node.keeper import _SILENT, Members, noted
+from skyward.node.proof import introduction, question, reply
 
 HEAD = InstanceInfo(total_nodes=3, job_id="a1", broadcast=7)
 NAMES = {"job": "a1", "broadcast": 7, "rank": 2, "once": None, "says": {"at": "x"}}
@@ -75,11 +76,41 @@ def test_one_process_keeps_the_boards_of_all_broadcasts(boards: list[Blackboard]
 def test_who_is_not_of_the_broadcast_is_seen_off(boards: list[Blackboard]) -> None:
     """And the ranks notice nothing."""
     boards[0].write(at="0")
-    for said in (json.dumps({**NAMES, "broadcast": 6}).encode() + b"\n", b"GET /\r\n", b"[]\n", b"{}\n"):
+    other = introduction("another secret", question("a"), NAMES)[0]
+    for said in (json.dumps(NAMES).encode() + b"\n", b"GET /\r\n", b"[]\n", b"{}\n", other):
         with socket.create_connection(boards[1]._sock.getpeername(), timeout=30.0) as visitor:
             visitor.sendall(said)
-            assert b"" == visitor.recv(1)
+            lines = visitor.makefile("rb").readlines()
+            assert [["nonce"]] == [[*json.loads(line)] for line in lines]
     assert {"at": ["0", "1", ""]} == boards[1].write(at="1")
+
+
+def test_visitors_that_say_nothing_keep_no_rank_away(boards: list[Blackboard]) -> None:
+    """However many of them there are; the first of them goes."""
+    address = boards[1]._sock.getpeername()
+    with ExitStack() as stack:
+        for _ in range(_SILENT + 20):
+            stack.enter_context(socket.create_connection(address, timeout=30.0))
+        assert {"at": ["", "1", ""]} == boards[1].write(at="1")
+
+
+def test_a_head_that_does_not_know_the_secret_is_refused() -> None:
+    """Somebody else may listen there by now."""
+    with socket.create_server(("127.0.0.1", 0)) as taken, ThreadPoolExecutor(1) as threads:
+
+        def pose() -> None:
+            sock, _ = taken.accept()
+            with sock:
+                sock.sendall(question("a"))
+                its = json.loads(sock.makefile("rb").readline())
+                sock.sendall(reply("another secret", its["nonce"], None))
+                sock.recv(1)
+
+        posing = threads.submit(pose)
+        port = str(taken.getsockname()[1])
+        with pytest.raises(TransportError, match="does not know the pool's secret"):
+            Blackboard(evolve(HEAD, node=1), lambda value: (port,))
+        posing.result(30)
 
 
 def test_a_head_that_is_not_there_is_named() -> None:

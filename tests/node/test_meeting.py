@@ -6,12 +6,14 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError, exchange
-from skyward.node.welcome import meeting_socket
+from skyward.node.proof import introduction, question, reply
+from skyward.node.welcome import meeting_socket, open_up, reserved_socket
 
 
 @pytest.fixture
@@ -40,8 +42,54 @@ def test_who_is_not_of_the_broadcast_is_not_heard(head: InstanceInfo) -> None:
         for said in (json.dumps(other).encode() + b"\n", b"GET /\r\n", b"[]\n", b"x" * (65 << 10)):
             with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as visitor:
                 visitor.sendall(said)
+        for secret, said in (("", other), ("another", {**other, "broadcast": 7})):
+            with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as visitor:
+                asked = visitor.makefile("rb").readline()
+                visitor.sendall(introduction(secret, asked, said)[0])
+                assert b"" == visitor.recv(1)
         assert ("x", "x", "right") == exchange("right", info=evolve(head, node=2), within=30.0)
         assert [("x", "x", "right")] * 2 == [each.result() for each in met]
+
+
+def test_another_that_listens_there_hands_out_nothing(head: InstanceInfo) -> None:
+    """It may be there before the head; the error says that it is none of the pool's."""
+    with (
+        socket.socket() as thief,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        thief.bind(("127.0.0.1", head.head_port))
+        thief.listen()
+        asked: list[object] = []
+
+        def pose() -> None:
+            while True:
+                try:
+                    sock, _ = thief.accept()
+                except OSError:
+                    return
+                with sock:
+                    sock.sendall(question("a"))
+                    its = json.loads(sock.makefile("rb").readline())
+                    asked.append(its["value"])
+                    sock.sendall(reply("guessed", its["nonce"], ["evil:1"] * 3))
+
+        threads.submit(pose)
+        met = threads.submit(exchange, "right", info=evolve(head, node=1), within=1.0, secret="the pool's")
+        with pytest.raises(TransportError, match=r"not of this pool listens there: .*does not know the pool's secret"):
+            met.result(30)
+        assert "right" in asked
+        thief.shutdown(socket.SHUT_RDWR)
+
+
+def test_ranks_meet_while_visitors_that_say_nothing_come(head: InstanceInfo) -> None:
+    """As many as like; they keep nobody away."""
+    with ThreadPoolExecutor(3) as threads, ExitStack() as stack:
+        first = threads.submit(exchange, "0", info=head, within=30.0)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0))
+        met = [threads.submit(exchange, str(node), info=evolve(head, node=node), within=30.0) for node in (1, 2)]
+        assert [("0", "1", "2")] * 3 == [each.result() for each in (first, *met)]
 
 
 def test_a_rank_that_does_not_come_is_named(head: InstanceInfo) -> None:
@@ -52,6 +100,29 @@ def test_a_rank_that_does_not_come_is_named(head: InstanceInfo) -> None:
             met[0].result()
         with pytest.raises(TransportError, match=r"Rank 1 of 3 waited 0\.5 s .* not there: some of them"):
             met[1].result()
+
+
+def test_a_port_that_is_kept_can_be_had_when_it_is_opened_up() -> None:
+    """Not before: what is announced is nobody else's; and not by two at once."""
+
+    def listens(port: int) -> socket.socket:
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", port))
+            sock.listen()
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    with reserved_socket() as kept:
+        port = kept.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            listens(port)
+        open_up(kept)
+        with listens(port), pytest.raises(OSError, match="in use"):
+            listens(port)
 
 
 def test_a_call_that_is_no_broadcast_meets_nobody() -> None:

@@ -18,7 +18,7 @@ import jax
 
 from skyward import InstanceInfo, exchange, instance_info
 from skyward.aftermath import AFTERMATH, is_aftermath
-from skyward.node.welcome import meeting_socket
+from skyward.node.welcome import open_up, reserved_socket
 from skyward.one_task import OneTask
 from skyward_jax import backends
 from skyward_jax.places import devices, is_met
@@ -124,8 +124,8 @@ class Worlds:
         self._leave()
         port = ""
         if info.is_head:
-            # Kept like the pool's own, so that nobody else is given it before JAX listens there.
-            self._kept = meeting_socket()
+            # Nothing else can listen there before JAX does.
+            self._kept = reserved_socket()
             port = str(self._kept.getsockname()[1])
         self._enter(info, int(exchange(port, within=LIMIT)[0]))
         self._name, self._by = str(info.broadcast), by
@@ -140,6 +140,8 @@ class Worlds:
         before = jax.config.jax_enable_recoverability
         # One rank's end is told by the engine; JAX would end all the others.
         jax.config.update("jax_enable_recoverability", True)
+        if self._kept is not None:
+            open_up(self._kept)
         self._initialize(
             coordinator_address=f"127.0.0.1:{port if self._relay is None else self._relay.port}",
             num_processes=info.total_workers,

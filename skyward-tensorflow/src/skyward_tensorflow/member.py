@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from skyward import InstanceInfo, WorkerSpentError, exchange, instance_info, retire
+from skyward.node.welcome import open_up, reserved_socket
 from skyward.one_task import OneTask
 from skyward_tensorflow import context
 from skyward_tensorflow.config import State, is_aftermath, met, tf_config
@@ -54,6 +55,8 @@ class Member:
                 "TensorFlow joins a cluster before it computes anything, and only one in the life of a process; "
                 "the ranks' processes are replaced."
             )
+        if self._kept is not None:
+            open_up(self._kept)
         before = os.environ.get("TF_CONFIG")
         os.environ["TF_CONFIG"] = tf_config(workers, info.global_worker_index)
         try:
@@ -89,12 +92,10 @@ class Member:
         """
         Return where TensorFlow is to serve in this process.
 
-        The port stays bound without listening, so that nobody else is given it and TensorFlow can listen there.
+        The port stays bound without listening, so that nothing else can listen there until TensorFlow is to.
         """
         if self._kept is None:
-            self._kept = socket.socket()
-            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._kept.bind(("", 0))
+            self._kept = reserved_socket()
         host = info.private_ip or info.ip or "127.0.0.1"
         return f"{f'[{host}]' if ':' in host else host}:{self._kept.getsockname()[1]}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ class Membership:
 
     def __init__(self, job: str) -> None:
         self._job = job
+        # What the ranks know each other by; nobody else on their machines has it.
+        self._secret = secrets.token_hex(32)
         self._version = 0
         self._rendered: dict[int, dict[str, Any]] = {}
         self.infos: dict[int, InstanceInfo] = {}
@@ -59,6 +62,7 @@ class Membership:
             "head_addr": address(head),
             "head_port": head.head_port,
             "job_id": self._job,
+            "secret": self._secret,
             "peers": [
                 {"node": place, "private_ip": info.private_ip or "127.0.0.1", "public_ip": info.ip}
                 for place, info in enumerate(infos)

@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from skyward.errors import TransportError
 from skyward.model.instance import InstanceInfo
-from skyward.node import keeper
 from skyward.node.keeper import Members
 from skyward.node.meeting import listening
+from skyward.node.proof import answer_of, introduction
+from skyward.node.runtime import meeting_secret
 
 __all__ = ["Blackboard", "Notes"]
 
@@ -25,6 +27,9 @@ Notes = dict[str, list[str]]
 
 _PATIENCE = 10.0
 """Seconds in which the board answers; it does so at once, unless its machine is held up."""
+
+_LARGEST = 4 << 20
+"""The most that a board may say at once, in bytes."""
 
 
 class Blackboard:
@@ -40,18 +45,26 @@ class Blackboard:
     """
 
     def __init__(self, info: InstanceInfo, share: Callable[[str], Sequence[str]]) -> None:
-        port = int(share(str(_KEEPER.port(info)) if info.is_head else "0")[0])
+        secret = meeting_secret()
+        port = int(share(str(_KEEPER.port(info, secret)) if info.is_head else "0")[0])
         self._who = {"job": info.job_id, "broadcast": info.broadcast, "rank": info.global_worker_index}
         try:
             self._sock = socket.create_connection((info.head_addr, port), timeout=_PATIENCE)
-        except OSError as error:
+            self._answers = self._sock.makefile("rb")
+            try:
+                introduced, asked = introduction(secret, self._answers.readline(_LARGEST), self._who)
+                self._sock.sendall(introduced)
+                answer_of(secret, asked, self._answers.readline(_LARGEST))
+            except BaseException:
+                self.close()
+                raise
+        except (OSError, ValueError) as error:
             raise TransportError(
                 f"Rank {info.global_worker_index} of {info.total_workers} does not reach its head at "
                 f"{info.head_addr}:{port}: {error}.",
                 node=info.node,
                 hint="Nodes have to reach each other at any port; look at their firewall.",
             ) from error
-        self._answers = self._sock.makefile("rb")
 
     def write(self, *, once: str | None = None, **says: str) -> Notes:
         """
@@ -77,6 +90,9 @@ class Blackboard:
         self._sock.close()
 
 
+_KEEP = "import sys; sys.path.append(sys.argv[2]); from skyward.node import keeper; keeper.run(int(sys.argv[1]))"
+
+
 class _Keeper:
     """Have the process that keeps the boards of this worker's broadcasts; the same one for all of them."""
 
@@ -86,9 +102,9 @@ class _Keeper:
         self._owner = 0
         self._lock = threading.Lock()
 
-    def port(self, info: InstanceInfo) -> int:
-        """Make a board for a broadcast, and tell where it is."""
-        members = Members(info.job_id, info.broadcast, info.total_workers)
+    def port(self, info: InstanceInfo, secret: str) -> int:
+        """Make a board for a broadcast whose ranks know a secret, and tell where it is."""
+        members = Members(info.job_id, info.broadcast, info.total_workers, secret)
         with self._lock:
             # A process that the worker forked has none.
             if self._process is None or self._process.poll() is not None or self._owner != os.getpid():
@@ -105,7 +121,7 @@ class _Keeper:
         with listener:
             # Not even a site's own start-up runs: nothing that a task has put there is to hold it up.
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", keeper.__file__, str(listener.fileno())],
+                [sys.executable, "-I", "-S", "-c", _KEEP, str(listener.fileno()), str(Path(__file__).parents[2])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[listener.fileno()],

@@ -1,8 +1,9 @@
 """
 The process that keeps a head's blackboards: what tells whether a rank hangs must not hang with it.
 
-It is run as a file, without a module of Skyward, so that it is there at once and depends on nothing that a task does.
-On standard input it is told which broadcasts there are; it ends with its worker.
+It needs the standard library alone, so that it is there at once and depends on nothing that a task does.
+On standard input it is told which broadcasts there are, and the secret that their ranks prove to know; it ends with its
+worker.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import sys
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-__all__ = ["Members", "main", "noted"]
+from skyward.node.proof import nonce, question, reply, visitor as visitor_of
+
+__all__ = ["Members", "main", "noted", "run"]
 
 _PATIENCE = 10.0
 """Seconds in which a visitor takes an answer."""
@@ -24,16 +27,28 @@ _LARGEST = 4 << 20
 
 _READ = 64 << 10
 
+_SILENT = 256
+"""How many visitors may have said nothing yet."""
+
 _OLD = 16
 """Boards that are kept for ranks that never came."""
 
 
 class Members(NamedTuple):
-    """Say who writes on a board: the ranks of a broadcast."""
+    """
+    Say who writes on a board: the ranks of a broadcast.
+
+    Args:
+        job: The pool's id.
+        broadcast: The broadcast's number.
+        ranks: How many there are.
+        secret: What they know each other by.
+    """
 
     job: str
     broadcast: int
     ranks: int
+    secret: str = ""
 
 
 class _Board:
@@ -47,9 +62,10 @@ class _Board:
 
 
 class _Visitor:
-    """Hold what a visitor has said so far, and on which board."""
+    """Hold what a visitor was asked and has said so far, and on which board; it has one once it has proved itself."""
 
     def __init__(self) -> None:
+        self.asked = nonce()
         self.said = bytearray()
         self.board: _Board | None = None
 
@@ -102,10 +118,7 @@ def main(listener: socket.socket, orders: int) -> None:
                     if not _told(orders, told, boards):
                         return
                 elif key.fileobj is listener:
-                    with suppress(OSError):
-                        sock, _ = listener.accept()
-                        sock.settimeout(_PATIENCE)
-                        heard.register(sock, selectors.EVENT_READ, _Visitor())
+                    _admit(listener, heard)
                 elif not _served(key.fileobj, key.data, boards):
                     heard.unregister(key.fileobj)
                     key.fileobj.close()  # type: ignore[union-attr]
@@ -129,24 +142,53 @@ def _told(orders: int, before: bytearray, boards: dict[int, _Board]) -> bool:
     return bool(data)
 
 
+def _admit(listener: socket.socket, heard: selectors.BaseSelector) -> None:
+    """Let a visitor in and ask it; of those that say nothing, the first goes when there are too many."""
+    with suppress(OSError):
+        sock, _ = listener.accept()
+        sock.settimeout(_PATIENCE)
+        visitor = _Visitor()
+        sock.sendall(question(visitor.asked))
+        silent = [key for key in heard.get_map().values() if key.data is not None and key.data.board is None]
+        if len(silent) >= _SILENT:
+            heard.unregister(silent[0].fileobj)
+            silent[0].fileobj.close()  # type: ignore[union-attr]
+        heard.register(sock, selectors.EVENT_READ, visitor)
+
+
 def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:
-    """Take what a visitor says, and answer with the board; false if it leaves or talks nonsense."""
-    said = _said(sock, visitor.said)
-    if said == {}:
+    """Take what a visitor says, and answer with the board; false if it leaves, talks nonsense or proves nothing."""
+    line = _line(sock, visitor.said)
+    if line == b"":
         return True
-    board = None if said is None else boards.get(_number(said.get("broadcast")))
-    if board is None or said is None:
-        return False
-    notes = noted(board.notes, said, board.members)
-    if notes is None or visitor.board not in (None, board):
+    said = None if line is None else _read(line)
+    if line is None or said is None:
         return False
     if visitor.board is None:
-        visitor.board = board
-        board.visitors += 1
-    board.came.add(said["rank"])
-    board.notes = notes
+        return _proved(sock, visitor, line, boards.get(_number(said.get("broadcast"))))
+    notes = noted(visitor.board.notes, said, visitor.board.members)
+    if notes is None:
+        return False
+    visitor.board.came.add(said["rank"])
+    visitor.board.notes = notes
+    return _answered(sock, json.dumps(notes).encode() + b"\n")
+
+
+def _proved(sock: Any, visitor: _Visitor, line: bytes, board: _Board | None) -> bool:
+    """Tell whether a visitor is of a broadcast, and prove to it that this is its head."""
+    if board is None:
+        return False
+    its = visitor_of(board.members.secret, visitor.asked, line)
+    if its is None or (its.get("job"), its.get("broadcast")) != board.members[:2]:
+        return False
+    visitor.board = board
+    board.visitors += 1
+    return _answered(sock, reply(board.members.secret, its["nonce"], None))
+
+
+def _answered(sock: Any, answer: bytes) -> bool:
     try:
-        sock.sendall(json.dumps(notes).encode() + b"\n")
+        sock.sendall(answer)
     except OSError:
         return False
     return True
@@ -161,8 +203,8 @@ def _left(visitor: _Visitor, boards: dict[int, _Board]) -> None:
             boards.pop(board.members.broadcast, None)
 
 
-def _said(sock: Any, before: bytearray) -> dict[str, Any] | None:
-    """Read what a visitor says: nothing if there is more to come, None from one who leaves or talks nonsense."""
+def _line(sock: Any, before: bytearray) -> bytes | None:
+    """Read what a visitor says: nothing if there is more to come, None from one that leaves or says too much."""
     try:
         data = sock.recv(_READ)
     except OSError:
@@ -171,12 +213,16 @@ def _said(sock: Any, before: bytearray) -> dict[str, Any] | None:
     if not data or len(before) > _LARGEST:
         return None
     if not before.endswith(b"\n"):
-        return {}
+        return b""
     line = bytes(before)
     before.clear()
+    return line
+
+
+def _read(line: bytes) -> dict[str, Any] | None:
     try:
         said = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return said if isinstance(said, dict) and said else None
 
@@ -185,5 +231,11 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else -1
 
 
-if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])), sys.stdin.fileno())
+def run(descriptor: int) -> None:
+    """
+    Keep boards at a socket that was handed over, as standard input says.
+
+    Args:
+        descriptor: The socket.
+    """
+    main(socket.socket(fileno=descriptor), sys.stdin.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import select
 import socket
 import time
@@ -10,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skyward.errors import TransportError
-from skyward.node.runtime import instance_info
+from skyward.node.proof import answer_of, introduction, nonce, question, reply, visitor
+from skyward.node.runtime import instance_info, meeting_secret
 
 if TYPE_CHECKING:
     from skyward.model.instance import InstanceInfo
@@ -30,21 +30,34 @@ _INTERRUPTIBLE = 0.2
 
 _BACKLOG = 1024
 _LARGEST = 64 << 10
-"""The most that a rank may say, in bytes; whoever says more is none."""
+"""The most that a rank may say, in bytes; a visitor that says more is none."""
+
+_LARGEST_ANSWER = 64 << 20
+"""The most that a head may answer, in bytes: what many ranks say."""
+
+_SILENT = 256
+"""How many visitors may have said nothing yet."""
+
+_PATIENCE = 5.0
+"""Seconds in which the head asks who comes."""
 
 
-def exchange(value: str, *, within: float = LIMIT, info: InstanceInfo | None = None) -> tuple[str, ...]:
+def exchange(
+    value: str, *, within: float = LIMIT, info: InstanceInfo | None = None, secret: str | None = None
+) -> tuple[str, ...]:
     """
     Give all ranks of a broadcast what each of them gives, in the order of ranks.
 
     Every rank has to call it, as often as the others.
     They meet at `head_port` of the head, so nothing else may listen there meanwhile; in a call that is no broadcast
     there is nobody to meet.
+    Ranks and head prove to each other that they are of the pool: what else connects, or listens there, is not heard.
 
     Args:
         value: What this rank gives; some KiB at most.
         within: Seconds in which all ranks have to be there.
         info: The rank's place; left out, that of the call.
+        secret: What the ranks know each other by; left out, what the client gave the call.
 
     Raises:
         TransportError: If they were not.
@@ -56,73 +69,107 @@ def exchange(value: str, *, within: float = LIMIT, info: InstanceInfo | None = N
     if not info.broadcast or info.total_workers == 1:
         return (value,)
     deadline = time.monotonic() + within
+    secret = meeting_secret() if secret is None else secret
     said = {"job": info.job_id, "broadcast": info.broadcast, "rank": info.global_worker_index, "value": value}
-    values = _gathered(info, said, deadline) if info.is_head else _asked(info, said, deadline)
+    stranger: list[str] = []
+    if info.is_head:
+        values = _gathered(info, said, secret, deadline, stranger)
+    else:
+        found = _until(lambda: _told(info, said, secret, deadline, stranger), deadline)
+        values = dict(enumerate(found or ()))
     if len(values) < info.total_workers:
         missing = [rank for rank in range(info.total_workers) if rank not in values] if info.is_head else "some of them"
         raise TransportError(
             f"Rank {info.global_worker_index} of {info.total_workers} waited {within:g} s for the others at "
-            f"{info.head_addr}:{info.head_port}; not there: {missing}.",
+            f"{info.head_addr}:{info.head_port}; not there: {missing}.{_of(stranger)}",
             node=info.node,
             hint="Nodes have to reach each other at any port; look at their firewall.",
         )
     return tuple(values[rank] for rank in range(info.total_workers))
 
 
-def _gathered(info: InstanceInfo, said: dict[str, Any], deadline: float) -> dict[int, str]:
+def _of(stranger: list[str]) -> str:
+    return f" Something that is not of this pool listens there: {stranger[-1]}." if stranger else ""
+
+
+def _gathered(
+    info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, stranger: list[str]
+) -> dict[int, str]:
     """Have every other rank say its value, and tell them all; fewer if not all came."""
     listener = _until(lambda: listening(info.head_addr, info.head_port), deadline)
     if listener is None:
+        stranger.append("the head itself cannot")
         return {}
-    heard: dict[socket.socket, bytes] = {}
-    answered: dict[int, tuple[str, socket.socket | None]] = {0: (said["value"], None)}
+    heard: dict[socket.socket, _Visit] = {}
+    values: dict[int, str] = {0: said["value"]}
+    waiting: dict[int, tuple[socket.socket, str]] = {}
     try:
-        while len(answered) < info.total_workers and time.monotonic() < deadline:
+        while len(values) < info.total_workers and time.monotonic() < deadline:
             for sock in select.select([listener, *heard], [], [], _INTERRUPTIBLE)[0]:
                 if sock is listener:
-                    heard[_accepted(listener)] = b""
+                    _accept(listener, heard)
                 elif (line := _more_of(sock, heard)) is not None:
-                    rank, value = _understood(line, said, info.total_workers)
-                    if rank:
-                        answered[rank] = (value, sock)
-        values = {rank: value for rank, (value, _) in answered.items()}
+                    its = _understood(visitor(secret, heard.pop(sock).asked, line), said, info.total_workers)
+                    if its is None:
+                        sock.close()
+                        continue
+                    values[its["rank"]] = str(its["value"])
+                    if (before := waiting.get(its["rank"])) is not None:
+                        before[0].close()
+                    waiting[its["rank"]] = sock, its["nonce"]
         if len(values) == info.total_workers:
-            line = json.dumps([values[rank] for rank in range(len(values))]).encode() + b"\n"
-            for _, visitor in answered.values():
-                if visitor is not None:
-                    _tell(visitor, line)
+            answer = [values[rank] for rank in range(len(values))]
+            for sock, asked in waiting.values():
+                _tell(sock, reply(secret, asked, answer))
         return values
     finally:
-        for sock in (listener, *heard):
+        for sock in (listener, *heard, *(sock for sock, _ in waiting.values())):
             sock.close()
 
 
-def _asked(info: InstanceInfo, said: dict[str, Any], deadline: float) -> dict[int, str]:
-    """Say this rank's value to the head, and be told those of all; none if it was not there in time."""
-    found = _until(lambda: _told(info, said, deadline), deadline)
-    return dict(enumerate(found or ()))
-
-
-def _told(info: InstanceInfo, said: dict[str, Any], deadline: float) -> list[str] | None:
-    """Ask the head once; None if it is not there, or went away."""
+def _told(
+    info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, stranger: list[str]
+) -> list[str] | None:
+    """Say this rank's value to the head, and be told those of all; None if it is not there, or went away."""
     try:
         with socket.create_connection((info.head_addr, info.head_port), timeout=1.0) as sock:
-            sock.sendall(json.dumps(said).encode() + b"\n")
             sock.settimeout(_INTERRUPTIBLE)
-            answer = b""
-            while not answer.endswith(b"\n") and time.monotonic() < deadline:
-                try:
-                    data = sock.recv(_LARGEST)
-                except TimeoutError:
-                    continue
-                if not data:
-                    return None
-                answer += data
-        values: object = json.loads(answer)
-    except (OSError, ValueError):
-        # Whoever listened there was not our head, or is not any more.
+            # The head asks at once, also while it waits for others.
+            asked = _line(sock, min(deadline, time.monotonic() + _PATIENCE))
+            introduced, back = introduction(secret, asked, said)
+            sock.sendall(introduced)
+            values = answer_of(secret, back, _line(sock, deadline))
+    except OSError:
+        return None
+    except ValueError as error:
+        # What listened there was not our head, or is not any more.
+        stranger.append(str(error))
         return None
     return [*map(str, values)] if isinstance(values, list) and len(values) == info.total_workers else None
+
+
+def _line(sock: socket.socket, deadline: float) -> bytes:
+    """
+    Read a line.
+
+    Raises:
+        ConnectionError: If it does not come.
+        ValueError: If it is longer than any of ours.
+    """
+    line = b""
+    while not line.endswith(b"\n"):
+        if time.monotonic() > deadline:
+            raise ConnectionError
+        try:
+            data = sock.recv(_LARGEST)
+        except TimeoutError:
+            continue
+        if not data:
+            raise ConnectionError
+        line += data
+        if len(line) > _LARGEST_ANSWER:
+            raise ValueError("it says too much")
+    return line
 
 
 def listening(host: str, port: int) -> socket.socket | None:
@@ -150,37 +197,55 @@ def listening(host: str, port: int) -> socket.socket | None:
     return None
 
 
-def _accepted(listener: socket.socket) -> socket.socket:
-    sock, _ = listener.accept()
-    sock.setblocking(False)
-    return sock
+class _Visit:
+    """What a visitor was asked, and has said so far."""
+
+    __slots__ = ("asked", "said")
+
+    def __init__(self) -> None:
+        self.asked = nonce()
+        self.said = b""
 
 
-def _more_of(sock: socket.socket, heard: dict[socket.socket, bytes]) -> bytes | None:
-    """Read what a visitor says; give it once it is complete, and see off whoever left or talks too much."""
+def _accept(listener: socket.socket, heard: dict[socket.socket, _Visit]) -> None:
+    try:
+        sock, _ = listener.accept()
+        visit = _Visit()
+        sock.setblocking(False)
+        sock.send(question(visit.asked))
+    except OSError:
+        # It has gone again.
+        return
+    if len(heard) >= _SILENT:
+        # The ranks speak at once, so the first of them is none.
+        first = next(iter(heard))
+        del heard[first]
+        first.close()
+    heard[sock] = visit
+
+
+def _more_of(sock: socket.socket, heard: dict[socket.socket, _Visit]) -> bytes | None:
+    """Read what a visitor says; give it once it is complete, and see off one that leaves or talks too much."""
     try:
         data = sock.recv(_LARGEST)
     except BlockingIOError:
         return None
     except OSError:
         data = b""
-    heard[sock] += data
-    if not data or len(heard[sock]) > _LARGEST:
+    visit = heard[sock]
+    visit.said += data
+    if not data or len(visit.said) > _LARGEST:
         del heard[sock]
         sock.close()
         return None
-    return heard[sock] if heard[sock].endswith(b"\n") else None
+    return visit.said if visit.said.endswith(b"\n") else None
 
 
-def _understood(line: bytes, said: dict[str, Any], ranks: int) -> tuple[int, str]:
-    """Give a visitor's rank and value; rank 0, which no visitor has, for whoever is not of this broadcast."""
-    try:
-        its = json.loads(line)
-        if (its["job"], its["broadcast"]) == (said["job"], said["broadcast"]) and 0 < its["rank"] < ranks:
-            return int(its["rank"]), str(its["value"])
-    except (ValueError, TypeError, KeyError):
-        pass
-    return 0, ""
+def _understood(its: dict[str, Any] | None, said: dict[str, Any], ranks: int) -> dict[str, Any] | None:
+    """Give what a visitor says; None of one that is not of this broadcast."""
+    if its is None or (its.get("job"), its.get("broadcast")) != (said["job"], said["broadcast"]):
+        return None
+    return its if isinstance(its.get("rank"), int) and 0 < its["rank"] < ranks else None
 
 
 def _tell(sock: socket.socket, line: bytes) -> None:

@@ -211,6 +211,12 @@ def instance_info() -> InstanceInfo:
     return InstanceInfo()
 
 
+def meeting_secret() -> str:
+    """Give what the ranks of the pool know each other by; nothing outside a task."""
+    context = current()
+    return "" if context is None else str(context.membership.get("secret", ""))
+
+
 def is_head(info: InstanceInfo | None = None) -> bool:
     """
     Tell whether this is the first of all ranks; exactly one is.

@@ -36,7 +36,23 @@ def meeting_socket() -> socket.socket:
     It does not listen, so Linux lets others listen there who allow addresses to be used again, and gives the port to
     nobody who asks for any.
     """
+    sock = reserved_socket()
+    open_up(sock)
+    return sock
+
+
+def reserved_socket() -> socket.socket:
+    """Keep a port, so that nothing else can listen there, not even this process, until `open_up` or its end."""
     sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind(("", 0))
     return sock
+
+
+def open_up(reserved: socket.socket) -> None:
+    """
+    Let a framework listen at a port that was kept; to be called right before it does, as others could as well.
+
+    Args:
+        reserved: The socket that keeps it.
+    """
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
