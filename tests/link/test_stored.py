@@ -42,6 +42,22 @@ def test_records_are_read_however_they_are_cut(results: list[tuple[int, int]], s
     assert all(len(stored.buffers) == stored.frame.fds for stored in found)
 
 
+@given(st.lists(st.booleans(), max_size=5), st.integers(0, 2**32))
+def test_results_that_are_not_wanted_are_passed_over(wanted: list[bool], seed: int) -> None:
+    """They are held by no more than a piece at a time, and those behind them are whole."""
+    data = b"".join(_record(call, 400_000) + _record(100 + call, 300) for call in range(len(wanted)))
+    parser, found, at = StoredParser(1 << 20, lambda frame: wanted[CALL.unpack_from(frame.body)[0]]), [], 0
+    random_ = random.Random(seed)
+    while at < len(data):
+        size = random_.choice([7, 1000, 70_000])
+        found += parser.feed(data[at : at + size])
+        at += size
+        if not any(wanted):
+            assert len(parser._data) < 71_000
+    calls = [CALL.unpack_from(stored.frame.body)[0] for stored in found]
+    assert calls == [one for call, its in enumerate(wanted) for one in ([call] if its else []) + [100 + call]]
+
+
 @given(st.integers(0, 2**32))
 def test_damaged_records_are_refused(seed: int) -> None:
     """Whatever bit is wrong, nothing else is read in its place."""

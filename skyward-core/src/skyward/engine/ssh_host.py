@@ -22,6 +22,7 @@ from skyward.engine.progress import Progress
 from skyward.engine.recipe import Recipe
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
+from skyward.link.frames import Frame
 from skyward.link.wire import Wire
 from skyward.model.machine import SSHAddress
 from skyward.plan.bootstrap import hint
@@ -54,6 +55,7 @@ COMMAND_TIMEOUT = 30.0
 
 _LONGEST_INTERVAL = 5.0
 _PRESSED = 0.05
+_LAST_WORDS = 10_000
 _WITHOUT_TTL = 600.0
 
 
@@ -128,7 +130,8 @@ class SSHHost:
                 on_closed(error)
             else:
                 # What it has finished counts before it counts as lost.
-                self._rescue = asyncio.create_task(self._fetch(self._left, on_frame, partial(on_closed, error)))
+                fetching = self._fetch(self._left, on_frame, wire.on_announced, partial(on_closed, error))
+                self._rescue = asyncio.create_task(fetching)
 
         wire = Wire(
             self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
@@ -344,15 +347,21 @@ class SSHHost:
         done = await run(connection, ask(self._directory(self._found)), timeout=COMMAND_TIMEOUT)
         if done.code == 0:
             return ""
-        self._words = done.out.strip()
+        self._words = done.out.strip()[-_LAST_WORDS:]
         self._left = connection if done.code == 4 else None
         return "its agent ended" if done.code == 4 else "its agent ended, and the node's directory is gone"
 
-    async def _fetch(self, connection: SSHClientConnection, on_frame: OnFrame, then: Callable[[], None]) -> None:
+    async def _fetch(
+        self,
+        connection: SSHClientConnection,
+        on_frame: OnFrame,
+        on_announced: Callable[[Frame], bool],
+        then: Callable[[], None],
+    ) -> None:
         """Fetch what the agent has left behind."""
         assert self._found is not None
         try:
-            await rescue(connection, self._directory(self._found), on_frame)
+            await rescue(connection, self._directory(self._found), on_frame, on_announced)
         except Exception:
             # The node is lost in any case, and its calls are tried again.
             _log.exception("results.not_fetched %s", self._name)

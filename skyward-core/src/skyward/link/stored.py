@@ -12,11 +12,13 @@ Records may stand one behind the other.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import HEADER, MAX_BODY, Frame, Kind, Parser
+from skyward.link.messages import RESULT
 from skyward.link.order import sizes_of
 
 _HEAD = Struct("<16sIQ")
@@ -58,6 +60,7 @@ class StoredParser:
 
     Args:
         most: Bytes that one record may have.
+        wanted: Says whether a result with buffers is of use; what is not is passed over, and takes no memory.
 
     >>> from skyward.link.frames import encode
     >>> from skyward.link.messages import RESULT, Status
@@ -67,9 +70,12 @@ class StoredParser:
     [True]
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, wanted: Callable[[Frame], bool] = lambda frame: True) -> None:
         self._most = most
+        self._wanted = wanted
         self._data = bytearray()
+        self._skipped = 0
+        self._judged = False
 
     def feed(self, data: bytes) -> list[Stored]:
         """
@@ -78,7 +84,9 @@ class StoredParser:
         Raises:
             ProtocolError: If these are no records, or one was damaged.
         """
-        self._data += data
+        skipped = min(self._skipped, len(data))
+        self._skipped -= skipped
+        self._data += memoryview(data)[skipped:]
         found = []
         at = 0
         while len(self._data) - at >= _HEAD.size:
@@ -86,9 +94,18 @@ class StoredParser:
             size = _HEAD.size + frame + buffers + _CHECK.size
             if mark != _MARK or frame > HEADER.size + MAX_BODY or size > self._most:
                 raise ProtocolError("These bytes are no results that a node has stored.")
-            if len(self._data) - at < size:
+            there = len(self._data) - at
+            if buffers and not self._judged and there >= _HEAD.size + frame:
+                begin = at + _HEAD.size
+                self._judged = self._wanted(_frame(bytes(self._data[begin : begin + frame])))
+                if not self._judged:
+                    self._skipped = max(0, size - there)
+                    at += min(size, there)
+                    continue
+            if there < size:
                 break
             found.append(_read(bytes(self._data[at + _HEAD.size : at + size]), frame))
+            self._judged = False
             at += size
         del self._data[:at]
         return found
@@ -98,15 +115,20 @@ def _read(data: bytes, length: int) -> Stored:
     end = len(data) - _CHECK.size
     if zlib.crc32(memoryview(data)[:end]) != _CHECK.unpack_from(data, end)[0]:
         raise ProtocolError("A result that a node has stored was damaged.")
-    parser = Parser()
-    frames = parser.feed(data[:length])
-    if len(frames) != 1 or parser.pending or frames[0].kind != Kind.RESULT:
-        raise ProtocolError("What a node has stored is not exactly one result.")
-    sizes = sizes_of(frames[0]) if frames[0].fds else []
-    if len(sizes) != frames[0].fds or sum(sizes) != end - length:
+    frame = _frame(data[:length])
+    sizes = sizes_of(frame) if frame.fds else []
+    if len(sizes) != frame.fds or sum(sizes) != end - length:
         raise ProtocolError(f"A result was stored with {end - length} bytes of buffers instead of {sum(sizes)}.")
     buffers = []
     for size in sizes:
         buffers.append(data[length : length + size])
         length += size
-    return Stored(frames[0], buffers)
+    return Stored(frame, buffers)
+
+
+def _frame(data: bytes) -> Frame:
+    parser = Parser()
+    frames = parser.feed(data)
+    if len(frames) != 1 or parser.pending or frames[0].kind != Kind.RESULT or len(frames[0].body) < RESULT.size:
+        raise ProtocolError("What a node has stored is not exactly one result.")
+    return frames[0]

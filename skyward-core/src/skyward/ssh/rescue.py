@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import shlex
@@ -28,7 +29,10 @@ MOST_BYTES = 5 << 28
 
 
 async def rescue(
-    connection: SSHClientConnection, node: str, on_frame: Callable[[Frame, tuple[int, ...]], None]
+    connection: SSHClientConnection,
+    node: str,
+    on_frame: Callable[[Frame, tuple[int, ...]], None],
+    on_announced: Callable[[Frame], bool],
 ) -> None:
     """
     Fetch the results that a node has stored; as many as come in time, and without complaint.
@@ -37,13 +41,14 @@ async def rescue(
         connection: The machine.
         node: Absolute path of the node's directory.
         on_frame: Called with each frame and its descriptors, which it takes over.
+        on_announced: Says of a frame with buffers whether it is wanted.
     """
     import asyncssh
 
     count = 0
     try:
         async with asyncio.timeout(WITHIN):
-            async for stored in _stored(connection, node):
+            async for stored in _stored(connection, node, on_announced):
                 fds = tuple(map(_in_memory, stored.buffers))
                 with handed_out(fds):
                     on_frame(stored.frame, fds)
@@ -56,12 +61,20 @@ async def rescue(
         _log.info("results.fetched node=%s count=%d", node, count)
 
 
-async def _stored(connection: SSHClientConnection, node: str) -> AsyncGenerator[Stored, None]:
+async def _stored(
+    connection: SSHClientConnection, node: str, on_announced: Callable[[Frame], bool]
+) -> AsyncGenerator[Stored, None]:
+    def wanted(frame: Frame) -> bool:
+        # The client may have it, and the node may not have heard so.
+        with contextlib.suppress(ProtocolError):
+            return on_announced(frame)
+        return False
+
     # Names that begin with a dot are not complete. Not every image has find.
     command = f'cd {shlex.quote(f"{node}/results")} 2>/dev/null && for file in *; do cat "$file"; done 2>/dev/null'
     process: Any = await connection.create_process("exec sh -c " + shlex.quote(command), encoding=None)
     try:
-        parser, size = StoredParser(MOST_BYTES), 0
+        parser, size = StoredParser(MOST_BYTES, wanted), 0
         while data := await process.stdout.read(256 << 10):
             size += len(data)
             if size > MOST_BYTES:
