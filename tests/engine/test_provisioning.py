@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from typing import Any
 
@@ -17,6 +18,10 @@ from tests.simulated.pool import compute
 from tests.simulated.provider import SMALL, ScriptedCloud
 
 ZONES = (("a", 0.1), ("b", 0.2), ("c", 0.3))
+
+
+class Token:
+    """A class of the user's."""
 
 
 def plugin_with_a_lock() -> sky.Plugin:
@@ -141,3 +146,30 @@ def test_a_plugin_that_refuses_an_offer_has_it_passed_over(engine: SimulatedEngi
     with pool:
         assert ["c"] == [row.request.cluster.offer.zone for row in cloud.there]
     assert ["a", "c"] == [one.cluster.offer.zone for one in cloud.requests]
+
+
+@pytest.mark.parametrize(
+    ("settings", "strangers", "opened"),
+    [
+        ({}, False, True),
+        ({}, True, False),
+        ({"trust": "code"}, True, True),
+        ({"trust": "data"}, False, False),
+        ({"trust": sky.Data(dt.tzinfo)}, False, False),
+        ({"trust": sky.Data(Token)}, True, True),
+    ],
+)
+def test_what_a_machine_sends_is_opened_as_its_owner_is_trusted(
+    engine: SimulatedEngine, settings: dict[str, Any], strangers: bool, opened: bool
+) -> None:
+    """As data where it belongs to strangers, unless the spec says otherwise; what its worker raised first always is."""
+    pool, _ = compute(ScriptedCloud(strangers=strangers), **settings)
+    with pool:
+        call = sky.function(Token)() > pool
+        if opened:
+            assert isinstance(engine.result(call), Token)
+        else:
+            with pytest.raises(
+                sky.ResultError, match=r"holds .*Token, and this machine is trusted with data only.*sky\.Data\(Token\)"
+            ):
+                engine.result(call)

@@ -11,6 +11,7 @@ from skyward.model.machine import EndsOwnBill, Instance, InstanceState, Provider
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
 from skyward.model.tags import Tags
+from skyward.model.trust import Data
 from skyward.plan.guarding import (
     LIFE,
     LONGEST_PAUSE,
@@ -116,7 +117,14 @@ def test_a_region_that_is_set_up_is_cleared_away_and_no_machine_is_looked_for_th
 
 def test_what_only_nodes_need_stays_with_the_client() -> None:
     """Neither the provider, nor plugins, nor an image with its variables."""
-    spec = Spec(provider=object(), plugins=[object()], image=Image(env={"TOKEN": "secret"}), region="here", ttl=60)
+    spec = Spec(
+        provider=object(),
+        plugins=[object()],
+        image=Image(env={"TOKEN": "secret"}),
+        region="here",
+        ttl=60,
+        trust=Data(Spec),
+    )
     opened = Opened(cluster("here", spec), None)
     assert Spec(region="here", ttl=60) == opened.cluster.spec
 

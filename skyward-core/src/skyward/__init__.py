@@ -135,6 +135,7 @@ if TYPE_CHECKING:
     )
     from skyward.model.pip_index import PipIndex as PipIndex
     from skyward.model.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
+    from skyward.model.trust import Data as Data
     from skyward.model.worker import Worker as Worker
     from skyward.node.meeting import exchange as exchange
     from skyward.node.output import (

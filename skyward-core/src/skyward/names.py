@@ -120,6 +120,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.options": ("Options", "ProviderSelector", "SelectionLike", "SelectionStrategy"),
         "skyward.model.pip_index": ("PipIndex",),
         "skyward.model.spec": ("Architecture", "ProviderName", "Spec"),
+        "skyward.model.trust": ("Data",),
         "skyward.model.worker": ("Worker",),
         "skyward.plan.selection": ("select_available", "select_cheapest", "select_first"),
     }.items()

@@ -141,6 +141,7 @@ class RunPod:
             billing_granularity_s=1.0,
             nodes_reach_each_other=self.global_networking,
             end_command=END_COMMAND,
+            strangers=self.cloud != "secure",
         )
 
     @hookimpl

@@ -140,6 +140,7 @@ class VastAI:
             # Listings are the same for everybody.
             offers_key=base_url(os.environ),
             end_command=END_COMMAND,
+            strangers=True,
         )
 
     @hookimpl

@@ -12,9 +12,13 @@ from typing import Any
 from fuzz_scripts import AGENT, CODECS, COUNTS, DOOR, KINDS, SHELL, TARGETS, WIRE, Step, read_script, write_script
 
 from skyward.link import messages
+from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Kind
 from skyward.link.messages import LogLine, Status, encode_lines
 from skyward.link.payload import Payload, pack
+from tests.link.data.mutation import PIECES, mutated
+
+_PICKLE = 2000
 
 DIGESTS = 3
 """How many digests there are, so that steps name each other's blobs and functions."""
@@ -145,7 +149,11 @@ class Composer:
         return Step(15, kind, lane | 1 if target == DOOR else lane, chosen.randrange(256), b"")
 
     def _codec(self, lane: int) -> Step:
-        kind = self._random.randrange(7)
+        kind = self._random.randrange(9)
+        if kind == 8:
+            return Step(0, kind, lane, 0, mutated(self._random, dump_failure(KeyError("gone"))))
+        if kind == 7:
+            return Step(0, kind, lane, 0, mutated(self._random, self._random.choice(PIECES))[:_PICKLE])
         kinds = (Kind.RESULT, Kind.ITEM, Kind.TASK, Kind.LOG, Kind.RECALLED, Kind.WORKER, Kind.HELLO)
         if kind <= 2:
             body, fds = self._payload()

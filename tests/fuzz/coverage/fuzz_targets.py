@@ -16,14 +16,17 @@ from skyward.engine.node_shell import NodeShell
 from skyward.errors import ProtocolError, TransportError
 from skyward.link import messages
 from skyward.link.channel import Batch, Channel
+from skyward.link.envelope import Envelope, headline_of
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode
 from skyward.link.messages import Status
 from skyward.link.payload import Payload, decode, read_parts, views
 from skyward.model.instance import InstanceInfo
 from skyward.model.machine import Instance
 from skyward.node.held import close_all
+from tests.link.data.watching import known_names, opened
 from tests.renting import rented
 
+_NAMES = known_names()
 _TURNS = 200
 
 
@@ -54,7 +57,7 @@ def run_codecs(steps: list[Step]) -> None:
 def _decode(step: Step) -> None:
     body, at = step.body, step.lane % 40
     with contextlib.suppress(ProtocolError):
-        match step.kind % 7:
+        match step.kind % 9:
             case 0 | 1:
                 _look_at(decode(body, at, step.descriptors()), body[at:])
             case 2:
@@ -68,6 +71,14 @@ def _decode(step: Step) -> None:
                 messages.decode_facts(body)
             case 6:
                 decode_json(body)
+            case 7:
+                _, did = opened(body, _NAMES)
+                if did:
+                    raise Broken(f"what was opened as data did {did[0]}")
+            case 8:
+                headline_of(body)
+                with contextlib.suppress(ValueError):
+                    Envelope.decode(body)
 
 
 def _look_at(payload: Payload, body: bytes | None = None) -> None:

@@ -23,8 +23,10 @@ from skyward.errors import (
     WorkerDiedError,
     WorkerSpentError,
 )
+from skyward.link.data.maker import Refused
 from skyward.link.messages import Status
 from skyward.link.payload import Payload, load
+from skyward.model.trust import Data
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan import exhaustion
 
@@ -226,6 +228,26 @@ def task_of(call: int) -> int:
     return call & ((1 << _TASK_BITS) - 1)
 
 
+def unopened(what: str, error: Exception) -> str:
+    """
+    Say why something that came from a node was not opened, and what to do.
+
+    Args:
+        what: What it is.
+        error: What opening it raised.
+    """
+    if isinstance(error, Refused):
+        return (
+            f"{what} holds {error.name}, and this machine is trusted with data only. "
+            f"Return plain values, arrays or tables; or list the class, {error.listing}. "
+            'trust="code" opens everything, and lets whoever owns the machine run what they like on this one.'
+        )
+    return (
+        f"{what} cannot be unpickled here: {type(error).__name__}: {error}. "
+        "Return plain values, or install the package that its class comes from."
+    )
+
+
 class Answer:
     """
     Hold how a call ended, not yet unpickled.
@@ -239,9 +261,10 @@ class Answer:
         seconds: How long it ran.
         node: The node's index.
         heard: Called when its failure is given to somebody.
+        trust: What of its failure is opened as data; None opens anything.
     """
 
-    __slots__ = ("function", "heard", "node", "payload", "pool", "seconds", "status", "text", "where")
+    __slots__ = ("function", "heard", "node", "payload", "pool", "seconds", "status", "text", "trust", "where")
 
     def __init__(
         self,
@@ -255,6 +278,7 @@ class Answer:
         node: int | None = None,
         pool: str = "",
         heard: Callable[[], None] | None = None,
+        trust: Data | None = None,
     ) -> None:
         self.status = status
         self.payload = payload
@@ -265,6 +289,7 @@ class Answer:
         self.node = node
         self.pool = pool
         self.heard = heard
+        self.trust = trust
 
     @property
     def failed(self) -> bool:
@@ -295,9 +320,7 @@ class Answer:
                 return load(self.payload)
             except Exception as error:
                 raise ResultError(
-                    f"The result of {self.function}() on {self.where} cannot be unpickled here: "
-                    f"{type(error).__name__}: {error}. "
-                    "Return plain values, or install the package that the result's class comes from.",
+                    unopened(f"The result of {self.function}() on {self.where}", error),
                     function=self.function,
                     node=self.node,
                     pool=self.pool,
@@ -325,7 +348,8 @@ class Answer:
         if self.status == Status.RAISED:
             from skyward.link.failure import load_failure
 
-            return load_failure(self.text, note=f"raised by {self.function}() on {self.where}")
+            note = f"raised by {self.function}() on {self.where}"
+            return load_failure(self.text, note=note, trust=self.trust)
         if self.status == Status.CANCELLED:
             return CancelledError(f"{self.function}() was cancelled.")
         if self.heard is not None:

@@ -256,7 +256,7 @@ class Dispatch:
         number, status, seconds = decode_result(body)
         call = self._calls.get(number)
         # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
-        payload = decode(body, RESULT.size, fds) if status == Status.OK else None
+        payload = decode(body, RESULT.size, fds, member.trust) if status == Status.OK else None
         text = b"" if payload else _ending(status, body[RESULT.size :], fds)
         if call is None or call.on != member.index:
             return
@@ -270,6 +270,7 @@ class Dispatch:
             seconds=seconds,
             node=member.node,
             pool=self._pool,
+            trust=member.trust,
         )
         if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
             self._end(call, answer)
@@ -307,7 +308,7 @@ class Dispatch:
     def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take an item of a stream."""
         number, _ = ITEM.unpack_from(frame.body)
-        payload = decode(frame.body, ITEM.size, fds)
+        payload = decode(frame.body, ITEM.size, fds, member.trust)
         call = self._calls.get(number)
         if call is not None and call.on == member.index:
             call.take_item(payload)

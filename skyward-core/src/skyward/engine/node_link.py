@@ -24,10 +24,12 @@ class NodeLink:
 
     Args:
         channel: The connection to its agent.
+        data: Whether what the node sends is opened as data.
     """
 
-    def __init__(self, channel: Link) -> None:
+    def __init__(self, channel: Link, *, data: bool = False) -> None:
         self._channel = channel
+        self._flags = TaskFlag.DATA if data else 0
         self._functions: OrderedDict[bytes, None] = OrderedDict()
         self._blobs: OrderedDict[bytes, int] = OrderedDict()
         self._members = 0
@@ -44,7 +46,7 @@ class NodeLink:
             self._send_function(function)
         else:
             self._functions.move_to_end(function.digest)
-        flags = TaskFlag.STREAM if call.streams else 0
+        flags = self._flags | (TaskFlag.STREAM if call.streams else 0)
         if payload.stored:
             self._send_blobs(payload)
             flags |= TaskFlag.STORED

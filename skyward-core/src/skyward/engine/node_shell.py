@@ -20,6 +20,7 @@ from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import decode_lines
 from skyward.link.windows import Life
 from skyward.model.machine import InstanceState
+from skyward.model.trust import DATA, Data
 from skyward.node.held import close_all
 from skyward.plan.clocks import ahead
 
@@ -61,6 +62,7 @@ class NodeShell:
         self.seat = index
         self.notice: dict[str, Any] | None = None
         self.ahead = 0.0
+        self.trust: Data | None = None
         self._greeted_at = 0.0
         self._engine = engine
         self._runs: asyncio.Future[None] = engine.loop.create_future()
@@ -168,7 +170,7 @@ class NodeShell:
         """
         link = await self._host.open(self._on_frame, self._on_closed)
         link.on_announced = self._on_announced
-        self.link = NodeLink(link)
+        self.link = NodeLink(link, data=self.trust is not None)
         self._greeted_at = time.time()
         self.link.greet(VERSION)
         for payload in files:
@@ -191,7 +193,7 @@ class NodeShell:
                 hint="Raise bootstrap_timeout if its plugins need longer.",
             ) from None
         if self._refusal is not None:
-            # In a thread, because it unpickles what a plugin raised.
+            # In a thread, because it reads what a plugin raised.
             raise await in_thread(_plugin_failure, self._refusal, self.where)
 
     async def refresh(self) -> None:
@@ -289,7 +291,7 @@ class NodeShell:
         if frame.kind == Kind.LOG:
             self.on_lines(self, *decode_lines(frame.body))
         else:
-            self.on_emitted(self, decode_event(frame.body, fds))
+            self.on_emitted(self, decode_event(frame.body, fds, self.trust))
 
     def _give_leave(self, size: int) -> None:
         if self.link is not None:
@@ -382,7 +384,8 @@ class NodeShell:
 def _plugin_failure(body: bytes, where: str) -> SkywardError:
     from skyward.link.failure import load_failure
 
-    error = load_failure(body, note=f"raised while the workers of {where} started")
+    # Nobody has called anything yet: whoever the machine belongs to, no pickle is opened as code.
+    error = load_failure(body, note=f"raised while the workers of {where} started", trust=DATA)
     if isinstance(error, PluginError):
         return error
     failure = ProvisionError(f"The workers of {where} could not start: {type(error).__name__}: {error}")

@@ -219,7 +219,15 @@ def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors
         pool.cancel(calls)
         raise
     pool.reporting.caught_up()
-    values = [_value(answer, keep_errors=True) for answer in answers if answer is not None]
+    values: list[Any] = []
+    for answer in filter(None, answers):
+        try:
+            values.append(answer.value())
+        except (Exception, concurrent.futures.CancelledError) as error:
+            values.append(error)
+            # A result that cannot be opened here is a failure too, which nobody knew of until now.
+            if not keep_errors and first is None:
+                first = error
     if first is not None:
         raise_with_partial(first, values)
     return values

@@ -34,6 +34,7 @@ from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.image import Image, check_python
 from skyward.model.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
+from skyward.model.trust import opened_as
 from skyward.plan.bootstrap import Step, op_step
 from skyward.plan.retry import worth_another_start
 
@@ -169,6 +170,7 @@ class Provisioning:
             info = evolve(rented.blueprint.info(node, rented.instance), job_id=(self._like or self.cluster).pool_id)
             shell = NodeShell(self._engine, node, rented, info)
             shell.on_busy = self._reporting.busy
+            shell.trust = opened_as(self.spec.trust, strangers=self.facts.strangers)
             self._reporting.launched(shell)
             take(shell)
 

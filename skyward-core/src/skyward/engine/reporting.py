@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.engine.call import task_of
+from skyward.engine.call import task_of, unopened
 from skyward.engine.measured import Measured
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
@@ -33,6 +33,9 @@ PROGRESS_INTERVAL = 0.1
 
 SHOWING = 1.0
 """Seconds for which a result waits for handlers to have what its call printed."""
+
+UNOPENED_LIMIT = 100
+"""How many classes of events that could not be opened are told of."""
 
 _NAME, _SENTENCE = 256, 2000
 _STREAMS = {1: "stdout", 2: "stderr"}
@@ -58,6 +61,8 @@ class Reporting:
         self._hears_drained = False
         self._handed_over = 0
         self._passed_on = 0
+        # Told of once each: a node can send any number of them.
+        self._unopened: set[str] = set()
 
     @property
     def pressed(self) -> bool:
@@ -208,7 +213,10 @@ class Reporting:
                 event = evolve(event, instance=info)
             self._dispatcher.publish(event)
         except Exception as error:
-            self.error(f"An event that a task emitted cannot be unpickled here: {error}", fatal=False)
+            name = emitted.names[0] if emitted.names else ""
+            if name not in self._unopened and len(self._unopened) < UNOPENED_LIMIT:
+                self._unopened.add(name)
+                self.error(unopened(f"An event that a task emitted, a {name[:200]},", error), fatal=False)
 
     def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
         """Tell what a node measured, and what it can't measure; nothing while handlers are behind."""

@@ -361,7 +361,7 @@ class Running:
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
             # Before calls begin there, which are told of, and counted, on a node that is known.
             provisioning.ready(shell)
-            self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes))
+            self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust))
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:

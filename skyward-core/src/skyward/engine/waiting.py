@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
-from skyward.engine.call import Answer, Call
+from skyward.engine.call import Answer, Call, unopened
 from skyward.errors import ResultError
 from skyward.link.payload import Payload, load
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
@@ -227,10 +227,7 @@ class Stream(Iterator[T], Generic[T]):
             return load(arrived)  # type: ignore[no-any-return]
         except Exception as error:
             self.close()
-            raise ResultError(
-                f"An item of a stream cannot be unpickled here: {type(error).__name__}: {error}. "
-                "Yield plain values, or install the package that the item's class comes from."
-            ) from error
+            raise ResultError(unopened("An item of a stream", error)) from error
 
     def __enter__(self) -> Stream[T]:
         return self

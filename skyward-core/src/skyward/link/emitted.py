@@ -20,6 +20,7 @@ from skyward.link.frames import decode_json
 from skyward.link.messages import EMIT
 from skyward.link.payload import Payload, decode, dump
 from skyward.model.event import Error, Log, Metric, Progress, SkywardEvent
+from skyward.model.trust import Data
 
 __all__ = ["Emitted", "class_name", "decode_event", "encode_event"]
 
@@ -77,13 +78,14 @@ def class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def encode_event(call: int, event: Any) -> tuple[bytes, Payload]:
+def encode_event(call: int, event: Any, *, data: bool = False) -> tuple[bytes, Payload]:
     """
     Render the body of an EMIT frame, and give the payload that it ends with.
 
     Args:
         call: The call that emits it.
         event: The event.
+        data: Whether its pickle is opened as data.
 
     Raises:
         Exception: Whatever pickling raises.
@@ -92,19 +94,20 @@ def encode_event(call: int, event: Any) -> tuple[bytes, Payload]:
     if head is None:
         kinds = [kind for kind in type(event).__mro__ if issubclass(kind, SkywardEvent)]
         head = json.dumps({"of": [class_name(kind) for kind in kinds[:_NAMES_LIMIT]]}).encode()
-        payload = dump(event)
+        payload = dump(event, data=data)
     if len(head) > _HEAD_LIMIT:
         raise ValueError(f"the names of the event's classes have {len(head)} bytes, and {_HEAD_LIMIT} may travel")
     return EMIT.pack(call, len(head)) + head + payload.encode(), payload
 
 
-def decode_event(body: bytes, fds: tuple[int, ...]) -> Emitted:
+def decode_event(body: bytes, fds: tuple[int, ...], trust: Data | None = None) -> Emitted:
     """
     Read the body of an EMIT frame; its pickle is not opened.
 
     Args:
         body: The body.
         fds: The descriptors that came with the frame. Taken over.
+        trust: What of its pickle is opened as data; None opens anything.
 
     Raises:
         ProtocolError: If it is none.
@@ -112,7 +115,7 @@ def decode_event(body: bytes, fds: tuple[int, ...]) -> Emitted:
     if len(body) < EMIT.size:
         raise ProtocolError("An EMIT frame is cut off.")
     call, size = EMIT.unpack_from(body)
-    payload = decode(body, EMIT.size + size, fds)
+    payload = decode(body, EMIT.size + size, fds, trust)
     if size > _HEAD_LIMIT:
         raise ProtocolError(f"An EMIT frame has a head of {size} bytes.")
     head = decode_json(body[EMIT.size : EMIT.size + size])

@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from skyward.errors import RemoteError
+from skyward.link.data.maker import Refused
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
+from skyward.model.trust import Data
 from skyward.plain import plain_text
 
 _TEXT_LIMIT: Final = 256 * 1024
@@ -55,13 +57,14 @@ class RemoteTraceback(Exception):  # what it holds, and how it is printed
         return f"\n{plain_text(self.text)}"
 
 
-def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
+def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = (), data: bool = False) -> bytes:
     """
     Turn an exception and its chain into bytes for the client.
 
     Args:
         exc: What the user's function raised.
         hide: Files, or folders of files, whose frames the printed traceback leaves out beside our own.
+        data: Whether it is opened as data.
 
     >>> load_failure(dump_failure(KeyError("gone")), note="node 3")
     KeyError('gone')
@@ -71,7 +74,7 @@ def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
     try:
         chain = _chain(exc)
         places = {id(link): place for place, link in enumerate(chain)}
-        records = tuple(_record(link, places, raised=link is exc) for link in chain)
+        records = tuple(_record(link, places, raised=link is exc, data=data) for link in chain)
         return Envelope(text, records).encode()
     except BaseException as error:
         reason = f"it could not be described ({_brief(error)})"
@@ -79,7 +82,7 @@ def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = ()) -> bytes:
         return Envelope(text, (record,)).encode()
 
 
-def load_failure(data: bytes, *, note: str) -> BaseException:
+def load_failure(data: bytes, *, note: str, trust: Data | None = None) -> BaseException:
     """
     Rebuild the exception that a node sent, ready to be raised.
 
@@ -88,10 +91,12 @@ def load_failure(data: bytes, *, note: str) -> BaseException:
     Args:
         data: What `dump_failure` made.
         note: A line about the node and the call, added with `add_note`; none when empty.
+        trust: What is opened as data: an exception whose class is not on the list becomes a `RemoteError`. None opens
+            anything.
     """
     try:
         text, records = Envelope.decode(data)
-        error = _Rebuild(text, records).linked()
+        error = _Rebuild(text, records, trust).linked()
         if text:
             _set(_ends(error), "__cause__", RemoteTraceback(text))
     except KeyboardInterrupt:
@@ -152,10 +157,10 @@ def _chain(exc: BaseException) -> list[BaseException]:
     return found
 
 
-def _record(exc: BaseException, places: dict[int, int], *, raised: bool) -> Record:
+def _record(exc: BaseException, places: dict[int, int], *, raised: bool, data: bool) -> Record:
     # Raised again on the client, SystemExit and its like would end the client instead of telling about the node.
     did = "" if not raised or isinstance(exc, Exception) else _deed(exc)
-    pickled, reason = (None, "") if did else _pickled(exc, places)
+    pickled, reason = (None, "") if did else _pickled(exc, places, data=data)
     return Record(
         type_name=_type_name(type(exc)),
         message=shortened(_said(exc, str), _MESSAGE_LIMIT),
@@ -176,21 +181,23 @@ def _deed(exc: BaseException) -> str:
     return f"raised {_type_name(type(exc))}{f': {text}' if text else ''}"
 
 
-def _pickled(exc: BaseException, places: dict[int, int]) -> tuple[bytes | None, str]:
+def _pickled(exc: BaseException, places: dict[int, int], *, data: bool) -> tuple[bytes | None, str]:
     """
     Pickle one exception of the chain, or say why that is impossible.
     """
     sink = io.BytesIO()
     try:
-        _pickler_class()(sink, exc, places).dump(exc)
+        _pickler_class(data=data)(sink, exc, places).dump(exc)
     except BaseException as error:
         return None, f"it cannot be pickled ({_brief(error)})"
     return sink.getvalue(), ""
 
 
 @functools.cache
-def _pickler_class() -> Callable[[io.BytesIO, BaseException, dict[int, int]], Any]:
+def _pickler_class(*, data: bool) -> Callable[[io.BytesIO, BaseException, dict[int, int]], Any]:
     import cloudpickle
+
+    from skyward.link.data.reducing import reduce_as_data
 
     class ChainPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         """
@@ -206,6 +213,9 @@ def _pickler_class() -> Callable[[io.BytesIO, BaseException, dict[int, int]], An
             if isinstance(obj, BaseException) and obj is not self._exc:
                 return self._places.get(id(obj))
             return None
+
+        def reducer_override(self, obj: Any) -> Any:
+            return (data and reduce_as_data(obj)) or super().reducer_override(obj)
 
     return ChainPickler
 
@@ -251,8 +261,9 @@ class _Rebuild:
     Rebuild the exceptions of a chain, each once, in whatever order they refer to each other.
     """
 
-    def __init__(self, text: str, records: tuple[Record, ...]) -> None:
+    def __init__(self, text: str, records: tuple[Record, ...], trust: Data | None) -> None:
         self._text = text
+        self._trust = trust
         self._records = records
         self._built: dict[int, BaseException] = {}
         self._underway: set[int] = set()
@@ -286,6 +297,8 @@ class _Rebuild:
             exc: BaseException = self._unpickled(record) if record.pickled is not None else self._stood_in(record)
         except KeyboardInterrupt:
             raise
+        except Refused as refused:
+            exc = self._stood_in(record, f"{refused.name} is not opened as data unless it is listed: {refused.listing}")
         except BaseException as error:
             exc = self._stood_in(record, f"it cannot be unpickled here ({_brief(error)})")
         finally:
@@ -294,10 +307,16 @@ class _Rebuild:
         return exc
 
     def _unpickled(self, record: Record) -> BaseException:
+        from skyward.link.data.names import names_of
+        from skyward.link.data.opener import open_data
+
         assert record.pickled is not None
-        unpickler = _ChainUnpickler(io.BytesIO(record.pickled))
-        unpickler.chain = self
-        exc = unpickler.load()
+        if self._trust is not None:
+            exc = open_data(record.pickled, names_of(self._trust), chained=self.at)
+        else:
+            unpickler = _ChainUnpickler(io.BytesIO(record.pickled))
+            unpickler.chain = self
+            exc = unpickler.load()
         if not isinstance(exc, BaseException) or _type_name(type(exc)) != record.type_name:
             raise pickle.UnpicklingError(f"its pickle made a {_type_name(type(exc))}")
         return exc

@@ -68,6 +68,8 @@ class TaskFlag:
     """Its payload names buffers by digest; the agent adds their descriptors."""
     STREAM: Final = 2
     """What it returns is iterated, item by item, to the client."""
+    DATA: Final = 4
+    """What comes back is opened as data."""
 
 
 class FunctionFlag:

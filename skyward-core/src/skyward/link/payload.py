@@ -24,10 +24,12 @@ import cloudpickle
 
 from skyward.errors import ProtocolError
 from skyward.link.cached import reduce_cached
+from skyward.link.data.reducing import reduce_as_data
 from skyward.link.frames import MAX_FDS
 from skyward.link.lending import lending
 from skyward.link.opened import refuse_file
 from skyward.link.segment import Segment, aligned, write_segment
+from skyward.model.trust import Data
 
 OUT_OF_BAND = 64 << 10
 """Buffers from this size on, in bytes, are not copied into the pickle."""
@@ -69,9 +71,10 @@ class Payload:
         inline: The bytes of all inline parts, joined.
         segment: What holds the parts that are in a segment.
         stored: What holds each stored part, in order.
+        trust: What of it is opened as data, known since it arrived; None opens anything.
     """
 
-    __slots__ = ("inline", "parts", "segment", "stored")
+    __slots__ = ("inline", "parts", "segment", "stored", "trust")
 
     def __init__(
         self,
@@ -79,11 +82,13 @@ class Payload:
         inline: bytes,
         segment: Segment | None = None,
         stored: tuple[Segment, ...] = (),
+        trust: Data | None = None,
     ) -> None:
         self.parts = parts
         self.inline = inline
         self.segment = segment
         self.stored = stored
+        self.trust = trust
 
     @property
     def size(self) -> int:
@@ -105,7 +110,7 @@ class Payload:
         return b"".join(table) + self.inline
 
 
-def decode(body: bytes, at: int, fds: Sequence[int]) -> Payload:
+def decode(body: bytes, at: int, fds: Sequence[int], trust: Data | None = None) -> Payload:
     """
     Read a payload from a frame's body.
 
@@ -113,6 +118,7 @@ def decode(body: bytes, at: int, fds: Sequence[int]) -> Payload:
         body: The body.
         at: Where in it the payload begins.
         fds: The descriptors that came with the frame: the segment's, then one for each stored part. Taken over.
+        trust: What of it is opened as data; None opens anything.
 
     Raises:
         ProtocolError: If table, bytes and descriptors disagree.
@@ -122,7 +128,7 @@ def decode(body: bytes, at: int, fds: Sequence[int]) -> Payload:
         raise ProtocolError("A payload is cut off before its table.")
     parts, at = read_parts(body, at)
     if not parts:
-        return Payload((), body[at:])
+        return Payload((), body[at:], trust=trust)
     if sum(part.size for part in parts if part.place == Place.INLINE) != len(body) - at:
         raise ProtocolError("A payload's inline parts and its bytes differ in size.")
     in_segment = sum(aligned(part.size) for part in parts if part.place == Place.SEGMENT)
@@ -135,7 +141,7 @@ def decode(body: bytes, at: int, fds: Sequence[int]) -> Payload:
         segment.expect(in_segment)
     for part, kept in zip(stored, segments, strict=True):
         kept.expect(aligned(part.size))
-    return Payload(parts, body[at:], segment, tuple(segments))
+    return Payload(parts, body[at:], segment, tuple(segments), trust)
 
 
 def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
@@ -173,13 +179,14 @@ class Keep(NamedTuple):
     segment: Segment
 
 
-def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None) -> Payload:
+def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None, *, data: bool = False) -> Payload:
     """
     Pickle a value.
 
     Args:
         value: Anything cloudpickle can pickle.
         keep: Asked for each large buffer; what it returns makes that buffer travel by its digest.
+        data: Whether it is opened as data.
 
     Raises:
         Exception: Whatever pickling raises.
@@ -189,7 +196,7 @@ def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None)
     """
     buffers: list[memoryview] = []
     stream: list[bytes] = []
-    _Pickler(stream, buffers).dump(value)
+    (_DataPickler if data else _Pickler)(stream, buffers).dump(value)
     if not buffers and sum(map(len, stream)) <= INLINE:
         return Payload((), stream[0] if len(stream) == 1 else b"".join(stream))
     parts: list[Part] = []
@@ -228,11 +235,18 @@ def _segment(shared: Sequence[Sequence[bytes | memoryview]]) -> Segment:
 
 def load(payload: Payload) -> Any:
     """
-    Unpickle a payload; its large buffers are writable and nobody else's.
+    Unpickle a payload, as code or as data; its large buffers are writable and nobody else's.
 
     Raises:
+        Refused: If it holds what is not opened as data.
         Exception: Whatever unpickling raises.
     """
+    if payload.trust is not None:
+        from skyward.link.data.names import names_of
+        from skyward.link.data.opener import open_data
+
+        stream, *buffers = views(payload) if payload.parts else (payload.inline,)
+        return open_data(stream, names_of(payload.trust), buffers=buffers)
     if not payload.parts:
         return pickle.loads(payload.inline)
     stream, *buffers = views(payload)
@@ -302,6 +316,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
                 return reduced
         refuse_file(obj)
         return reduce_cached(obj) or super().reducer_override(obj)
+
+
+class _DataPickler(_Pickler):
+    """One whose pickles are opened as data."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return reduce_as_data(obj) or super().reducer_override(obj)
 
 
 class _Writer:

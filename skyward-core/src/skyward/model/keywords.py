@@ -13,6 +13,7 @@ from skyward.model.image import Image
 from skyward.model.nodes import NodeSpec
 from skyward.model.options import ConsoleLike, Executor, LogConfig, PerNode, SelectionLike, Worker
 from skyward.model.port import PortsLike
+from skyward.model.trust import TrustLike
 
 __all__ = ["PoolKeywords", "ProviderLike"]
 
@@ -46,6 +47,7 @@ class PoolKeywords(TypedDict, total=False):
     ttl: float | None
     timeout: float | None
     plugins: Iterable[Any]
+    trust: TrustLike
 
     cpu: float | None
     memory: str | float | None

@@ -289,6 +289,8 @@ class ProviderFacts:
             and `at`, the end in seconds since 1970. Empty where nobody can know.
         rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.
         machine_images: Whether it keeps images of machines that others boot from: its hooks for machine images.
+        strangers: Whether its machines belong to people who are neither the user nor the provider: what nodes send is
+            opened as data then, unless the spec's `trust` says otherwise.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -310,3 +312,4 @@ class ProviderFacts:
     notice_command: tuple[str, ...] = field(default=(), converter=_asking)
     rents: bool = True
     machine_images: bool = False
+    strangers: bool = False

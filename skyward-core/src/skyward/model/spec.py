@@ -18,6 +18,7 @@ from skyward.model.image import Image
 from skyward.model.memory import gigabytes
 from skyward.model.nodes import Nodes, NodeSpec, nodes
 from skyward.model.setting import choice, lasting, positive, suggesting, text
+from skyward.model.trust import Data, trusted
 
 __all__ = ["Architecture", "Spec"]
 
@@ -160,6 +161,9 @@ class Spec:
         ttl: Seconds without a word from its client after which a node ends its own instance; 0 or None never.
         timeout: The longest life of an instance, in seconds; None for no limit.
         plugins: What prepares and wraps the work, outermost first.
+        trust: How results, errors and events of nodes are opened: `"code"` as any pickle, which may run what it likes;
+            `"data"` or `Data` as values of known libraries and of the classes that are listed; None is `"data"` where
+            the machines belong to strangers, else `"code"`.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -184,6 +188,7 @@ class Spec:
     ttl: float | None = field(default=600.0, converter=_ttl)
     timeout: float | None = field(default=None, converter=_timeout)
     plugins: tuple[Any, ...] = field(default=(), converter=_plugins)
+    trust: Literal["code"] | Data | None = field(default=None, converter=trusted)
 
     @property
     def warnings(self) -> tuple[str, ...]:

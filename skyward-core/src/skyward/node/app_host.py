@@ -30,7 +30,7 @@ def main() -> None:
         except BaseException as error:
             from skyward.link.failure import dump_failure
 
-            sock.sendall(encode(Kind.FAILED, dump_failure(error)))
+            sock.sendall(encode(Kind.FAILED, dump_failure(error, data=True)))
             sys.stderr.flush()
             os._exit(78)
         changed = {name: value for name, value in os.environ.items() if before.get(name) != value}

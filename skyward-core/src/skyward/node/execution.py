@@ -144,11 +144,15 @@ class Execution:
         setting: What it shares with the worker's other calls.
         send: Writes a frame to the agent.
         broadcast: Number of the broadcast that it is part of; 0 if none.
+        data: Whether what comes of it is opened as data.
     """
 
-    def __init__(self, call: int, setting: Setting, send: Callable[..., None], *, broadcast: int = 0) -> None:
+    def __init__(
+        self, call: int, setting: Setting, send: Callable[..., None], *, broadcast: int = 0, data: bool = False
+    ) -> None:
         self.call = call
         self.broadcast = broadcast
+        self._data = data
         self.thread = threading.get_ident()
         self.armed = False
         self.reason: CancelReason | None = None
@@ -247,7 +251,7 @@ class Execution:
     def _emit(self, event: object) -> None:
         from skyward.link.emitted import encode_event
 
-        body, payload = encode_event(self.call, event)
+        body, payload = encode_event(self.call, event, data=self._data)
         if payload.size > LARGEST_EVENT:
             raise UsageError(
                 f"{type(event).__name__} has {payload.size} bytes, and an event may have {LARGEST_EVENT}. "
@@ -267,7 +271,7 @@ class Execution:
 
         send_all(sys.stdout)
         send_all(sys.stderr)
-        outcome = Outcome(Status.RAISED, time.perf_counter() - self._began, text=dump_failure(error))
+        outcome = Outcome(Status.RAISED, time.perf_counter() - self._began, text=dump_failure(error, data=self._data))
         self._send(encode(Kind.RESULT, outcome.body(self.call)))
         os._exit(75)
 
@@ -314,7 +318,7 @@ class Execution:
         if streams:
             return Outcome(Status.STREAMED, seconds)
         try:
-            return Outcome(Status.OK, seconds, dump(value))
+            return Outcome(Status.OK, seconds, dump(value, data=self._data))
         except BaseException as error:
             return _failed("ResultError", _cannot_be_pickled("its result", value, error), seconds)
 
@@ -328,7 +332,7 @@ class Execution:
         try:
             for item in items:
                 try:
-                    payload = dump(item)
+                    payload = dump(item, data=self._data)
                 except Exception as error:
                     raise _Unpicklable(_cannot_be_pickled("an item of its stream", item, error)) from error
                 if not output.wait():
@@ -373,7 +377,7 @@ class Execution:
         seconds = time.perf_counter() - began
         if isinstance(error, WorkerSpentError):
             return _failed("WorkerSpentError", str(error), seconds)
-        return Outcome(Status.RAISED, seconds, text=dump_failure(error))
+        return Outcome(Status.RAISED, seconds, text=dump_failure(error, data=self._data))
 
     def _unloadable(self, error: BaseException, began: float) -> Outcome:
         from skyward.errors import PluginError

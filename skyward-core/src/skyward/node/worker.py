@@ -157,7 +157,8 @@ class Worker:
     def _run(self, slot: int, body: bytes, fds: tuple[int, ...]) -> None:
         call, _, members, broadcast, flags, digest = TASK.unpack_from(body)
         payload = decode(body, TASK.size, fds)
-        execution = Execution(call, self._setting, self.send, broadcast=broadcast)
+        data = bool(flags & TaskFlag.DATA)
+        execution = Execution(call, self._setting, self.send, broadcast=broadcast, data=data)
         with self._state:
             self._executions[call] = execution
             early = self._early.pop(call, ())
@@ -269,7 +270,7 @@ def main() -> None:
         except BaseException as error:
             from skyward.link.failure import dump_failure
 
-            failure = dump_failure(error)
+            failure = dump_failure(error, data=True)
             worker.send(encode(Kind.FAILED, failure))
             _send_output()
             os._exit(78)

@@ -30,7 +30,7 @@ LONGEST_PAUSE = 300.0
 
 def _lean(cluster: Cluster) -> Cluster:
     """Return a pool without what only its nodes need: plugins, and an image whose variables may be secret."""
-    return evolve(cluster, spec=evolve(cluster.spec, provider=None, plugins=(), image=Image()))
+    return evolve(cluster, spec=evolve(cluster.spec, provider=None, plugins=(), image=Image(), trust=None))
 
 
 @frozen

@@ -1,0 +1,70 @@
+"""What the interpreter does while a pickle is opened as data: nothing that anybody could notice outside."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from skyward.link.data.maker import Refused
+from skyward.link.data.names import DataNames
+from skyward.link.data.opener import open_data
+
+DOES = (
+    "builtins.breakpoint",
+    "builtins.input",
+    "code.",
+    "compile",
+    "ctypes.",
+    "exec",
+    "function.",
+    "import",
+    "marshal.",
+    "open",
+    "os.",
+    "pickle.",
+    "pty.",
+    "shutil.",
+    "socket.",
+    "subprocess.",
+    "sys.",
+    "tempfile.",
+    "urllib.",
+    "webbrowser.",
+)
+"""What the interpreter tells of that a value has no use for."""
+
+_watched: list[str] | None = None
+
+
+def _watch(event: str, args: tuple[Any, ...]) -> None:
+    if _watched is not None and event.startswith(DOES):
+        _watched.append(f"{event} {args!r:.100}")
+
+
+sys.addaudithook(_watch)
+
+
+def opened(data: bytes, names: DataNames) -> tuple[Any, list[str]]:
+    """Open a pickle, and tell what the interpreter did meanwhile that nobody asked for."""
+    global _watched
+    _watched = []
+    try:
+        try:
+            value: Any = open_data(data, names)
+        except (Refused, ValueError, MemoryError) as error:
+            value = error
+        return value, _watched
+    finally:
+        _watched = None
+
+
+def known_names() -> DataNames:
+    """Make names of libraries that are loaded, so that none is imported while somebody watches."""
+    made = DataNames()
+    ours = (f"skyward.link.data.{name}" for name in ("arrow", "tables", "tensors"))
+    for module in ("numpy", "pandas", "pyarrow", "torch", "pytz", *ours):
+        try:
+            made.find(module, "nothing")
+        except Refused:
+            continue
+    return made
