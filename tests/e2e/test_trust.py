@@ -21,6 +21,16 @@ class Result:
     weights: Any
 
 
+@dataclasses.dataclass(frozen=True)
+class Checked(sky.SkywardEvent):
+    """One that is a dataclass, whose constructor is for the task alone."""
+
+    epoch: int
+
+    def __post_init__(self) -> None:
+        built.append(self.epoch)
+
+
 @attrs.frozen(kw_only=True)
 class EpochDone(sky.SkywardEvent):
     """An event of the user's."""
@@ -51,6 +61,7 @@ class Told(sky.SkywardEvent):
 
 
 ran: list[str] = []
+built: list[int] = []
 
 
 @pytest.fixture(scope="module")
@@ -145,15 +156,21 @@ def test_events_are_opened_where_their_class_is_listed(heard: list[Any]) -> None
     def tells() -> None:
         for epoch in range(3):
             sky.emit(EpochDone(epoch=epoch))
+            sky.emit(Checked(epoch))
             sky.emit(Told())
             sky.emit(sky.Progress(label="epochs", done=epoch))
 
     ran.clear()
+    built.clear()
     events: list[Any] = []
-    with sky.Compute(trust=sky.Data(EpochDone), console="silent", on_event=events.append) as pool:
+    with sky.Compute(trust=sky.Data(EpochDone, Checked), console="silent", on_event=events.append) as pool:
         sky.function(tells)() >> pool
     assert [0, 1, 2] == [event.epoch for event in events if isinstance(event, EpochDone)]
     assert [0, 1, 2] == [event.done for event in events if isinstance(event, sky.Progress)]
+    checked = [event for event in events if isinstance(event, Checked)]
+    assert [0, 1, 2] == [event.epoch for event in checked]
+    assert all(event.instance is not None and event.instance.node == 0 for event in checked)
+    assert [] == built
     [error] = [event for event in events if isinstance(event, sky.Error)]
     assert "Told" in error.message
     assert [] == ran

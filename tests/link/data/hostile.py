@@ -326,6 +326,21 @@ BOMBS = {
         b"}", name("skyward.model.instance", "InstanceInfo"), EMPTY, NEWOBJ, b"}", text("hostname"), doubled(60), b"s",
         BUILD, NONE, b"s",
     ),
+    "a unit that takes for ever": whole(
+        name("numpy", "dtype"), plain(("M8", False, True)), REDUCE, MARK, plain(4), plain("<"), NONE, NONE, NONE,
+        plain(-1), plain(-1), plain(0), b"}", MARK, doubled(60), plain(1), plain(1), plain(1), b"t\x86", b"t", BUILD,
+    ),
+    "a field that takes for ever": whole(
+        name("numpy", "dtype"), plain(("V8", False, True)), REDUCE, MARK, plain(3), plain("|"), NONE, doubled(60),
+        b"\x85}", plain(8), plain(1), plain(0), b"t", BUILD,
+    ),
+    "a column that takes for ever": whole(
+        name("skyward.link.data.tables", "restore"), plain("array"), doubled(60), b"\x85\x86", REDUCE
+    ),
+    "an error that takes for ever to print": whole(call("builtins", "KeyError", [doubled(60)])),
+    "an error that takes for ever to print, of lists": whole(
+        call("builtins", "KeyError", [plain([1]) + b"q\x00" + b"]h\x00ah\x00aq\x00" * 60])
+    ),
     "an error number that takes for ever": whole(call("builtins", "OSError", [doubled(60)], "x")),
     "a memory of 32 GiB": whole(NONE, b"r\xff\xff\xff\xff"),
     "bytes of an exabyte": whole(b"\x8e" + struct.pack("<Q", 1 << 60)),

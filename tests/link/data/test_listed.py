@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import attrs
 import pytest
 
+import skyward as sky
 from skyward.link.data.maker import Refused
 from skyward.link.data.names import DataNames
 from skyward.link.data.opener import open_data
+from skyward.link.failure import dump_failure, load_failure
 from skyward.link.payload import dump, load
 from skyward.model.trust import Data
 from tests.link.data.hostile import BUILD, EMPTY, NEWOBJ, NONE, call, doubled, name, plain, whole
@@ -229,7 +231,35 @@ def test_an_error_of_the_users_is_made_without_its_constructor() -> None:
     assert [] == ran
 
 
+@pytest.mark.parametrize("error", [Wrong(3, path="a"), KeyError("gone"), sky.TaskError("gone")], ids=type)
+def test_notes_of_an_error_come_beside_it(error: Exception) -> None:
+    """It is none the less opened."""
+    error.add_note("mine")
+    found = load_failure(dump_failure(error, data=True), note="ours", trust=Data(Wrong))
+    assert type(error) is type(found)
+    assert ["mine", "ours"] == found.__notes__
+
+
+class Missing(ImportError):
+    """An error of the user's that extends one that imports when it is printed."""
+
+
 HERE = __name__
+
+
+def test_a_listed_import_error_names_no_module_to_look_into() -> None:
+    """Its printing would import it."""
+    if not hasattr(ImportError, "name_from"):
+        pytest.skip("this Python looks into no module")
+    state = plain({"name": "this", "name_from": "x"})
+    error = open_data(whole(call(HERE, "Missing", "no"), state, BUILD), DataNames([Missing]))
+    assert ("this", None) == (error.name, error.name_from)
+
+
+def test_a_value_of_an_enumeration_is_quick_to_look_up() -> None:
+    """Members are found by hash."""
+    with pytest.raises(ValueError, match="not well formed"):
+        open_data(whole(name(HERE, "Colour"), doubled(60), b"\x85R"), DataNames([Colour]))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+import traceback
 import tracemalloc
 from typing import Any
 
@@ -24,7 +25,6 @@ from tests.link.data.watching import known_names, opened
 HARMLESS = {
     "a frame of an exabyte",
     "a memory of 32 GiB",
-    "an error number that takes for ever",
     "lists in lists",
     "marks in marks",
 }
@@ -67,6 +67,25 @@ def test_the_corpus_has_something_to_hold_against() -> None:
     script = f"import pickle; pickle.loads({data!r})"
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run([sys.executable, "-c", script], timeout=2.0, check=False)
+
+
+def test_what_it_refers_to_outside_is_a_number() -> None:
+    """An exception of a chain is named by its place, and by nothing that takes long to look up."""
+    assert "other" == open_data(hostile.whole(hostile.plain(3), b"Q"), DataNames(), chained={3: "other"}.__getitem__)
+    bomb = hostile.whole(hostile.doubled(60), b"Q")
+    with pytest.raises(ValueError, match="outside it"):
+        open_data(bomb, DataNames(), chained={3: "other"}.__getitem__)
+
+
+def test_an_import_error_imports_nothing_when_it_is_printed() -> None:
+    """Python looks into a module for what a name may have been meant to be: which one is not for a node to say."""
+    state = hostile.plain({"name": "this", "path": "x", "name_from": "y"})
+    error = open_data(hostile.whole(hostile.call("builtins", "ImportError", "no"), state, hostile.BUILD), DataNames())
+    assert ("this", "x") == (error.name, error.path)
+    sys.modules.pop("this", None)
+    text = "".join(traceback.format_exception(error))
+    assert "ImportError: no" in text
+    assert "this" not in sys.modules
 
 
 # Plain data is what pickle makes of it.

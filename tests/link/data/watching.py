@@ -37,7 +37,8 @@ _watched: list[str] | None = None
 
 
 def _watch(event: str, args: tuple[Any, ...]) -> None:
-    if _watched is not None and event.startswith(DOES):
+    # Which time zones there are is in files of Python's own.
+    if _watched is not None and event.startswith(DOES) and "zoneinfo" not in repr(args) and "tzdata" not in repr(args):
         _watched.append(f"{event} {args!r:.100}")
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
-
 from skyward.engine.call import task_of, unopened
 from skyward.engine.measured import Measured
 from skyward.errors import ProtocolError
@@ -210,7 +208,7 @@ class Reporting:
             # Nobody else has it yet; one of the user's own classes may not be made anew as attrs does.
             object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:
-                event = evolve(event, instance=info)
+                object.__setattr__(event, "instance", info)
             self._dispatcher.publish(event)
         except Exception as error:
             name = emitted.names[0] if emitted.names else ""

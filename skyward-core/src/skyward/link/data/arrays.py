@@ -92,7 +92,13 @@ def _unit(metadata: Any) -> str:
         malformed("a unit of a dtype")
     name, count, *rest = metadata[1]
     name = name.decode("ascii") if type(name) is bytes else name
-    if name not in _UNITS or type(count) is not int or not 0 < count < 1 << 31 or rest != [1, 1]:
+    if (
+        type(name) is not str
+        or name not in _UNITS
+        or type(count) is not int
+        or not 0 < count < 1 << 31
+        or rest != [1, 1]
+    ):
         malformed("a unit of a dtype")
     return "" if name == "generic" else f"[{count}{name}]"
 
@@ -119,6 +125,8 @@ def _of_fields(names: Any, fields: Any, size: int, *, aligned: bool) -> Any:
 
     if type(names) is not tuple or type(fields) is not dict or len(names) > _MOST_FIELDS or size < 0:
         malformed("a dtype of fields")
+    if not all(type(name) is str for name in names):
+        malformed("a field without a name")
     rows = [fields[name] for name in names]
     for row in rows:
         if type(row) is not tuple or not 2 <= len(row) <= 3 or not isinstance(row[0], np.dtype):

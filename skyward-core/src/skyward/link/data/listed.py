@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from skyward.link.data.maker import Maker, Refused, Shelf, malformed
+from skyward.link.data.maker import Maker, Refused, Shelf, is_light, malformed
 from skyward.link.data.standard import assign
 
 __all__ = ["listed", "own"]
@@ -56,11 +56,34 @@ def _new(kind: type) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
 def _call(kind: type) -> Callable[..., Any] | None:
     """Return what stands for a call of the class, which would run its `__init__`; None where nothing does."""
     if issubclass(kind, enum.Enum):
-        return kind
+        return _member_of(kind)
     if issubclass(kind, Exception):
-        # `__new__` keeps the arguments, by which an exception is printed.
-        return lambda *args: kind.__new__(kind, *args)
+        return _error_of(kind)
     return None
+
+
+def _error_of(kind: type[Exception]) -> Callable[..., Exception]:
+    def error(*args: Any) -> Exception:
+        if not is_light(args):
+            raise Refused(f"a {kind.__qualname__} of more parts than can be printed")
+        # `__new__` keeps the arguments, by which an exception is printed.
+        return kind.__new__(kind, *args)
+
+    return error
+
+
+def _member_of(kind: type[enum.Enum]) -> Callable[[Any], enum.Enum]:
+    def member(value: Any) -> enum.Enum:
+        # It is looked up by its hash.
+        if not all(isinstance(part, str | bytes | int | float | None) for part in _parts_of(value)):
+            malformed(f"a member of {kind.__qualname__} that is none")
+        return kind(value)
+
+    return member
+
+
+def _parts_of(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _state(kind: type, kinds: frozenset[type]) -> Callable[[Any, Any], Any]:

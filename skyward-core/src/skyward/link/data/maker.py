@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-__all__ = ["NOTHING", "Callee", "Maker", "Refused", "Shelf", "malformed"]
+__all__ = ["NOTHING", "Callee", "Maker", "Refused", "Shelf", "is_light", "malformed"]
 
 
 class Refused(Exception):
@@ -67,6 +67,8 @@ class Maker(NamedTuple):
     state: Callable[[Any, Any], Any] | None = None
 
 
+_PRINTED_PARTS: Final = 100_000
+
 NOTHING: Final = Maker()
 """For classes that may be named, as a value is, and no more."""
 
@@ -98,6 +100,29 @@ class Shelf(NamedTuple):
             named.update({(module, name): stand_in for module in places})
             makers[stand_in] = maker
         return Shelf(named, makers)
+
+
+def is_light(*values: Any) -> bool:
+    """
+    Tell whether values are soon printed, each part counted as often as it is there.
+
+    >>> doubled = [1]
+    >>> for _ in range(60):
+    ...     doubled = [doubled, doubled]
+    >>> is_light([1, 2]), is_light(doubled)
+    (True, False)
+    """
+    count, waiting = 0, list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and len(value) <= _PRINTED_PARTS:
+            value = (*value, *value.values())
+        if isinstance(value, dict | list | tuple | set | frozenset):
+            count += len(value)
+            if count > _PRINTED_PARTS:
+                return False
+            waiting.extend(value)
+    return True
 
 
 def malformed(why: str) -> NoReturn:

@@ -45,7 +45,7 @@ def open_data(
     names: Names,
     *,
     buffers: Iterable[memoryview | bytearray] = (),
-    chained: Callable[[Any], Any] | None = None,
+    chained: Callable[[int], Any] | None = None,
 ) -> Any:
     """
     Return what a pickle holds.
@@ -54,7 +54,7 @@ def open_data(
         stream: The pickle.
         names: What it may name.
         buffers: Its out-of-band buffers, in order; they are not copied.
-        chained: Gives what is meant by a reference to something outside the pickle.
+        chained: Gives what is meant by the number of something outside the pickle.
 
     Raises:
         Refused: If it names something else, or would do something else with it.
@@ -85,7 +85,7 @@ class _Machine:
         data: bytes | memoryview,
         names: Names,
         buffers: Iterator[memoryview | bytearray],
-        chained: Callable[[Any], Any] | None,
+        chained: Callable[[int], Any] | None,
     ) -> None:
         self.data = data
         self.at = 0
@@ -385,9 +385,10 @@ def _make_with(machine: _Machine) -> None:
 
 
 def _chained(machine: _Machine) -> None:
-    if machine.chained is None:
+    place = machine.stack.pop()
+    if machine.chained is None or type(place) is not int:
         malformed("it refers to something outside it")
-    machine.stack.append(machine.chained(machine.stack.pop()))
+    machine.stack.append(machine.chained(place))
 
 
 def _next_buffer(machine: _Machine) -> None:

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from skyward import errors
-from skyward.link.data.maker import NOTHING, Callee, Maker, Refused, Shelf, malformed
+from skyward.link.data.maker import NOTHING, Callee, Maker, Refused, Shelf, is_light, malformed
 
-__all__ = ["assign", "is_zone", "shelf"]
+__all__ = ["PASSED_OVER", "assign", "is_zone", "shelf"]
 
 _NUMBER: Final = re.compile(r"[+-]?\d{1,4000}(/\d{1,4000})?")
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}")
@@ -30,6 +30,14 @@ _PATHS: Final = ("pathlib", "pathlib._local")
 _SINGLE: Final[dict[str, Any]] = {"None": None, "Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
 # Skyward's errors are made of their message and their facts.
 _ERRORS: Final = "skyward.errors"
+PASSED_OVER: Final = frozenset({"__notes__", "__skyward_partial__", "name_from"})
+"""
+Attributes of an error that are left out.
+
+Notes travel beside it, and what was done until then is the client's to say.
+Where an ImportError has the last one, Python imports the module that it names when it is printed, and looks what was
+meant.
+"""
 
 
 def assign(made: Any, facts: Any) -> None:
@@ -46,6 +54,8 @@ def assign(made: Any, facts: Any) -> None:
     if type(facts) is not dict:
         malformed("attributes that are no dict")
     for name, value in facts.items():
+        if isinstance(made, BaseException) and name in PASSED_OVER:
+            continue
         if type(name) is not str or (name.startswith("__") and name.endswith("__")):
             malformed(f"an attribute {name!r}")
         for kind in type(made).__mro__:
@@ -181,18 +191,28 @@ def _zone(key: Any, *_: Any) -> Any:
 
 
 def _error(kind: type[Exception]) -> Maker:
+    def call(*args: Any) -> Exception:
+        # It is printed before anybody looks at it.
+        if not is_light(args):
+            raise Refused(f"a {kind.__name__} of more parts than can be printed")
+        return kind(*args)
+
     def state(made: Any, facts: Any) -> Any:
         if facts is None:
             return made
         if type(facts) is not dict:
             malformed("attributes that are no dict")
+        if not is_light(facts):
+            raise Refused(f"a {kind.__name__} of more parts than can be printed")
         for name, value in facts.items():
-            if type(name) is not str or (name.startswith("__") and name != "__notes__"):
+            if name in PASSED_OVER:
+                continue
+            if type(name) is not str or name.startswith("__"):
                 malformed(f"an attribute {name!r} of an error")
             setattr(made, name, value)
         return made
 
-    return Maker(kind, None, state)
+    return Maker(call, None, state)
 
 
 def _of_ours(kind: Any, message: Any, facts: Any) -> Any:
@@ -201,7 +221,7 @@ def _of_ours(kind: Any, message: Any, facts: Any) -> Any:
     if type(message) is not str or type(facts) is not dict or type(facts.get("hint")) not in (str, type(None)):
         malformed("an error of Skyward's without its facts")
     made = kind(message)
-    assign(made, {name: value for name, value in facts.items() if not str(name).startswith("__")})
+    assign(made, facts)
     made.message = message
     return made
 

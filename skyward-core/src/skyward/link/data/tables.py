@@ -135,7 +135,7 @@ def _array(parts: Any) -> Any:
 
     if isinstance(parts, np.ndarray):
         return parts
-    if type(parts) is not tuple or not parts or parts[0] not in _ARRAYS:
+    if type(parts) is not tuple or not parts or type(parts[0]) is not str or parts[0] not in _ARRAYS:
         malformed("a column that is none")
     return _ARRAYS[parts[0]](*parts[1:])
 
