@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import skyward as sky
-from skyward.errors import ConfigError
-from skyward.hookspecs import InstanceState, SSHAddress, Tags
+from skyward.errors import ConfigError, ProvisionError
+from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer, SSHAddress, Tags
+from skyward.model.spec import Spec
 from skyward_container.engine import Done, is_gone
 from skyward_container.machine import HOST_KEY, instance_of
+from skyward_container.provider import Network
 
 
 @pytest.mark.parametrize(
@@ -118,3 +123,29 @@ def test_what_is_not_ours_is_passed_over() -> None:
     """It has no label of ours, or none at all."""
     for written in ({"com.example": "x"}, None):
         assert instance_of({**DOCKERS, "Config": {"Image": "a", "Labels": written}}, None, NOW) is None
+
+
+ENGINE = """#!/bin/sh
+case $1 in
+  run) for word; do echo "$word"; done >{told}; printenv SKYWARD_LOGIN_KEY SKYWARD_HOST_KEY >{given}; exit 125 ;;
+esac
+"""
+
+
+def test_no_key_is_in_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of this machine reads those; the engine takes keys from its own environment."""
+    told, given = tmp_path / "told", tmp_path / "given"
+    (tmp_path / "podman").write_text(ENGINE.format(told=told, given=given))
+    (tmp_path / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    provider = sky.Container(image="debian:12", binary="podman", cpus=1)
+    offer = Offer(provider="container", instance_type="debian:12")
+    cluster = Cluster(pool_id="a1", pool_name="p", spec=Spec(), offer=offer, provider="container", nodes=1)
+    request = LaunchRequest(cluster=cluster, nodes=[0], token="token0")
+    with pytest.raises(ProvisionError, match="podman run failed with code 125"):
+        asyncio.run(provider.skyward_launch(request=request, infra=Network(name="n", own=True)))
+    words = told.read_text().splitlines()
+    assert ["SKYWARD_LOGIN_KEY", "SKYWARD_HOST_KEY"] == [after for word, after in pairwise(words) if word == "--env"]
+    assert "PRIVATE KEY" not in told.read_text()
+    assert cluster.key.public == given.read_text().splitlines()[0]
+    assert "BEGIN OPENSSH PRIVATE KEY" in given.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
 import re
@@ -19,6 +20,7 @@ import pytest
 from skyward.model.image import DEFAULT_IMAGE, Image, PipIndex
 from skyward.model.op import AptInstall, Op, PipInstall, Shell
 from skyward.plan.script import Ground, preview, render
+from skyward.plan.uv_release import ARCHIVES, REQUIREMENT, VERSION
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="nodes run Linux")
 
@@ -449,31 +451,76 @@ def test_uv_is_told_what_pip_is_told(host: Host) -> None:
     assert (host.home / "told").read_text() == "/own own e c\n"
 
 
-def test_uv_is_brought_by_its_installer_where_there_is_no_pip(host: Host) -> None:
-    """By curl, into the cache; if nothing brings it, one line says so."""
+def no_pip(host: Host) -> None:
+    """Take uv from a host, and pip from its Python."""
     environment(host)
     (host.bin / "uv").rename(host.home / "uv")
     # It gives itself as the interpreter, so that pip is asked for here.
     here = f'*sys.executable*) printf "%s\\n" {MINOR}.0 "$0"; exit ;;'
     host.offer(f"python{MINOR}", f'case "$*" in *pip*) exit 1 ;; {here} esac\nexec "{sys.executable}" "$@"')
-    host.offer("curl", "exit 6")
-    script = host.script(Image(pip=["six"]))
-    code, lines = host.run(script)
-    assert (code, marked(lines)[-1]) == (1, "failed uv 1")
-    assert [line[:25] for line in lines if line.startswith("skyward: ")] == ["skyward: uv cannot be had"]
-    install = 'mkdir -p "$UV_UNMANAGED_INSTALL" && cp "$HOME/uv" "$UV_UNMANAGED_INSTALL"'
+
+
+def serve(host: Host, archive: Path) -> None:
+    """Have curl bring an archive, whatever it is asked for."""
     host.offer(
-        "curl",
-        f"""
-        for url; do :; done
-        [ "$url" = https://astral.sh/uv/install.sh ] || exit 7
-        while [ "$1" != -o ]; do shift; done
-        echo '{install}' >"$2"
-        """,
+        "curl", f'for url; do :; done; echo "$url" >asked_for; while [ "$1" != -o ]; do shift; done; cp {archive} "$2"'
     )
+
+
+def test_uv_is_fetched_where_there_is_no_pip(host: Host, tmp_path: Path) -> None:
+    """By curl, into the cache: one release, whose hash is known."""
+    no_pip(host)
+    name = f"uv-{os.uname().machine}-unknown-linux-musl"
+    (tmp_path / name).mkdir()
+    shutil.copy2(host.home / "uv", tmp_path / name / "uv")
+    archive = tmp_path / "uv.tar.gz"
+    subprocess.run(["tar", "-czf", archive, "-C", tmp_path, name], check=True)
+    serve(host, archive)
+    script = host.script(Image(pip=["six"]))
+    known = ARCHIVES[os.uname().machine]
+    script.write_text(script.read_text().replace(known, hashlib.sha256(archive.read_bytes()).hexdigest()))
     code, lines = host.run(script)
     assert code == 0, lines
-    assert (host.cache / "tools" / "bin" / "uv").exists()
+    assert os.access(host.cache / "tools" / "bin" / "uv", os.X_OK)
+    url = f"https://github.com/astral-sh/uv/releases/download/{VERSION}/{name}.tar.gz\n"
+    assert url == (host.home / "asked_for").read_text()
+
+
+def test_what_is_not_the_uv_that_is_known_is_not_run(host: Host, tmp_path: Path) -> None:
+    """One line says so; nothing of it stays."""
+    no_pip(host)
+    (tmp_path / "other.tar.gz").write_bytes(b"no archive of theirs")
+    serve(host, tmp_path / "other.tar.gz")
+    code, lines = host.run(host.script(Image(pip=["six"])))
+    assert (code, marked(lines)[-1]) == (1, "failed uv 1")
+    assert [True, True] == [
+        f"is not uv {VERSION}: its SHA-256 is another" in each or "uv cannot be had" in each
+        for each in lines
+        if each.startswith("skyward: ")
+    ]
+    assert not list((host.cache / "tools").glob("*.gz"))
+
+
+def test_nothing_that_brings_uv(host: Host) -> None:
+    """One line says so."""
+    no_pip(host)
+    host.offer("curl", "exit 6")
+    code, lines = host.run(host.script(Image(pip=["six"])))
+    assert (code, marked(lines)[-1]) == (1, "failed uv 1")
+    assert ["skyward: uv cannot be had"] == [line[:25] for line in lines if line.startswith("skyward: ")]
+
+
+def test_pip_takes_the_uv_that_is_known(host: Host) -> None:
+    """By version and hashes, so that no index can give another."""
+    no_pip(host)
+    kept = 'echo "$*" >asked_pip; cp "$HOME"/.cache/skyward/tools/uv.txt .'
+    pip = f'case "$*" in *"-m pip --version"*) exit 0 ;; *"-m pip install"*) {kept} ;; esac'
+    text = (host.bin / f"python{MINOR}").read_text().replace("#!/bin/sh", f"#!/bin/sh\n{pip}")
+    (host.bin / f"python{MINOR}").write_text(text.replace("*pip*) exit 1 ;;", "*pip*) exit 0 ;;"))
+    host.offer("curl", "exit 6")
+    host.run(host.script(Image(pip=["six"])))
+    assert "--require-hashes" in (host.home / "asked_pip").read_text()
+    assert f"{REQUIREMENT}\n" == (host.home / "uv.txt").read_text()
 
 
 def test_what_failed_goes_on_where_it_was(host: Host) -> None:

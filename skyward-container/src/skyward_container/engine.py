@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from skyward.errors import ConfigError, ProvisionError
@@ -48,9 +49,15 @@ def find_binary(wanted: str | None) -> str:
     )
 
 
-async def attempt(binary: str, *words: str, timeout: float = TIMEOUT) -> Done:
+async def attempt(binary: str, *words: str, timeout: float = TIMEOUT, env: Mapping[str, str] | None = None) -> Done:
     """
     Run a command and wait for its end, whatever that is.
+
+    Args:
+        binary: Docker or Podman.
+        words: The command, which every user of this machine can read.
+        timeout: Seconds it may take.
+        env: Variables that it has besides those of this process.
 
     Raises:
         ProvisionError: If it does not end in time, or cannot be started.
@@ -63,6 +70,7 @@ async def attempt(binary: str, *words: str, timeout: float = TIMEOUT) -> Done:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=_NOWHERE,
+            env={**os.environ, **env} if env else None,
         )
     except OSError as error:
         raise ProvisionError(f"{binary} could not be started: {error}.", provider="container") from error

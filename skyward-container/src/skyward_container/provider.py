@@ -192,13 +192,14 @@ class Container:
         for label, text in {**labels(request.tags_of(node)), HOST_KEY: host_key.public}.items():
             words += ["--label", f"{label}={text}"]
         words += ["--publish", "127.0.0.1::22"]
-        for variable, value in environment.items():
-            words += ["--env", f"{variable}={value}"]
+        for variable in environment:
+            # Its text comes from the command's own environment: every user of this machine reads command lines.
+            words += ["--env", variable]
         end = [self.image, "sh", "-c", _START]
-        done = await attempt(binary, *words, *self._limits(), *end)
+        done = await attempt(binary, *words, *self._limits(), *end, env=environment)
         if done.code and self._limits():
             await attempt(binary, "rm", "--force", name)
-            again = await attempt(binary, *words, *end)
+            again = await attempt(binary, *words, *end, env=environment)
             if not again.code:
                 _log.warning("%s supports no limits here, so %s has none: %s", binary, name, done.err[-200:])
                 done = again

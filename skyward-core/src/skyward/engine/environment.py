@@ -21,6 +21,7 @@ from skyward.errors import ConfigError, ProvisionError
 from skyward.model.image import Image
 from skyward.model.pip_index import redacted
 from skyward.plan.bootstrap import Step, hint
+from skyward.plan.uv_release import REQUIREMENT
 
 RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy")
 """The packages that our side of a worker needs, in a directory of their own."""
@@ -121,7 +122,7 @@ def runtime_directory() -> Path:
 
 def find_uv() -> str:
     """
-    Find uv on the PATH or in the client's environment, else install it into the cache by pip.
+    Find uv on the PATH or in the client's environment, else install one release of it into the cache by pip.
 
     Raises:
         ProvisionError: If it cannot be had.
@@ -133,8 +134,13 @@ def find_uv() -> str:
     tools = cache_entry("tools")
     uv = tools / "bin" / "uv"
     if not uv.exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tools), "uv"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        listed = tools / "uv.txt"
+        listed.write_text(f"{REQUIREMENT}\n")
+        words = ["--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--target", str(tools)]
+        command = [sys.executable, "-m", "pip", "install", *words, "-r", str(listed)]
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, umask=0o077
+        )
         if done.returncode or not uv.exists():
             raise ProvisionError(
                 f"Environments are made with uv, which is not on the PATH and could not be installed: "

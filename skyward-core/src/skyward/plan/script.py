@@ -17,6 +17,7 @@ from skyward.model.pip_index import redacted
 from skyward.plan.bootstrap import Step, environment_steps, op_step
 from skyward.plan.cache_text import CACHE, MAKE
 from skyward.plan.script_text import BEGIN, CARRIES, HEAD, WATCHDOG
+from skyward.plan.uv_text import UV
 
 __all__ = ["Ground", "preview", "render"]
 
@@ -84,7 +85,7 @@ def render(
     """
     return "\n".join(
         (
-            HEAD.strip().replace("@CARRIES@", CARRIES.strip()),
+            HEAD.strip().replace("@CARRIES@", CARRIES.strip()).replace("@UV@", UV.strip()),
             MAKE.strip(),
             *_beginning(image, ground),
             *_watchdog(ttl, life, end),

@@ -228,38 +228,7 @@ find_python() {
   search_python || fail "no Python $WANTED on this machine: found${FOUND:- none}"
   completed
 }
-find_uv() {
-  for UV in "$(command -v uv || :)" "$LOGIN_HOME/.local/bin/uv" "$LOGIN_HOME/.cargo/bin/uv" "$TOOLS/bin/uv"; do
-    # One that was built for another machine may lie there.
-    if [ -n "$UV" ] && "$UV" --version >/dev/null 2>&1; then return 0; fi
-  done
-  return 1
-}
-get_uv() {
-  if find_uv; then return 0; fi
-  lock 9 "$SKYWARD_HOME/locks/tools"
-  if ! find_uv; then
-    python=${PYTHON:-python3}
-    if "$python" -m pip --version >/dev/null 2>&1; then
-      run 'pip install uv' "$python" -m pip install --quiet --upgrade --target "$TOOLS" uv || :
-    fi
-    if ! find_uv; then fetch_uv || :; fi
-  fi
-  unlock 9
-  find_uv
-}
-fetch_uv() {
-  url=https://astral.sh/uv/install.sh
-  mkdir -p "$TOOLS"
-  if command -v curl >/dev/null 2>&1; then
-    run "curl $url" curl -LsSf --connect-timeout 20 --max-time 120 -o "$TOOLS/install.sh" "$url" || return 1
-  elif command -v wget >/dev/null 2>&1; then
-    run "wget $url" wget -q -T 20 -O "$TOOLS/install.sh" "$url" || return 1
-  else
-    return 1
-  fi
-  run 'sh install.sh' env UV_UNMANAGED_INSTALL="$TOOLS/bin" sh "$TOOLS/install.sh"
-}
+@UV@
 open_environment() {
   lock 8 "$ENVIRONMENT"
   # Without its first step it is a ruin, and so it is when the Python below it has gone.

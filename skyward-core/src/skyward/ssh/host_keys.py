@@ -77,9 +77,12 @@ class HostKeys:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # One write of one line: several hosts are dialled side by side.
-            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(fd, line.encode())
+                # An editor may have left the last line without its end, and ours would be a part of it.
+                size = os.fstat(fd).st_size
+                broken = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+                os.write(fd, f"{chr(10) * broken}{line}".encode())
             finally:
                 os.close(fd)
         except OSError as error:
