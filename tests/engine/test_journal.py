@@ -212,3 +212,5 @@ def test_the_journal_is_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp
     assert journal_path() == tmp_path / "skyward" / "journal.sqlite"
     monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "ours"))
     assert journal_path() == tmp_path / "ours" / "journal.sqlite"
+    monkeypatch.setenv("SKYWARD_STATE", "~/ours")
+    assert journal_path() == Path.home() / "ours" / "journal.sqlite"

@@ -113,7 +113,7 @@ def journal_path() -> Path:
     It is in `SKYWARD_STATE`, else in `skyward` in `XDG_STATE_HOME`, else in `~/.local/state/skyward`.
     """
     if state := os.environ.get("SKYWARD_STATE"):
-        return Path(state) / "journal.sqlite"
+        return Path(state).expanduser() / "journal.sqlite"
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "skyward" / "journal.sqlite"
 
 
