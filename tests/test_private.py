@@ -19,7 +19,8 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a l
 
 
 @pytest.fixture(params=[0, 0o077, 0o277], ids=oct)
-def _any_umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def _any_umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    # The test's own directory is made before.
     before = os.umask(request.param)
     yield
     os.umask(before)

@@ -135,7 +135,8 @@ def find_uv() -> str:
     uv = tools / "bin" / "uv"
     if not uv.exists():
         listed = tools / "uv.txt"
-        listed.write_text(f"{REQUIREMENT}\n")
+        with os.fdopen(private.opened(listed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:
+            file.write(f"{REQUIREMENT}\n")
         words = ["--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--target", str(tools)]
         command = [sys.executable, "-m", "pip", "install", *words, "-r", str(listed)]
         done = subprocess.run(
