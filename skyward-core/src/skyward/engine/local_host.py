@@ -82,7 +82,7 @@ class LocalHost:
             ConfigError: If another user could change the node's directory.
         """
         try:
-            private.directory(self.directory)
+            private.directory(self.directory, hint="TMPDIR may name another directory.")
         except OSError as error:
             raise ProvisionError(f"The directory {self.directory} could not be made: {error}.") from error
         ours, theirs = socket.socketpair()

@@ -58,7 +58,8 @@ def reasons(path: Path, text: str) -> tuple[str, ...]:
 
 def own_files() -> tuple[Path, ...]:
     """Return the files that are the user's own word wherever a program runs: in the home, or among its settings."""
-    home = Path.home()
+    # Unlike `Path.home`, it does not fail for a user without a home.
+    home = Path(os.path.expanduser("~"))
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "skyward"
     return (home / "skyward.toml").resolve(), (settings / "skyward.toml").resolve()
 
