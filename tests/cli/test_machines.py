@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
 from skyward.testing import Rehearsal
-from skyward.testing.books import Books
+from skyward.testing.books import Books, Machine
 from tests.testing import conftest
 
 pytestmark = pytest.mark.slow
@@ -65,7 +66,7 @@ class Desk:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=40,
+            timeout=80,
             check=False,
         )
         return done.returncode, done.stdout, done.stderr
@@ -84,16 +85,19 @@ class Desk:
             assert client.stdout.readline() == "ready\n"
             client.send_signal(signal.SIGKILL)
 
-    def give_away(self, owner: str) -> None:
-        """Have the first machine be of somebody else."""
-        change = {"skyward:owner": owner}
-        name = self.cloud.machines()[0].id
-        Books(self.cloud.directory).change(name, lambda row: evolve(row, tags={**row.tags, **change}))
+    def give_away(self, *owners: str) -> None:
+        """Have the first machines be of somebody else."""
+        for machine, owner in zip(self.cloud.machines(), owners, strict=False):
+            Books(self.cloud.directory).change(machine.id, partial(_owned_by, owner))
 
     def expire(self) -> None:
         """Have all clients be gone for long."""
         for machine in self.cloud.machines():
             self.cloud._cloud.renew([machine.id], time.time() - 900)
+
+
+def _owned_by(owner: str, machine: Machine) -> Machine:
+    return evolve(machine, tags={**machine.tags, "skyward:owner": owner})
 
 
 @pytest.fixture
@@ -142,6 +146,22 @@ def test_a_pool_whose_program_lives_stays_ended(desk: Desk) -> None:
         told, _ = client.communicate(timeout=40)
         assert 0 == client.returncode
     assert "told The pool 'train' was ended from outside, by: sky down train --yes (process" in told
+    assert ([], 2) == (desk.cloud.machines(), len(Books(desk.cloud.directory).machines()))
+
+
+def test_a_pool_whose_program_lives_on_another_computer_stays_ended(desk: Desk) -> None:
+    """It is told by its machines' tags, and ends them itself."""
+    there = {**desk.env, "SKYWARD_STATE": str(desk.folder / "elsewhere")}
+    with subprocess.Popen(
+        [sys.executable, "-c", LIVING], cwd=desk.folder, env=there, stdout=subprocess.PIPE, text=True
+    ) as client:
+        assert client.stdout is not None
+        assert "ready\n" == client.stdout.readline()
+        desk.give_away("eve@laptop", "eve@laptop")
+        assert 0 == desk.sky("down", "train", "--all-owners", "--yes")[0]
+        told, _ = client.communicate(timeout=40)
+        assert 0 == client.returncode
+    assert "told The pool 'train' was ended from outside, by: sky down, on another computer" in told
     assert ([], 2) == (desk.cloud.machines(), len(Books(desk.cloud.directory).machines()))
 
 

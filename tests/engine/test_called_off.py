@@ -68,6 +68,20 @@ def test_machines_that_are_still_there_are_given_back(engine: SimulatedEngine) -
     assert 2 == len(cloud.rows)
 
 
+def test_machines_that_bear_it_are_given_back(engine: SimulatedEngine) -> None:
+    """What is typed on another computer leaves no mark here, and is told by the machines' tags."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=2)
+    with pool:
+        call = nap(1e6) > pool
+        engine.pass_by(60.0)
+        cloud.called_off = True
+        with pytest.raises(sky.PoolEndedError, match="by: sky down, on another computer"):
+            engine.result(call)
+        assert engine.until(lambda: not cloud.there) <= 5.0 + cloud.ends
+    assert 2 == len(cloud.rows)
+
+
 def test_a_pool_that_is_ended_while_it_is_opened_is_not_opened_elsewhere(engine: SimulatedEngine) -> None:
     """Opening it raises the error, and the next provider is not asked."""
     cloud, other = ScriptedCloud(boots=100.0), ScriptedCloud(name="other")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 import skyward as sky
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
@@ -149,6 +149,7 @@ class ScriptedCloud:
         self.ahead: float | None = None
         self.renewals: list[tuple[float, tuple[str, ...]]] = []
         self.expiries: list[float] = []
+        self.called_off = False
         self.most = 0
         self.when: Callable[[str], object] = lambda hook: None
         self.answer: Callable[[Sequence[Instance]], Sequence[Instance]] = lambda answer: answer
@@ -340,6 +341,6 @@ class ScriptedCloud:
             spot=row.request.spot,
             hourly_rate=offer.price(spot=row.request.spot),
             on_demand_rate=offer.on_demand_price,
-            tags=row.request.tags_of(row.node),
+            tags=evolve(row.request.tags_of(row.node), **({"expires_at": 0.0} if self.called_off else {})),
             doing=row.doing,
         )

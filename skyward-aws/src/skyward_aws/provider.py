@@ -258,9 +258,10 @@ class AWS:
         return found
 
     @hookimpl
-    async def skyward_renew(self, infra: Place, ids: Sequence[str], expires_at: float) -> None:
+    async def skyward_renew(self, cluster: Cluster, infra: Place | None, ids: Sequence[str], expires_at: float) -> None:
         """Write a later expiry on machines."""
-        await renew(self._account, infra.region, ids, expires_at)
+        region = infra.region if infra is not None else cluster.offer.region
+        await renew(self._account, region or await self._home(), ids, expires_at)
 
     @hookimpl
     async def skyward_terminate(self, infra: Place, ids: Sequence[str]) -> None:

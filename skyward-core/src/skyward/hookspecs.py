@@ -246,14 +246,15 @@ async def skyward_renew(cluster: Cluster, infra: Any, ids: Sequence[str], expire
     """
     Write a later expiry on machines, for clouds whose tags can be changed.
 
-    When: whenever half the time to the expiry is over, as long as the client lives.
+    When: right after the first machine of a region was rented, whenever half the time to the expiry is over, as long as
+        the client lives, and for `sky down` of a pool whose client may live on another computer.
     Runs on: the client, in the event loop.
 
     Args:
         cluster: The pool.
-        infra: What `skyward_open` returned.
+        infra: What `skyward_open` returned; None for `sky down`, which knows no more than `cluster.offer.region`.
         ids: The instances' ids. One that is gone already is no error.
-        expires_at: Seconds since 1970, for the tag `skyward:expires`.
+        expires_at: Seconds since 1970, for the tag `skyward:expires`; 0 tells the client that its pool is being ended.
 
     Example: `await set_tags(ids, {"skyward:expires": str(int(expires_at))})`
     Since: 0.1

@@ -1,4 +1,8 @@
-"""Pools that another program of this user ends: a mark on the disk, made before their machines are ended."""
+"""
+Pools that another program ends: what tells their own programs of it, before their machines are ended.
+
+On this computer that is a mark on the disk; on another one, where clouds have tags that can be changed, an expiry of 0.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from pathlib import Path
 from skyward.engine.journal import journal_path
 from skyward.engine.loop import in_thread
 from skyward.errors import PoolEndedError
+from skyward.model.machine import Instance
 
 __all__ = ["CallOff", "call_off"]
 
@@ -70,17 +75,33 @@ class CallOff:
         """
         if (by := await in_thread(_read, self._path)) is not None:
             self._found = True
-            raise PoolEndedError(
-                f"The pool {self._name!r} was ended from outside, by: {by}.",
-                pool=self._name,
-                hint="Nothing is rented in place of its machines. Open a new pool to go on.",
-            )
+            raise self._error(by)
+
+    def check_listed(self, listed: Iterable[Instance]) -> None:
+        """
+        Look whether machines bear that their pool is being ended.
+
+        Args:
+            listed: The pool's machines.
+
+        Raises:
+            PoolEndedError: If one does.
+        """
+        if any(one.tags is not None and one.tags.called_off for one in listed):
+            raise self._error("sky down, on another computer")
 
     async def close(self) -> None:
         """Remove the mark, when all that it asked for is done."""
         if self._found:
             with contextlib.suppress(OSError):
                 await in_thread(self._path.unlink)
+
+    def _error(self, by: str) -> PoolEndedError:
+        return PoolEndedError(
+            f"The pool {self._name!r} was ended from outside, by: {by}.",
+            pool=self._name,
+            hint="Nothing is rented in place of its machines. Open a new pool to go on.",
+        )
 
 
 def _folder() -> Path:

@@ -171,14 +171,18 @@ class Launching:
                 failed |= await self._fill(batch, take, spot=market)
         return failed
 
-    async def check_called_off(self) -> None:
+    async def check_called_off(self, listed: Iterable[Instance] = ()) -> None:
         """
         Look whether another program has ended the pool; only what is billed is ended so.
+
+        Args:
+            listed: The pool's machines, as they were just listed.
 
         Raises:
             PoolEndedError: If it has.
         """
         if self.billed:
+            self._call_off.check_listed(listed)
             await self._call_off.check()
 
     async def renew(self, ids: Iterable[str]) -> None:

@@ -107,9 +107,9 @@ class Watch:
         return min(LATER, max(SOON, _PART * (self._engine.loop.time() - max(pending))))
 
     async def _tick(self) -> None:
-        await self._launching.check_called_off()
         under_way = set(self._launching.under_way)
         listed = await self._launching.regions.listed()
+        await self._launching.check_called_off(listed)
         under_way |= self._launching.under_way
         shells = {shell.instance.id: shell for shell in self._nodes() if not shell.leaving}
         known = [

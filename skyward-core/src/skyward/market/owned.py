@@ -4,17 +4,22 @@ The machines of ours that there are, read from the clouds alone, and how they ar
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any
 
 from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.regions import PROVIDER_TIMEOUT
 from skyward.errors import SkywardError
 from skyward.market.answer import answer
 from skyward.market.asking import Answers, ask_all, tell_each
+from skyward.model.cluster import Cluster
 from skyward.model.machine import Instance
+from skyward.model.offer import Offer
+from skyward.model.spec import Spec
 
-__all__ = ["end", "instances", "look"]
+__all__ = ["call_off", "end", "instances", "look"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +68,47 @@ async def look(providers: Any = None) -> Answers[Instance]:
         if wrong := await handle.look_at_clock():
             _log.warning("%s", wrong)
     return answers
+
+
+async def call_off(found: Iterable[tuple[ProviderHandle, Instance]]) -> set[str]:
+    """
+    Have the programs of pools, which may run on other computers, know that these are being ended.
+
+    Args:
+        found: Machines, each with the provider that lists it.
+
+    Returns:
+        The ids of those whose clouds have tags that say it.
+    """
+    groups: dict[tuple[int, str, str | None], tuple[ProviderHandle, list[Instance]]] = {}
+    for handle, instance in found:
+        if instance.tags is not None and handle.implements("skyward_renew"):
+            key = (id(handle), instance.tags.pool_id, instance.region)
+            groups.setdefault(key, (handle, []))[1].append(instance)
+    told = await asyncio.gather(*(_called_off(handle, instances) for handle, instances in groups.values()))
+    return {name for names in told for name in names}
+
+
+async def _called_off(handle: ProviderHandle, instances: list[Instance]) -> list[str]:
+    first, ids = instances[0], [instance.id for instance in instances]
+    assert first.tags is not None
+    offer = Offer(provider=handle.name, instance_type=first.instance_type or "", region=first.region)
+    cluster = Cluster(
+        pool_id=first.tags.pool_id,
+        pool_name=first.tags.pool_name,
+        spec=Spec(provider=handle.provider),
+        offer=offer,
+        provider=handle.name,
+        nodes=len(ids),
+    )
+    try:
+        await handle.call(
+            "skyward_renew", cluster=cluster, infra=None, ids=ids, expires_at=0.0, timeout=PROVIDER_TIMEOUT
+        )
+    except SkywardError as error:
+        _log.info("call_off.failed provider=%s: %s", handle.name, error)
+        return []
+    return ids
 
 
 async def end(found: Iterable[tuple[ProviderHandle, Instance]]) -> dict[str, SkywardError]:

@@ -25,7 +25,8 @@ class Tags:
         owner: Who rented it, as `user@host`.
         client: Identity of the client process.
         token: Names the request that rented it.
-        expires_at: When its client counts as gone unless it wrote a later time, in seconds since 1970; None never.
+        expires_at: When its client counts as gone unless it wrote a later time, in seconds since 1970; None never, 0
+            where its pool is being ended from outside.
 
     >>> Tags.from_strings(Tags(pool_id="a1", node=3, expires_at=1800000000.4).to_strings())
     Tags(pool_id='a1', pool_name='', node=3, owner='', client='', token='', expires_at=1800000000.0)
@@ -38,6 +39,11 @@ class Tags:
     client: str = ""
     token: str = ""
     expires_at: float | None = None
+
+    @property
+    def called_off(self) -> bool:
+        """Return whether its pool is being ended by another program, which its own one is to know."""
+        return self.expires_at == 0.0
 
     def to_strings(self) -> dict[str, str]:
         """Return what is written on the machine, by names that begin with `skyward:`; what is not known is left out."""

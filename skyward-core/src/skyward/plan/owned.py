@@ -135,6 +135,8 @@ def _expiry(instance: Instance, now: float) -> str:
     until = instance.tags.expires_at if instance.tags is not None else None
     if until is None:
         return "?"
+    if not until:
+        return "being ended"
     return f"in {span(until - now)}" if until >= now else f"{span(now - until)} ago"
 
 

@@ -100,7 +100,8 @@ class Machine:
         A machine ends itself when its client has not put off its expiry in time, if it can.
         """
         able = self.boots_at is not None if self.ends_own_bill == "running" else self.ends_own_bill
-        expires_at = self._tags.expires_at if able else None
+        # An expiry of 0 is no time: it says that the pool is being ended.
+        expires_at = self._tags.expires_at or None if able else None
         moments = (self.ended_at, self.taken_at, None if expires_at is None else expires_at + GRACE)
         return min((moment for moment in moments if moment is not None), default=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +13,13 @@ from skyward.errors import UsageError
 from skyward.model.command import Command
 
 if TYPE_CHECKING:
+    from skyward.engine.provider_handle import ProviderHandle
     from skyward.model.machine import Instance
+
+ELSEWHERE = 25.0
+"""Seconds that a program on another computer has to end its pool itself; it looks at its machines every 15."""
+
+_LOOK = 2.0
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -33,7 +40,7 @@ def run(options: Namespace) -> int:
     from skyward.engine.identity import owner
     from skyward.engine.loop import engine_loop
     from skyward.market.owned import end
-    from skyward.plan.owned import HEADER, chosen, row
+    from skyward.plan.owned import HEADER, chosen, expired, row
 
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
@@ -57,6 +64,9 @@ def run(options: Namespace) -> int:
         return 1
     if not options.expired:
         _call_off([instance for _, instance in found])
+        foreign = [(handle, one) for handle, one in found if one.tags is not None and one.tags.owner != owner()]
+        # The programs of the others are gone.
+        _tell_elsewhere([(handle, one) for handle, one in foreign if not expired(one, now=handle.now())])
     failures = engine_loop().run(end(found))
     ended = [instance.id for handle, instance in found if handle.name not in failures]
     if ended:
@@ -89,6 +99,21 @@ def _call_off(instances: Sequence[Instance]) -> None:
         call_off({instance.tags.pool_id for instance in instances if instance.tags is not None})
     except OSError as error:
         complain(f"the programs of these pools cannot be told, and may rent other machines: {error}")
+
+
+def _tell_elsewhere(found: Sequence[tuple[ProviderHandle, Instance]]) -> None:
+    """Have programs on other computers end their pools themselves, and give them the time of a look at their lists."""
+    from skyward.engine.loop import engine_loop
+    from skyward.market.owned import call_off, look
+
+    if not found:
+        return
+    loop, providers = engine_loop(), list({id(handle): handle.provider for handle, _ in found}.values())
+    told = loop.run(call_off(found))
+    deadline = time.monotonic() + ELSEWHERE
+    while told and time.monotonic() < deadline:
+        time.sleep(_LOOK)
+        told &= {instance.id for instance in loop.run(look(providers)).values}
 
 
 COMMAND = Command(run, summary="End machines of pools, one's own unless it is said otherwise.", arguments=arguments)

@@ -321,6 +321,13 @@ def _check_renewal(rental: Rental) -> None:
         return [later] == [machine.tags.expires_at for machine in _owned(rental) if machine.tags is not None]
 
     trial.until(renewed, f"skyward_owned tells the later expiry of {rental.machine.id}")
+    # As `sky down` does, which has no infra: the pool's own program is to know that it is being ended.
+    trial.ask("skyward_renew", cluster=rental.cluster, infra=None, ids=ids, expires_at=0.0)
+
+    def called_off() -> bool:
+        return [True] == [machine.tags.called_off for machine in rental.existing() if machine.tags is not None]
+
+    trial.until(called_off, f"skyward_instances tells the expiry 0 of {rental.machine.id}")
 
 
 def _guard(rental: Rental, provider: Any) -> None:
