@@ -34,6 +34,7 @@ from werkzeug.serving import make_server
 from tests.clouds.aws import prices
 from tests.clouds.aws.faults import EC2, JSON, Fault, Faults, Request, read, refusal
 from tests.clouds.aws.machines import Machines
+from tests.clouds.aws.session_manager import Sessions
 
 Respond = Callable[..., Any]
 KEY = "AKIATESTCLOUD0000001"
@@ -51,6 +52,7 @@ class Gate:
     def __init__(self, machines: Machines) -> None:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.machines = machines
+        self.sessions = Sessions(machines)
         self.faults = Faults()
         self.calls: list[dict[str, Any]] = []
         self.met = 0
@@ -109,6 +111,7 @@ class Gate:
             self.quotas.clear()
             self.allowed, self.machines.lag, self.machines.skew = None, 0.0, 0.0
             self.calls.clear()
+            self.sessions.all.clear()
             self.met = 0
             for backend in _backends():
                 for image in backend.describe_images(owners=["self"]):
@@ -128,6 +131,8 @@ class Gate:
             return self.calls
         elif what == "met":
             return self.met
+        elif what == "sessions":
+            return self.sessions.told()
         elif what == "instances":
             return self._instances()
         elif what == "groups":
@@ -225,6 +230,11 @@ class Gate:
         if request.name == "ssm:GetParameter" and request.params["Name"] in IMAGES:
             value = {"Name": request.params["Name"], "Type": "String", "Value": IMAGES[request.params["Name"]]}
             return _send(respond, 200, JSON, json.dumps({"Parameter": value}).encode())
+        if request.name == "ssm:StartSession":
+            answer = self.sessions.start(request.params)
+            if isinstance(answer, tuple):
+                return _send(respond, 400, *refusal(request, *answer))
+            return _send(respond, 200, JSON, json.dumps(answer).encode())
         if request.name == "servicequotas:GetServiceQuota":
             code = request.params["QuotaCode"]
             found = {"Quota": {"QuotaCode": code, "Value": self.quotas.get(code, 5000.0)}}

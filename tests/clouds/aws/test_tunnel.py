@@ -1,9 +1,13 @@
-"""Machines reached through Session Manager: a stand-in for its command line takes us there."""
+"""Machines reached through Session Manager: sessions over its data channel, with stand-ins for what clients install."""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
+import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -11,27 +15,8 @@ import pytest
 import skyward as sky
 from skyward.errors import ConfigError
 from tests.clouds.aws.client import client, refusal, run
-from tests.clouds.aws.cloud import Cloud
-
-# Joins its input and output to the port of the machine that it is asked for, as the real one does.
-_STAND_IN = """#!{python}
-import json, os, socket, sys, threading, urllib.request
-words = sys.argv[1:]
-assert words[:2] == ["ssm", "start-session"] and "AWS-StartSSHSession" in words
-target, port = words[words.index("--target") + 1], words[words.index("--parameters") + 1].partition("=")[2]
-rows = json.load(urllib.request.urlopen("{url}/test-cloud/instances"))
-[address] = [row["private"] for row in rows if row["id"] == target]
-sock = socket.create_connection((address, int(port)))
-def up():
-    while data := os.read(0, 65536):
-        sock.sendall(data)
-    sock.shutdown(socket.SHUT_WR)
-threading.Thread(target=up, daemon=True).start()
-while data := sock.recv(65536):
-    while data:
-        data = data[os.write(1, data) :]
-"""
-
+from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.clouds.aws.data_channel import ACK, INPUT, Message
 
 pytestmark = pytest.mark.clouds
 
@@ -41,9 +26,16 @@ def command(aws: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """Put the stand-ins on the path."""
     for name in ("aws", "session-manager-plugin"):
         path = tmp_path / name
-        path.write_text(_STAND_IN.format(python=sys.executable, url=aws.url))
+        run_it = f"exec {sys.executable} -m tests.clouds.aws.session_command {name}"
+        path.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} {run_it} "$@"\n')
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@sky.function
+def told(size: int) -> str:
+    """Return that many letters, which no compression makes few."""
+    return secrets.token_hex(size // 2)
 
 
 @sky.function
@@ -54,7 +46,7 @@ def add(a: int, b: int) -> int:
 
 @pytest.mark.usefixtures("command")
 def test_a_pool_works_through_the_tunnel(aws: Cloud) -> None:
-    """Nothing is let in from outside, and the function runs all the same."""
+    """Nothing is let in from outside; what is said goes over the data channel, whole, and is acknowledged."""
     with sky.Compute(
         provider=aws.provider(use_ssm=True),
         machine="m7i.large",
@@ -63,7 +55,17 @@ def test_a_pool_works_through_the_tunnel(aws: Cloud) -> None:
         bootstrap_timeout=20,
     ) as pool:
         assert 5 == (add(2, 3) >> pool)
+        assert 300_000 == len(told(300_000) >> pool)
         assert "skyward-closed" in aws.groups()
+        assert [] == [fault for session in aws.ask("sessions") for fault in session["faults"]]
+        opened = [session for session in aws.ask("sessions") if session["state"] == "open"]
+        assert max(session["sent"] for session in opened) > 300_000
+    until(lambda: {"closed"} == {session["state"] for session in aws.ask("sessions")})
+    # The agent comes online a while after the machine runs; until then the command says so and exits.
+    asked = [call for call in aws.calls() if call["name"] == "ssm:StartSession"]
+    assert len(asked) > len(aws.ask("sessions")) > 0
+    assert all(session["again"] >= 1 for session in aws.ask("sessions") if session["sent"] > 0)
+    assert {str(aws.port)} == {call["params"]["Parameters"]["portNumber"][0] for call in asked}
     rules = [call["params"] for call in aws.calls() if call["name"] == "ec2:AuthorizeSecurityGroupIngress"]
     assert {"-1"} == {rule["IpPermissions.1.IpProtocol"] for rule in rules}
     launches = [call["params"] for call in aws.calls() if call["name"] == "ec2:RunInstances"]
@@ -81,3 +83,36 @@ def test_without_the_command_it_is_refused(aws: Cloud, tmp_path: Path, monkeypat
     error = run(refusal(scenario()))
     assert isinstance(error, ConfigError)
     assert "session-manager-plugin" in str(error)
+
+
+@pytest.mark.usefixtures("command", "without_hosts")
+def test_a_session_is_refused_as_aws_refuses_it(aws: Cloud) -> None:
+    """A machine that is not connected, credentials without the right, and a channel without its token."""
+    start = ["aws", "ssm", "start-session", "--document-name", "AWS-StartSSHSession", "--parameters", "portNumber=22"]
+    env = {**os.environ, **aws.environment()}
+    words = [*start, "--region", "us-east-1", "--target", "i-0123456789abcdef0"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=30)
+    assert (254, "") == (done.returncode, done.stdout)
+    assert "(TargetNotConnected) when calling the StartSession operation: i-0123456789abcdef0 is not" in done.stderr
+    aws.allow(["sts:GetCallerIdentity"])
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=30)
+    assert (254, True) == (done.returncode, "(AccessDeniedException)" in done.stderr)
+
+
+def test_a_message_has_the_layout_that_the_plugin_writes() -> None:
+    """Head of 116 bytes and the payload's length; the halves of the id are turned; what is broken is refused."""
+    name = uuid.UUID("dd01e56b-ff48-483e-a508-b5f073f31b16")
+    data = Message(kind=INPUT, number=7, payload_kind=1, payload=b"payload", id=name, flags=1).written()
+    assert (116).to_bytes(4) + b"input_stream_data".ljust(32) + (1).to_bytes(4) == data[:40]
+    assert (7).to_bytes(8) + (1).to_bytes(8) == data[48:64]
+    assert name.bytes[8:] + name.bytes[:8] == data[64:80]
+    assert (1).to_bytes(4) + (7).to_bytes(4) + b"payload" == data[112:]
+    assert ("input_stream_data", 7, name, b"payload") == (
+        (read := Message.read(data)).kind,
+        read.number,
+        read.id,
+        read.payload,
+    )
+    with pytest.raises(AssertionError, match="the digest is wrong"):
+        Message.read(data[:-1] + b"x")
+    assert json.loads(Message.read(Message(kind=ACK, payload=b"{}").written()).payload) == {}
