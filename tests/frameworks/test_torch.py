@@ -80,6 +80,73 @@ def initialises_with_settings() -> tuple[int, float]:
     return dist.get_world_size(), float(summed)
 
 
+@sky.function
+def goes_on_in_a_group_of_its_own(seconds: float) -> float:
+    """Use another group than the default one for longer than any limit, as tensor parallelism does."""
+    import torch
+    import torch.distributed as dist
+
+    ranks = dist.new_group(range(dist.get_world_size()))
+    until = time.monotonic() + seconds
+    over, summed = torch.zeros(1), torch.ones(1)
+    while not over:
+        over = torch.tensor([float(time.monotonic() > until and dist.get_rank() == 0)])
+        dist.all_reduce(over, group=ranks)
+        time.sleep(0.05)
+    dist.all_reduce(summed, group=ranks)
+    return float(summed)
+
+
+@sky.function
+def overlooks_a_timeout(late: float | None) -> str:
+    """Catch what a collective raises for which the other rank came late, or not at all."""
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() == 1:
+        if late is None:
+            return "did not come"
+        time.sleep(late)
+    try:
+        dist.all_reduce(torch.ones(1))
+    except RuntimeError as error:
+        return str(error)
+    return "summed"
+
+
+@sky.function
+def stands_still(who: int) -> None:
+    """Be stopped on one rank, where nothing in the process goes on, while the others wait for it."""
+    import torch
+    import torch.distributed as dist
+
+    dist.all_reduce(torch.ones(1))
+    if dist.get_rank() == who:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    dist.all_reduce(torch.ones(1))
+
+
+@sky.function
+def tells_itself_otherwise() -> None:
+    """Do what PyTorch's tutorial does before it starts processes."""
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29500"
+    os.environ["RANK"] = os.environ["WORLD_SIZE"] = "77"
+
+
+@sky.function
+def spawns() -> str:
+    import socket
+
+    import torch.multiprocessing as mp
+
+    from tests.frameworks.torch_work import spawned
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    mp.spawn(spawned, args=(port,), nprocs=2)
+    return os.environ["TORCHELASTIC_USE_AGENT_STORE"]
+
+
 def fresh(**settings: Any) -> Any:
     return sky.Compute(**{"nodes": 2, "plugins": [sky.plugins.torch()], "console": "silent", **settings})
 
@@ -120,6 +187,20 @@ def test_another_call_is_a_world_of_one(pool: sky.Pool) -> None:
     assert (0, 1, 1.0) == (rank, size, summed)
     assert {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} == variables() >> pool
     assert before == world() @ pool
+
+
+def test_what_a_task_tells_itself_is_forgotten_with_it(pool: sky.Pool) -> None:
+    """The next one is told who it is, also where that is what it was told before."""
+    told = variables() @ pool
+    tells_itself_otherwise() @ pool
+    assert told == variables() @ pool
+    assert [4.0] * 4 == [summed for *_, summed in world() @ pool]
+
+
+def test_a_task_can_start_processes_that_form_a_world_of_their_own(pool: sky.Pool) -> None:
+    """They open a store of theirs, in a broadcast and alone."""
+    assert ["True"] * 4 == spawns().with_timeout(60) @ pool
+    assert "False" == spawns().with_timeout(60) >> pool
 
 
 def test_code_that_initialises_the_process_group_itself_runs_as_it_is(pool: sky.Pool) -> None:
@@ -217,6 +298,30 @@ def test_a_broadcast_that_hangs_ends_with_the_stack_of_every_rank(who: int) -> N
         assert {1 - who} == set(caught.value.stacks)
         assert "all_reduce" in caught.value.stacks[1 - who]
         assert [2.0, 2.0] == [summed for *_, summed in world() @ pool]
+
+
+def test_collectives_of_all_groups_count() -> None:
+    """A broadcast that uses a group of its own for twice the limit goes on."""
+    with fresh(plugins=[sky.plugins.torch(hang_timeout=2)]) as pool:
+        assert [2.0, 2.0] == goes_on_in_a_group_of_its_own(4) @ pool
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_rank_that_stands_still_is_no_judge(who: int) -> None:
+    """The broadcast ends whichever rank it is, and its process is replaced."""
+    with fresh(plugins=[sky.plugins.torch(hang_timeout=2)]) as pool:
+        with pytest.raises(sky.HangError, match=rf"rank {1 - who}: .*stands_still") as caught:
+            stands_still(who).with_timeout(60) @ pool
+        assert f"rank {who}: does not answer" in str(caught.value)
+        assert [2.0, 2.0] == [summed for *_, summed in world() @ pool]
+
+
+@pytest.mark.parametrize("late", [None, 2.0])
+def test_a_group_whose_collective_timed_out_is_not_handed_on(late: float | None) -> None:
+    """Although the task caught what was raised; the limit is the plugin's."""
+    with fresh(plugins=[sky.plugins.torch(collective_timeout=1)]) as pool:
+        assert "Timed out waiting 1000ms" in (overlooks_a_timeout(late).with_timeout(60) @ pool)[0]
+        assert [2.0, 2.0] == [summed for *_, summed in world().with_timeout(60) @ pool]
 
 
 def _until(holds: Any, seconds: float = 60.0) -> None:

@@ -63,6 +63,19 @@ def world() -> tuple[int, int, int, float]:
     return dist.get_rank(), dist.get_world_size(), id(group), float(summed)
 
 
+def spawned(index: int, port: int) -> None:
+    """Be a process of `torch.multiprocessing.spawn`, as in PyTorch's tutorial."""
+    import torch
+    import torch.distributed as dist
+
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", str(port)
+    dist.init_process_group("gloo", rank=index, world_size=2)
+    summed = torch.ones(1)
+    dist.all_reduce(summed)
+    assert float(summed) == 2
+    dist.destroy_process_group()
+
+
 @sky.function
 def killed_in_the_middle(victim: int) -> None:
     """Sum without end, until one rank is killed from within."""

@@ -37,6 +37,12 @@ def test_a_rank_is_told_as_torchrun_does(node: int, worker: int, rank: str) -> N
         "MASTER_PORT": "2500",
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "TORCHELASTIC_RUN_ID": "a1",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+        "ROLE_NAME": "default",
+        "ROLE_RANK": rank,
+        "ROLE_WORLD_SIZE": "6",
     }
     assert expected == environment(place(node, worker), own_device=False)
 

@@ -33,6 +33,7 @@ def cluster(offer: Offer, **changes: Any) -> Cluster:
         ({"cuda": "cu12"}, 'cuda must be a version of CUDA such as "12.8" or "cu128", not'),
         ({"version": "newest"}, "version must be a version"),
         ({"vision": ">=0.2"}, "vision must be a version"),
+        ({"collective_timeout": 0}, "collective_timeout must be a finite number above zero, not 0"),
         ({"hang_timeout": 0}, "hang_timeout must be a number of seconds above 0, not 0"),
     ],
 )

@@ -5,6 +5,7 @@ What ranks conclude from what they know of each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from skyward import aftermath
 
@@ -16,11 +17,11 @@ def verdict(held: Sequence[bytes], new: bytes) -> bytes:
     Decide which group a broadcast has: the one that all ranks hold, else a new one.
 
     Args:
-        held: What each rank holds; empty where that is none.
+        held: What each rank holds, and how many collectives it has entered there; empty where that is none.
         new: The name of a new one.
 
-    >>> verdict([b"3", b"3"], b"7"), verdict([b"3", b""], b"7"), verdict([b"", b""], b"7")
-    (b'3', b'7', b'7')
+    >>> verdict([b"3/9", b"3/9"], b"7"), verdict([b"3/9", b"3/8"], b"7"), verdict([b"", b""], b"7")
+    (b'3/9', b'7', b'7')
     """
     return held[0] if held[0] and len(set(held)) == 1 else new
 
@@ -38,7 +39,9 @@ def is_aftermath(error: BaseException) -> bool:
     return any(kind.__name__ == "DistError" for kind in type(error).__mro__) or aftermath.is_aftermath(error)
 
 
-def is_met(asked: dict[str, object], *, backend: str, rank: int, world_size: int) -> bool:
+def is_met(
+    asked: dict[str, object], *, backend: str, rank: int, world_size: int, timeout: timedelta | None = None
+) -> bool:
     """
     Tell whether a group that is there is what `init_process_group` is asked for.
 
@@ -47,6 +50,7 @@ def is_met(asked: dict[str, object], *, backend: str, rank: int, world_size: int
         backend: The group's backend.
         rank: The process's rank in it.
         world_size: How many ranks it has.
+        timeout: The limit of its collectives; None for torch's own.
 
     >>> is_met({"backend": "nccl"}, backend="cpu:gloo,cuda:nccl", rank=0, world_size=2)
     True
@@ -57,6 +61,7 @@ def is_met(asked: dict[str, object], *, backend: str, rank: int, world_size: int
         "init_method": (None, "env://"),
         "rank": (-1, rank),
         "world_size": (-1, world_size),
+        "timeout": (None, timeout),
         "backend": (None, backend, *(part.partition(":")[2] for part in backend.split(","))),
     }
     return all(value in expected.get(name, (None, "")) for name, value in asked.items())

@@ -11,7 +11,18 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-__all__ = ["ALONE", "alive", "close_all", "current", "entered", "made", "number_from", "numbered", "use"]
+__all__ = [
+    "ALONE",
+    "alive",
+    "close_all",
+    "current",
+    "entered",
+    "entered_anywhere",
+    "made",
+    "number_from",
+    "numbered",
+    "use",
+]
 
 ALONE = 1 << 40
 """The number that groups of one rank are counted from; ranks number those they share by the broadcast."""
@@ -61,9 +72,17 @@ def number_from(count: int) -> None:
 
 
 def entered(group: Any) -> int:
-    """Count the collectives that this process has entered in a group."""
-    count: int = group._get_sequence_number_for_group()
+    """Count the collectives that this process has entered in a group; 0 where its backend does not count."""
+    try:
+        count: int = group._get_sequence_number_for_group()
+    except RuntimeError:
+        return 0
     return count
+
+
+def entered_anywhere() -> int:
+    """Count the collectives that this process has entered in all groups that there are."""
+    return sum(map(entered, tuple(c10d._world.pg_map)))
 
 
 def close_all(group: Any, *, broken: bool) -> None:

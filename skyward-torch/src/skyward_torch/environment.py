@@ -42,5 +42,13 @@ def environment(info: InstanceInfo, *, own_device: bool) -> dict[str, str]:
         # The store at that port is there already, and nobody else is to open one.
         "TORCHELASTIC_USE_AGENT_STORE": info.total_workers > 1,
         "TORCHELASTIC_RUN_ID": info.job_id,
+        # A rank that fails ends its broadcast, and whatever comes next is another one.
+        "TORCHELASTIC_RESTART_COUNT": 0,
+        "TORCHELASTIC_MAX_RESTARTS": 0,
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": 1,
+        # All ranks have one role, as with torchrun if nothing else is said.
+        "ROLE_NAME": "default",
+        "ROLE_RANK": info.global_worker_index,
+        "ROLE_WORLD_SIZE": info.total_workers,
     }
     return {name: str(value) for name, value in facts.items()}

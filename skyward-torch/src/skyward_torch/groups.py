@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from functools import partial, wraps
 from typing import Any
 
@@ -20,9 +21,10 @@ from skyward import InstanceInfo, PluginError, instance_info
 from skyward.aftermath import AFTERMATH
 from skyward.node.hang import watched
 from skyward.one_task import OneTask
-from skyward_torch import default_group, network
+from skyward_torch import default_group, network, spawning
 from skyward_torch.agreement import is_aftermath, is_met
 from skyward_torch.environment import environment
+from skyward_torch.failing import FAILED
 from skyward_torch.store import Meeting
 
 __all__ = ["GROUPS"]
@@ -38,13 +40,16 @@ class Groups:
         self._shared_name = b""
         self._shared_by: object = None
         self._shared_count = 0
+        self._failed = 0
         self._alone: Any = None
         self._alone_count = default_group.ALONE
         self._told: tuple[object, ...] = ()
+        self._variables: dict[str, str] = {}
         self._original: Callable[..., Any] | None = None
         self._broadcast = 0
         self._inits = 0
         self._backend = ""
+        self._timeout: timedelta | None = None
 
     @contextmanager
     def prepared(self, info: InstanceInfo, backend: str | None) -> Iterator[None]:
@@ -70,13 +75,16 @@ class Groups:
             self.close()
 
     @contextmanager
-    def around(self, backend: str | None, hang_timeout: float | None) -> Iterator[None]:
+    def around(
+        self, backend: str | None, hang_timeout: float | None, collective_timeout: float | None
+    ) -> Iterator[None]:
         """
         Have the call's group be the default one while it runs.
 
         Args:
             backend: The backend that was asked for.
             hang_timeout: Seconds in which one of the ranks has to enter a collective; None for no limit.
+            collective_timeout: Seconds that a collective has; None for torch's own limit.
         """
         if self._task.is_here or default_group.current() is not None:
             # Somebody else's group, or an integration within the plugin: there is one already.
@@ -89,6 +97,7 @@ class Groups:
             self._tell(info, broadcast=broadcast)
             self._broadcast, self._inits = info.broadcast if broadcast else 0, 0
             self._backend = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            self._timeout = None if collective_timeout is None else timedelta(seconds=collective_timeout)
             if broadcast:
                 yield from self._together(info, hang_timeout)
             else:
@@ -125,11 +134,9 @@ class Groups:
         if limit is None:
             return nullcontext()
 
-        def entered() -> int:
-            current = default_group.current()
-            return 0 if current is None else default_group.entered(current)
-
-        return watched(limit, entered, "entered a collective", partial(self._meeting.said_by_head, info))
+        return watched(
+            limit, default_group.entered_anywhere, "entered a collective", partial(self._meeting.said_by_head, info)
+        )
 
     def _by_itself(self) -> Iterator[None]:
         """Run a call that is a world of one."""
@@ -149,9 +156,13 @@ class Groups:
 
     def _agree(self, info: InstanceInfo) -> None:
         """Have the group of a broadcast, which is the last one's if nothing has changed."""
-        by = (info.peers, info.total_workers, info.global_worker_index, info.head_addr, info.head_port, self._backend)
-        holds = self._shared_name if default_group.alive(self._shared) and by == self._shared_by else b""
+        place = (info.peers, info.total_workers, info.global_worker_index, info.head_addr, info.head_port)
+        by = (*place, self._backend, self._timeout)
+        usable = default_group.alive(self._shared) and FAILED.count == self._failed and by == self._shared_by
+        # Ranks that have entered different numbers of collectives would wait for each other, or take one for another.
+        holds = b"%s/%d" % (self._shared_name, default_group.entered(self._shared)) if usable else b""
         name = self._meeting.agree(info, holds)
+        self._failed = FAILED.count
         if name != holds:
             default_group.close_all(self._shared, broken=False)
             self._shared = None
@@ -163,7 +174,8 @@ class Groups:
 
     def _made(self, count: int, **settings: Any) -> Any:
         assert self._original is not None
-        return default_group.made(self._original, count=count, backend=self._backend, **settings)
+        limit = {} if self._timeout is None else {"timeout": self._timeout}
+        return default_group.made(self._original, count=count, backend=self._backend, **limit, **settings)
 
     def _leave(self, *, broken: bool) -> None:
         """Put the group aside; one that failed, and one of the user's own, is destroyed."""
@@ -183,8 +195,11 @@ class Groups:
         told = (broadcast, info.node, info.worker, info.total_workers, info.head_addr, info.head_port, info.job_id)
         if told != self._told:
             own = os.environ.get("SKYWARD_DEVICE") is not None
-            os.environ.update(environment(info, own_device=own))
-            self._told = told
+            self._variables, self._told = environment(info, own_device=own), told
+        # An earlier task may have written others there.
+        for name, text in self._variables.items():
+            if os.environ.get(name) != text:
+                os.environ[name] = text
 
     def _tolerate(self) -> None:
         """Have `init_process_group` take note of the group that is there, as what was written for torchrun calls it."""
@@ -193,6 +208,8 @@ class Groups:
         original = self._original = dist.init_process_group
         parameters = inspect.signature(original)
         atexit.register(self.close)
+        spawning.prepare()
+        FAILED.prepare()
 
         @wraps(original)
         def init_process_group(*args: Any, **kwargs: Any) -> None:
@@ -201,7 +218,11 @@ class Groups:
             if not self._task.is_here or current not in (self._shared, self._alone, None):
                 original(**asked)
             elif current is None or not is_met(
-                asked, backend=self._backend, rank=dist.get_rank(), world_size=dist.get_world_size()
+                asked,
+                backend=self._backend,
+                rank=dist.get_rank(),
+                world_size=dist.get_world_size(),
+                timeout=self._timeout,
             ):
                 self._replace(asked, original)
 
@@ -217,6 +238,8 @@ class Groups:
             name = f"user/{self._broadcast}/{self._inits}"
             store = dist.PrefixStore(name, self._meeting.store) if self._broadcast else dist.HashStore()
             rank, size = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
+            if self._timeout is not None:
+                asked.setdefault("timeout", self._timeout)
             asked |= {"store": store, "rank": rank, "world_size": size}
         original(**asked)
 

@@ -14,6 +14,7 @@ from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Topology, hookimpl
 from skyward.model.requirement import check_named_once, companion, cuda_of, version_of
+from skyward.model.setting import positive
 from skyward.node.hang import checked_hang_timeout
 from skyward.packages import importing, with_packages
 from skyward.plugin import during
@@ -62,6 +63,12 @@ def _audio(value: Any) -> bool | str:
     return companion(value, "audio", example="2.11.0")
 
 
+def _seconds(instance: object, attribute: Any, value: Any) -> None:
+    """Refuse what is no time limit."""
+    if value is not None:
+        positive(value, attribute.name)
+
+
 @frozen
 class Torch:
     """
@@ -78,14 +85,16 @@ class Torch:
         version: Version of torch, such as `"2.13.0"`; None or `"latest"` for the newest.
         vision: Whether torchvision is wanted too, or its version.
         audio: Whether torchaudio is wanted too, or its version.
-        hang_timeout: Seconds after which a broadcast ends with `HangError` in which no rank entered a collective; None
-            for no limit.
+        collective_timeout: Seconds that a collective has before it raises; None for torch's own limit, of 30 minutes
+            with gloo and 10 with NCCL.
+        hang_timeout: Seconds after which a broadcast ends with `HangError` in which no rank entered a collective, of
+            whichever group; None for no limit.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
 
-    >>> Torch(backend="gloo", cuda="cu128")
-    Torch(backend='gloo', cuda='12.8', version=None, vision=False, audio=False, hang_timeout=None)
+    >>> Torch(backend="gloo", cuda="cu128").cuda
+    '12.8'
     """
 
     backend: str | None = field(default=None, validator=_backend)
@@ -93,6 +102,7 @@ class Torch:
     version: str | None = field(default=None, converter=_version)
     vision: bool | str = field(default=False, converter=_vision)
     audio: bool | str = field(default=False, converter=_audio)
+    collective_timeout: float | None = field(default=None, validator=_seconds, kw_only=True)
     hang_timeout: float | None = field(default=None, validator=checked_hang_timeout, kw_only=True)
     name = "torch"
 
@@ -133,7 +143,7 @@ class Torch:
         """Have the process group of the call around it."""
         from skyward_torch.groups import GROUPS
 
-        return during(lambda: GROUPS.around(self.backend, self.hang_timeout))(fn)
+        return during(lambda: GROUPS.around(self.backend, self.hang_timeout, self.collective_timeout))(fn)
 
     def _check_accelerator(self, cluster: Cluster) -> None:
         """Refuse what no accelerator of the nodes can do; what this machine has, only its processes find out."""

@@ -42,7 +42,7 @@ class Meeting:
 
         Args:
             info: The rank's place.
-            held: The name of the group that it holds; empty for none.
+            held: The name of the group that it holds, and what has to be the same on all; empty for none.
 
         Raises:
             PluginError: If the others do not come.

@@ -128,10 +128,8 @@ class _Watch:
             notes = self._board.write()
             at = notes["at"]
         stacks = {rank: text for rank, text in enumerate(notes["stacks"]) if text}
-        silent = [its if its == _RETURNED else "does not answer" for its in at]
-        where = [
-            f"rank {rank}: {innermost(stacks[rank]) if rank in stacks else its}" for rank, its in enumerate(silent)
-        ]
+        silent = {rank: its if its == _RETURNED else "does not answer" for rank, its in enumerate(at)}
+        where = [f"rank {rank}: {innermost(stacks[rank]) if rank in stacks else silent[rank]}" for rank in silent]
         abandon(
             HangError(
                 f"No rank of {len(at)} {self._step} for {self._limit:g} s.\n  " + "\n  ".join(where),
