@@ -10,15 +10,16 @@ import ctypes
 import gc
 import threading
 import traceback
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.extend.backend
-from attrs import frozen
+from attrs import field, frozen
 from jax._src import distributed, xla_bridge
 from jax._src.lib import _jax
 
-__all__ = ["Connection", "clear", "connected", "gloo_at", "park", "taken"]
+__all__ = ["Connection", "clear", "connected", "give", "gloo_at", "park", "taken"]
 
 _PATIENCE = 5.0
 """Seconds in which a coordinator takes note that a rank leaves; it is there, so it does at once."""
@@ -32,10 +33,12 @@ class Connection:
     Args:
         client: The process's own part; None if it is connected to nobody.
         service: The coordinator, where it runs in this process.
+        state: All that JAX knows of it.
     """
 
     client: Any
     service: Any
+    state: Mapping[str, Any] = field(factory=dict)
 
     def close(self) -> None:
         """Take leave of the coordinator, which goes on for the other ranks."""
@@ -54,11 +57,17 @@ def connected() -> Any:
 def taken() -> Connection:
     """Take JAX's connection out of its hands, which leaves it by itself."""
     state = distributed.global_state
-    found = Connection(state.client, state.service)
+    found = Connection(state.client, state.service, dict(vars(state)))
     state.client = state.service = state.preemption_sync_manager = None
     state.coordinator_address = state.partition_index = None
     state.process_id, state.num_processes = 0, 1
     return found
+
+
+def give(connection: Connection) -> None:
+    """Give JAX a connection back that was taken out of its hands."""
+    for name, value in connection.state.items():
+        setattr(distributed.global_state, name, value)
 
 
 def park(thing: Any) -> None:

@@ -4,9 +4,59 @@ What a rank's place in a pool is to JAX.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+
+from attrs import astuple, frozen
+
 from skyward import InstanceInfo
 
-__all__ = ["devices", "is_met"]
+__all__ = ["Held", "devices", "is_met"]
+
+
+@frozen
+class Held:
+    """
+    Hold what a rank tells the others of its process; or what all of them have.
+
+    Args:
+        name: The world that it is in; empty if that is none, or none that the broadcast can have.
+        attached: Whether JAX's backends are in it now.
+        used: Whether it has been in one.
+        keys: Whether it has left keys at the coordinator.
+
+    >>> one, other = Held("3"), Held("3", attached=False)
+    >>> Held.of_all([one.render(), other.render()])
+    Held(name='3', attached=False, used=True, keys=False)
+    >>> Held.of_all([one.render(), Held("", used=False).render()]).name
+    ''
+    """
+
+    name: str
+    attached: bool = True
+    used: bool = True
+    keys: bool = False
+
+    def render(self) -> str:
+        """Give it as text."""
+        return json.dumps(astuple(self))
+
+    @classmethod
+    def of_all(cls, said: Iterable[str]) -> Held:
+        """
+        Give what all ranks have together: a world that is the same for all, backends if all have them.
+
+        Args:
+            said: What `render` gave on each of them.
+        """
+        each = [cls(*json.loads(text)) for text in said]
+        names = {held.name for held in each}
+        return cls(
+            names.pop() if len(names) == 1 else "",
+            attached=all(held.attached for held in each),
+            used=any(held.used for held in each),
+            keys=any(held.keys for held in each),
+        )
 
 
 def devices(info: InstanceInfo, *, own_device: bool) -> list[int] | None:

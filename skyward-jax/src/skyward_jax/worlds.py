@@ -1,5 +1,8 @@
 """
 The world of this process: the one that it shares with the other ranks of broadcasts, or that of itself alone.
+
+A process is in one shared world at most, as long as it lives: libraries such as Orbax keep JAX's connection, and count
+what they did by it.
 """
 
 from __future__ import annotations
@@ -7,7 +10,6 @@ from __future__ import annotations
 import inspect
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,16 +18,20 @@ from typing import Any
 
 import jax
 
-from skyward import InstanceInfo, exchange, instance_info
+from skyward import InstanceInfo, WorkerSpentError, exchange, instance_info, retire
 from skyward.aftermath import AFTERMATH, is_aftermath
 from skyward.node.welcome import open_up, reserved_socket
 from skyward.one_task import OneTask
 from skyward_jax import backends
-from skyward_jax.places import devices, is_met
+from skyward_jax.keys import KEYS
+from skyward_jax.places import Held, devices, is_met
 from skyward_jax.relay import Relay
 from skyward_jax.undisturbed import undisturbed
 
-__all__ = ["LIMIT", "WORLDS"]
+__all__ = ["ADDRESS", "LIMIT", "WORLDS"]
+
+ADDRESS = "JAX_COORDINATOR_ADDRESS"
+"""The variable by which programs learn where the coordinator of a broadcast is."""
 
 LIMIT = 120
 """Seconds within which all ranks have to be there."""
@@ -40,11 +46,13 @@ class Worlds:
     def __init__(self) -> None:
         self._task = OneTask("JAX", "world")
         self._name = ""
+        self._used = False
         self._by: object = None
         self._client: Any = None
+        self._aside: backends.Connection | None = None
+        self._address = ""
         self._relay: Relay | None = None
         self._kept: socket.socket | None = None
-        self._services: list[Any] = []
         self._place = (0, 1)
         self._devices: list[int] | None = None
         self._initialize: Callable[..., None] | None = None
@@ -66,7 +74,8 @@ class Worlds:
     @contextmanager
     def around(self) -> Iterator[None]:
         """Have the call's world be the one that JAX sees while it runs."""
-        if self._task.is_here or backends.connected() is not self._client:
+        ours = None if self._aside is not None else self._client
+        if self._task.is_here or backends.connected() is not ours:
             # An integration within the plugin, or somebody else's connection: there is one already.
             yield
             return
@@ -80,13 +89,14 @@ class Worlds:
 
     def close(self) -> None:
         """Put down the connection as it is: processes end at different moments, and none is to mind."""
-        if self._client is not None and backends.connected() is self._client:
+        connection = self._aside
+        if connection is None and self._client is not None and backends.connected() is self._client:
             connection = backends.taken()
+        if connection is not None:
             backends.park(connection.client)
             backends.park(connection.service)
-        for service in self._services:
-            backends.park(service)
-        self._client, self._name, self._services = None, "", []
+        self._client = self._aside = None
+        self._name = ""
 
     def _together(self, info: InstanceInfo) -> Iterator[None]:
         """Run a rank's part of a broadcast."""
@@ -94,20 +104,28 @@ class Worlds:
         try:
             self._join(info)
             ours = True
+            os.environ[ADDRESS] = self._address
             yield
+        except WorkerSpentError:
+            raise
         except BaseException as error:
             try:
                 if ours and is_aftermath(error):
                     time.sleep(AFTERMATH)
             finally:
-                # Whoever waits for this rank in a collective is released by the end of its connections.
+                # Whoever waits for this rank in a collective is released by the end of its connections. The ranks may
+                # be in different places, from where nothing that is counted brings them together.
                 self._leave(error)
+                retire()
             raise
+        finally:
+            os.environ.pop(ADDRESS, None)
         self._end_theirs()
 
     def _by_itself(self) -> Iterator[None]:
-        """Run a call that is a world of one."""
-        self._leave()
+        """Run a call that is a world of one; the shared one is there again for the next broadcast."""
+        if self._aside is None and backends.connected() is not None:
+            undisturbed(self._put_aside)
         self._place = (0, 1)
         try:
             yield
@@ -115,25 +133,69 @@ class Worlds:
             self._end_theirs()
 
     def _join(self, info: InstanceInfo) -> None:
-        """Have the world of a broadcast, which is the last one's if nothing has changed."""
+        """
+        Have the world of a broadcast, which is the last one's if nothing has changed.
+
+        Raises:
+            WorkerSpentError: If a process has been in another one.
+        """
         by = (info.peers, info.total_workers, info.global_worker_index, info.head_addr, info.head_port)
-        held = exchange(self._name if by == self._by else "", within=LIMIT)
+        mine = Held(self._name if by == self._by else "", self._aside is None, self._used, KEYS.any())
+        held = Held.of_all(exchange(mine.render(), within=LIMIT))
         self._place = (info.global_worker_index, info.total_workers)
-        if held[0] and len(set(held)) == 1:
+        if held.used and not held.name:
+            if self._used:
+                retire()
+            raise WorkerSpentError(
+                "A process is in one world of JAX as long as it lives, because libraries keep what connects them; the "
+                "ranks' processes are replaced."
+            )
+        if not held.name:
+            self._meet(info, by)
             return
+        if held.keys:
+            # As new as a coordinator that was just started: nobody is in the broadcast before any more.
+            KEYS.forget(self._client)
+        if not held.attached:
+            self._take_up(info)
+        elif held.keys:
+            exchange("", within=LIMIT)
+
+    def _meet(self, info: InstanceInfo, by: object) -> None:
+        """Form a new world."""
         self._leave()
         port = ""
         if info.is_head:
             # Nothing else can listen there before JAX does.
             self._kept = reserved_socket()
             port = str(self._kept.getsockname()[1])
-        self._enter(info, int(exchange(port, within=LIMIT)[0]))
-        self._name, self._by = str(info.broadcast), by
+        port = exchange(port, within=LIMIT)[0]
+        self._enter(info, int(port))
+        self._address = f"{info.head_addr}:{port}"
+        self._name, self._by, self._used = str(info.broadcast), by, True
+
+    def _put_aside(self) -> None:
+        """Be by itself, and keep what connects this process to the others."""
+        backends.clear()
+        self._aside = backends.taken()
+
+    def _take_up(self, info: InstanceInfo) -> None:
+        """Be in the shared world again, whose backends are made anew on all ranks."""
+        if self._aside is None:
+            self._put_aside()
+        backends.clear()
+        connection, self._aside = self._aside, None
+        assert connection is not None
+        backends.give(connection)
+        # What the last ones told each other by is in the way of the next.
+        if info.is_head:
+            KEYS.forget_backends(self._client)
+        exchange("", within=LIMIT)
+        jax.devices()
 
     def _enter(self, info: InstanceInfo, port: int) -> None:
         """Connect to the coordinator, which is in the head's process, and learn of all devices."""
         assert self._initialize is not None
-        left, self._services = self._services, []
         backends.clear()
         if not info.is_head:
             self._relay = Relay(info.head_addr, port, LIMIT)
@@ -154,24 +216,21 @@ class Worlds:
         jax.config.update("jax_enable_recoverability", before)
         self._client = backends.connected()
         jax.devices()
-        for service in left:
-            # All who were connected to it are here now.
-            threading.Thread(target=service.shutdown, name="skyward-jax-service", daemon=True).start()
 
     def _leave(self, error: BaseException | None = None) -> None:
         """Be by itself again; what a call ended with keeps nothing of the world."""
-        if backends.connected() is not None:
+        if backends.connected() is not None or self._aside is not None:
             undisturbed(partial(self._left, error))
 
     def _left(self, error: BaseException | None) -> None:
         backends.clear(error)
-        connection = backends.taken()
+        connection, self._aside = self._aside or backends.taken(), None
         if self._relay is not None and self._relay.lost:
             backends.park(connection.client)
         else:
             connection.close()
-        if connection.service is not None:
-            self._services.append(connection.service)
+        # Other ranks may still speak to it; it ends with the process.
+        backends.park(connection.service)
         if self._relay is not None:
             self._relay.close()
         if self._kept is not None:
@@ -191,6 +250,7 @@ class Worlds:
             jax.config.update("jax_cuda_visible_devices", ",".join(map(str, self._devices)))
         # That a machine is taken away is told by its provider.
         jax.config.update("jax_enable_preemption_service", False)
+        KEYS.prepare()
         if _has_address(info.private_ip):
             backends.gloo_at(str(info.private_ip))
 
@@ -201,7 +261,8 @@ class Worlds:
                 rank, ranks = self._place
                 if is_met(asked, rank=rank, ranks=ranks):
                     return
-                self._leave()
+                if self._aside is None:
+                    self._leave()
                 backends.clear()
             original(*args, **kwargs)
 
@@ -216,11 +277,12 @@ class Worlds:
 
     def _is_ours(self) -> bool:
         """Tell whether the calling thread runs a task in the world that it was given."""
-        return self._task.is_here and backends.connected() is self._client
+        ours = None if self._aside is not None else self._client
+        return self._task.is_here and backends.connected() is ours
 
     def _end_theirs(self) -> None:
         """End what the user's code made in place of our world."""
-        if backends.connected() is not self._client:
+        if backends.connected() is not (None if self._aside is not None else self._client):
             backends.clear()
             jax.distributed.shutdown()
             backends.taken()
