@@ -4,6 +4,8 @@ Real training with Keras on nodes of this machine, on two backends.
 
 from __future__ import annotations
 
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,50 @@ def begins() -> tuple[int, list[float]]:
 
 
 @sky.function
+def makes_a_layer() -> str:
+    """Make a layer in one process, so that its next ones have other numbers."""
+    import keras
+
+    return str(keras.layers.Dense(2).name)
+
+
+@sky.function
+def predicts() -> tuple[float, int]:
+    """Predict one's own share, and tell how far it is from what the weights say."""
+    import keras
+    import numpy as np
+
+    inputs, _ = share(sky.instance_info().global_worker_index, 2)
+    model = digits()
+    found = model.predict(inputs, batch_size=8, verbose=0)
+    first, shift, last, end = map(keras.ops.convert_to_numpy, model.get_weights())
+    expected = np.tanh(inputs @ first + shift) @ last + end
+    return float(np.abs(found - expected).max()), len(found)
+
+
+@sky.function
+def saves(directory: str) -> float:
+    """Train, and save on the head alone; then all load."""
+    import keras
+    import numpy as np
+
+    inputs, targets = share(sky.instance_info().global_worker_index, 2)
+    model = digits()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer=keras.optimizers.Adam(0.01), loss=loss)
+    model.fit(inputs, targets, batch_size=8, epochs=2, verbose=0)
+    path = Path(directory) / "model.keras"
+    if sky.is_head():
+        model.save(path.with_suffix(".part.keras"))
+        path.with_suffix(".part.keras").rename(path)
+    while not path.exists():
+        time.sleep(0.02)
+    loaded = keras.models.load_model(path)
+    pairs = zip(model.get_weights(), loaded.get_weights(), strict=True)
+    return max(float(np.abs(mine - theirs).max()) for mine, theirs in pairs)
+
+
+@sky.function
 def backend() -> str:
     import keras
 
@@ -119,8 +165,7 @@ def backend() -> str:
 
 
 def fresh(name: str) -> Any:
-    plugins = [getattr(sky.plugins, name)(), sky.plugins.keras(backend=name)]
-    return sky.Compute(nodes=2, plugins=plugins, console="silent")
+    return sky.Compute(nodes=2, plugins=[sky.plugins.keras(backend=name)], console="silent")
 
 
 @pytest.mark.everything
@@ -145,6 +190,24 @@ def test_ranks_draw_the_same_weights_and_each_broadcast_others() -> None:
         assert 1 == (begins() >> pool)[0]
         again, _ = begins() @ pool
         assert drawn != again[1]
+
+
+def test_predictions_and_a_saved_model_are_a_ranks_own() -> None:
+    """Each gets the rows that it asked for, and the head alone writes what all can read."""
+    with tempfile.TemporaryDirectory() as directory, fresh("jax") as pool:
+        for distance, rows in predicts().with_timeout(90) @ pool:
+            assert (32, True) == (rows, distance < 1e-5)
+        assert [True, True] == [distance < 1e-6 for distance in saves(directory).with_timeout(90) @ pool]
+
+
+def test_a_layer_that_one_rank_made_before_is_in_nobodys_way() -> None:
+    """Ranks number their layers alike, by which torch orders parameters."""
+    with fresh("torch") as pool:
+        makes_a_layer() >> pool
+        first, second = trains_with_torch() @ pool
+        assert first == second
+        assert first[-1] < 0.8 * first[0]
+        assert ["dense", "dense"] == makes_a_layer() @ pool
 
 
 def test_a_process_that_has_another_backend_is_not_used() -> None:

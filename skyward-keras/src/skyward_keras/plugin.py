@@ -112,10 +112,15 @@ class Keras:
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Have what the backend needs around the call."""
         self._load()
+        from skyward_keras.naming import numbered_anew
+
+        fn = during(numbered_anew)(fn)
         if self.backend != "jax":
             return fn
+        from skyward_keras import own
         from skyward_keras.parallel import PARALLEL
 
+        own.prepare()
         return during(PARALLEL.around)(fn)
 
     def _load(self) -> None:
