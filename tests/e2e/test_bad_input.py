@@ -112,6 +112,23 @@ def test_missing_parentheses_are_recognised(pool: sky.Pool) -> None:
         double(1) & double(2) >> pool  # type: ignore[operator]
 
 
+def test_a_call_that_would_send_another_from_its_node(pool: sky.Pool) -> None:
+    """Neither through the module nor through the pool, which is no value that travels."""
+
+    @sky.function
+    def through_the_module(x: int) -> int:
+        return double(x) >> sky
+
+    @sky.function
+    def through_the_pool(x: int) -> int:
+        return double(x) >> pool
+
+    with pytest.raises(sky.NoPoolError, match=r"`>> sky` stands in a function that runs on a node.*f\.local\(\.\.\.\)"):
+        through_the_module(1) >> pool
+    with pytest.raises(sky.SerializationError, match=r"`pool`.* is a skyward\.pool\.Pool.*No call is sent from a node"):
+        through_the_pool(1) >> pool
+
+
 def test_function_that_was_not_called(pool: sky.Pool) -> None:
     """The missing call is named."""
     with pytest.raises(sky.UsageError, match=r"write `double\(\.\.\.\)`"):

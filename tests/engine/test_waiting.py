@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skyward.engine.call import Answer, Call, CapturedFunction
-from skyward.engine.waiting import Collector, Future, Stream, StreamEnd, Waiter
+from skyward.engine.waiting import Collector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import ResultError
 from skyward.link.failure import dump_failure
 from skyward.link.messages import Status
@@ -57,7 +57,7 @@ def test_answers_of_many_calls_come_as_they_are_given() -> None:
 def test_a_future_decodes_its_result_once() -> None:
     """All who ask get the same object."""
     future: Future[list[int]] = Future(lambda: None)
-    future.resolve(call(), ok([1]))
+    Promise(future).resolve(call(), ok([1]))
     assert future.result() is future.result()
     assert future.exception() is None
 
@@ -65,7 +65,7 @@ def test_a_future_decodes_its_result_once() -> None:
 def test_a_future_raises_what_the_function_raised() -> None:
     """And gives it to whoever asks for it instead."""
     future: Future[Any] = Future(lambda: None)
-    future.resolve(call(), raised(KeyError("gone")))
+    Promise(future).resolve(call(), raised(KeyError("gone")))
     with pytest.raises(KeyError, match="gone"):
         future.result()
     assert isinstance(future.exception(), KeyError)
@@ -74,7 +74,7 @@ def test_a_future_raises_what_the_function_raised() -> None:
 def test_a_result_that_cannot_be_unpickled_says_whose_it_is() -> None:
     """Function and node."""
     future: Future[Any] = Future(lambda: None)
-    future.resolve(call(), Answer(Status.OK, unloadable(), b"", function="f", where="node 0"))
+    Promise(future).resolve(call(), Answer(Status.OK, unloadable(), b"", function="f", where="node 0"))
     with pytest.raises(ResultError, match=r"result of f\(\) on node 0 cannot be unpickled here: ModuleNotFoundError"):
         future.result()
 
@@ -84,13 +84,19 @@ def test_a_future_is_cancelled_once_and_not_after_its_end() -> None:
     told: list[bool] = []
     future: Future[int] = Future(lambda: told.append(True))
     assert future.cancel()
-    future.resolve(call(), ok(1))
+    Promise(future).resolve(call(), ok(1))
     with pytest.raises(CancelledError):
         future.result()
     done: Future[int] = Future(lambda: told.append(True))
-    done.settle(3)
+    Promise(done).settle(3)
     assert not done.cancel()
     assert (3, [True]) == (done.result(), told)
+
+
+def test_a_future_shows_what_its_user_can_do_with_it() -> None:
+    """And nothing of how its result comes."""
+    shown = [name for name in dir(Future(lambda: None)) if not name.startswith("_")]
+    assert ["add_done_callback", "cancel", "cancelled", "done", "exception", "result", "running"] == shown
 
 
 def test_waiting_for_a_future_has_a_limit() -> None:
@@ -98,7 +104,7 @@ def test_waiting_for_a_future_has_a_limit() -> None:
     future: Future[int] = Future(lambda: None)
     with pytest.raises(TimeoutError):
         future.result(timeout=0.001)
-    future.settle(1)
+    Promise(future).settle(1)
     assert 1 == future.result(timeout=0.001)
 
 

@@ -4,6 +4,7 @@ Calls that have not run: pending calls, their operators, and groups of them.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -27,6 +28,7 @@ from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError, NoPoolError, UsageError
 from skyward.model.duration import seconds
+from skyward.node.descendants import MARK
 
 if TYPE_CHECKING:
     from skyward.engine.waiting import Future
@@ -79,6 +81,12 @@ def target_of(target: object, operator: str) -> Target:
         try:
             return current_pool.get()
         except LookupError:
+            if MARK in os.environ:
+                raise NoPoolError(
+                    f"`{operator} sky` stands in a function that runs on a node, where no pool is open.",
+                    hint="Return what the next call needs and send that from the program, or run the function right "
+                    "here: `f.local(...)`.",
+                ) from None
             raise NoPoolError(
                 f"`{operator} sky` needs an open pool, and none is open in this context. "
                 "Open one with `with sky.Compute(...)`, decorate the caller with `@sky.pool(...)`, "

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 from skyward.errors import PoolClosedError, UsageError
 from skyward.function import as_function
@@ -420,6 +420,9 @@ class Pool(RightOperand):
     ) -> None:
         current_pool.reset(self._tokens.pop())
         await asyncio.to_thread(self.close, error)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle the pool {self.name!r}")
 
     def __repr__(self) -> str:
         return f"<pool {self.name!r}, {'open' if self.is_active else 'not open'}>"

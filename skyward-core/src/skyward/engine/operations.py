@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
-from skyward.engine.waiting import Collector, Future, Stream, StreamEnd, Waiter
+from skyward.engine.waiting import Collector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError, WorkerSpentError
 from skyward.plan.retry import RENEWALS
 
@@ -38,9 +38,9 @@ def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None 
     calls: list[Call] = []
     future: Future[Any] = Future(lambda: pool.cancel(calls), pool.reporting.caught_up)
     if pending.function.streams:
-        future.settle(open_stream(pool, pending, node=node))
+        Promise(future).settle(open_stream(pool, pending, node=node))
         return future
-    calls.append(pool.call(pending, future, node=node))
+    calls.append(pool.call(pending, Promise(future), node=node))
     pool.submit(calls)
     return future
 

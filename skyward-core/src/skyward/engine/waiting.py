@@ -93,25 +93,9 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         self._decoding = threading.Lock()
         self._decoded: tuple[Any, BaseException | None] | None = None
 
-    def resolve(self, call: Call, answer: Answer) -> None:
-        """Take the answer."""
-        if self.cancelled():
-            return
-        with contextlib.suppress(concurrent.futures.InvalidStateError):
-            self.set_result(answer)  # type: ignore[arg-type]  # decoded by `result`
-
-    def item(self, call: Call, payload: Payload) -> None:
-        """Ignore items: nobody asked for a stream."""
-
-    def stalled(self) -> bool:
-        """Never: nothing is held back."""
-        return False
-
-    def settle(self, value: T) -> None:
-        """Take a result that needs no unpickling."""
-        self._decoded = (value, None)
-        with contextlib.suppress(concurrent.futures.InvalidStateError):
-            self.set_result(value)
+    def __dir__(self) -> list[str]:
+        """List what is for those who wait; how a result is set is the pool's affair."""
+        return sorted({*super().__dir__()} - {"set_exception", "set_result", "set_running_or_notify_cancel"})
 
     def result(self, timeout: float | None = None) -> T:
         """
@@ -153,6 +137,41 @@ class Future(concurrent.futures.Future[T], Generic[T]):
                 self._caught_up()
                 self._decoded = _decode(answer)  # type: ignore[arg-type]
             return self._decoded
+
+
+class Promise:
+    """
+    Give a future its result; apart from it, which shows its user nothing of how that comes.
+
+    Args:
+        future: The future.
+    """
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take the answer."""
+        if self._future.cancelled():
+            return
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            # Decoded by `result`.
+            self._future.set_result(answer)
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Ignore items: nobody asked for a stream."""
+
+    def stalled(self) -> bool:
+        """Never: nothing is held back."""
+        return False
+
+    def settle(self, value: object) -> None:
+        """Take a result that needs no unpickling."""
+        self._future._decoded = (value, None)
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self._future.set_result(value)
 
 
 def _decode(answer: Answer) -> tuple[Any, BaseException | None]:
