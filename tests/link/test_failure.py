@@ -12,11 +12,6 @@ from skyward.errors import NodeLostError, RemoteError
 from skyward.link.failure import RemoteTraceback, dump_failure, load_failure, raise_failure
 
 
-class Picky(Exception):
-    def __init__(self, code, *, path):
-        super().__init__(f"{path}: {code}")
-
-
 class Holder(Exception):
     def __init__(self, message, other=None):
         super().__init__(message)
@@ -302,7 +297,6 @@ class TestWhatCannotTravel:
         ("error", "name", "said", "reason"),
         [
             (Holder("locked", threading.Lock()), "Holder", "locked", "cannot be pickled.*lock"),
-            (Picky(3, path="a"), "Picky", "a: 3", "cannot be unpickled here.*TypeError"),
             (Liar("x"), "Liar", "x", "its pickle made a dict"),
             (Impostor("x"), "Impostor", "x", "its pickle made a KeyError"),
             (Exiting("x"), "Exiting", "x", "cannot be pickled.*SystemExit"),

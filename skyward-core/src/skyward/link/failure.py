@@ -17,11 +17,12 @@ import os
 import pickle
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from skyward.errors import RemoteError
+from skyward.link.bare import heavy, reduced
 from skyward.link.data.maker import Refused
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
 from skyward.model.trust import Data
@@ -185,16 +186,27 @@ def _pickled(exc: BaseException, places: dict[int, int], *, data: bool) -> tuple
     """
     Pickle one exception of the chain, or say why that is impossible.
     """
+    pickler = _pickler_class(data=data)
     sink = io.BytesIO()
     try:
-        _pickler_class(data=data)(sink, exc, places).dump(exc)
+        pickler(sink, exc, places).dump(exc)
+        return sink.getvalue(), ""
     except BaseException as error:
-        return None, f"it cannot be pickled ({_brief(error)})"
-    return sink.getvalue(), ""
+        reason = f"it cannot be pickled ({_brief(error)})"
+    try:
+        # Without what is to blame it is worth more than something else in its place.
+        left_out = [] if data else heavy(exc, lambda sink: pickler(sink, exc, places))
+        if not left_out:
+            return None, reason
+        sink = io.BytesIO()
+        pickler(sink, exc, places, left_out).dump(exc)
+        return sink.getvalue(), ""
+    except BaseException:
+        return None, reason
 
 
 @functools.cache
-def _pickler_class(*, data: bool) -> Callable[[io.BytesIO, BaseException, dict[int, int]], Any]:
+def _pickler_class(*, data: bool) -> Callable[..., Any]:
     import cloudpickle
 
     from skyward.link.data.reducing import reduce_as_data
@@ -204,10 +216,13 @@ def _pickler_class(*, data: bool) -> Callable[[io.BytesIO, BaseException, dict[i
         Pickle one exception, with the others of its chain as references.
         """
 
-        def __init__(self, sink: io.BytesIO, exc: BaseException, places: dict[int, int]) -> None:
+        def __init__(
+            self, sink: io.BytesIO, exc: BaseException, places: dict[int, int], left_out: Collection[str] = ()
+        ) -> None:
             super().__init__(sink, protocol=pickle.HIGHEST_PROTOCOL)
             self._exc = exc
             self._places = places
+            self._left_out = left_out
 
         def persistent_id(self, obj: object) -> int | None:
             if isinstance(obj, BaseException) and obj is not self._exc:
@@ -215,7 +230,10 @@ def _pickler_class(*, data: bool) -> Callable[[io.BytesIO, BaseException, dict[i
             return None
 
         def reducer_override(self, obj: Any) -> Any:
-            return (data and reduce_as_data(obj)) or super().reducer_override(obj)
+            if data:
+                return reduce_as_data(obj) or super().reducer_override(obj)
+            made = reduced(obj, self._left_out) if obj is self._exc else None
+            return made or super().reducer_override(obj)
 
     return ChainPickler
 
