@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -84,12 +85,24 @@ def test_buffers_count_when_they_are_announced() -> None:
     assert cost(coming) == handlers.leave
 
 
+def test_what_has_arrived_is_passed_on_when_the_link_is_over() -> None:
+    """Also while handlers are behind: it is bounded, and nobody would ask for it later."""
+    handlers = Handlers()
+    handlers.behind = True
+    for number in range(3):
+        handlers.inflow.take(line(number), ())
+    handlers.inflow.take(event(300_000), (anonymous_file(),))
+    handlers.inflow.close()
+    assert [0, 1, 2, 0] == [frame.lane for frame in handlers.taken]
+
+
 def test_descriptors_of_what_is_never_passed_on_are_closed() -> None:
-    """The link is over."""
+    """The node is forgotten with what it has told."""
     handlers = Handlers()
     handlers.behind = True
     fd = anonymous_file()
     handlers.inflow.take(event(300_000), (fd,))
-    handlers.inflow.close()
+    del handlers
+    gc.collect()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)

@@ -61,16 +61,20 @@ class Inflow:
     def go_on(self) -> None:
         """Pass on what waits, until handlers are behind."""
         while self._waiting and not self._behind():
-            frame, fds, size, held = self._waiting.popleft()
-            if held is not None:
-                fds = held.hand_over()
-            self._told.waiting -= size
-            self._taken += size
-            self._pass_on(frame, fds)
+            self._next()
         if self._taken >= _LEAVE:
             taken, self._taken = self._taken, 0
             self._give_leave(taken)
 
     def close(self) -> None:
-        """Pass nothing on any more."""
-        self._waiting.clear()
+        """Pass on what has arrived, which is bounded: nothing more comes, and nothing is waited for any more."""
+        while self._waiting:
+            self._next()
+
+    def _next(self) -> None:
+        frame, fds, size, held = self._waiting.popleft()
+        if held is not None:
+            fds = held.hand_over()
+        self._told.waiting -= size
+        self._taken += size
+        self._pass_on(frame, fds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -353,7 +354,8 @@ class NodeShell:
             self._settle(self._ready, ProvisionError(message, node=self.index))
 
     def _on_closed(self, error: Exception | None) -> None:
-        self._inflow.close()
+        with contextlib.suppress(SkywardError, *SENSELESS):
+            self._inflow.close()
         self._settle(self._stopped, None)
         why = str(error) if error else "its agent ended"
         if not self._ready.done():

@@ -57,6 +57,7 @@ class Reporting:
         self._unpickling: ThreadPoolExecutor | None = None
         self._held: set[NodeShell] = set()
         self._hears_drained = False
+        self._closed = False
         self._handed_over = 0
         self._passed_on = 0
         # Told of once each: a node can send any number of them.
@@ -181,7 +182,7 @@ class Reporting:
         Args:
             runs: Whether its call is on that node; if not, nobody asked for it.
         """
-        if not runs or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
+        if self._closed or not runs or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
             return
         if self._unpickling is None:
             self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
@@ -189,7 +190,8 @@ class Reporting:
         self._unpickling.submit(self._open, shell, emitted)
 
     def close(self) -> None:
-        """Pass on what is still to be unpickled."""
+        """Pass on what is still to be unpickled; what comes later is dropped."""
+        self._closed = True
         if self._unpickling is not None:
             self._unpickling.shutdown()
 

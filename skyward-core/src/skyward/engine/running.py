@@ -15,7 +15,7 @@ from skyward.engine.clouds import Clouds
 from skyward.engine.departures import Departures
 from skyward.engine.dispatch import Dispatch
 from skyward.engine.forwarding import Forwards
-from skyward.engine.loop import engine_loop
+from skyward.engine.loop import engine_loop, in_thread
 from skyward.engine.making import CallMaker
 from skyward.engine.member import Member
 from skyward.engine.membership import Membership
@@ -222,6 +222,7 @@ class Running:
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
+            await in_thread(self.reporting.close)
             with self._whole:
                 self._given_up = self._given_up or "closed"
                 self._whole.notify_all()
