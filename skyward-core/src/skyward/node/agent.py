@@ -52,8 +52,7 @@ class Agent:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, directory: str) -> None:
-        self._loop = loop
-        self._directory = directory
+        self._loop, self._directory = loop, directory
         self._files_directory = os.path.join(directory, "files")
         self._batch = Batch(loop)
         self._client: Link | None = None
@@ -73,8 +72,7 @@ class Agent:
         self._neighbours = Neighbours(loop, lambda answer: self._tell(encode_json(Kind.ANSWER, answer)))
         self._meeting = meeting_socket()
         self._meeting_port: int = self._meeting.getsockname()[1]
-        self._stopping = self._leaving = False
-        self._refreshing = self._announced = False
+        self._stopping = self._leaving = self._refreshing = self._announced = False
         self.finished = loop.create_future()
         self.leaves_results = False
 
@@ -94,8 +92,7 @@ class Agent:
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained = self._resume_workers
-        results = os.path.join(self._directory, "results")
-        self._vault = Vault(self._loop, link, results, on_stored=self._resume_workers)
+        self._vault = Vault(self._loop, link, os.path.join(self._directory, "results"), on_stored=self._resume_workers)
         spool = Spool(os.path.join(self._directory, "lines"))
         self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
 
@@ -332,6 +329,9 @@ class Agent:
             return
         lane = process.lane
         match frame.kind:
+            case Kind.RESULT if self._lines.holding:
+                process.ended(CALL.unpack_from(frame.body)[0])
+                self._lines.after(lambda fds: self._result(process, lane, frame, fds), fds)
             case Kind.RESULT:
                 self._result(process, lane, frame, fds)
             case Kind.EMIT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from struct import Struct
 
 from skyward.link.frames import Frame, Kind, encode
@@ -39,7 +40,7 @@ class Lines:
         self._tell = tell
         self._processes = processes
         self._unread = 0
-        self._held: deque[tuple[bytes, int, tuple[int, ...], Held]] = deque()
+        self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._sent: Callable[[], None] | None = None
 
     @property
@@ -62,6 +63,12 @@ class Lines:
     def emit(self, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         """Pass an event on, with its descriptors, which are taken over."""
         self._pass(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), cost(frame), fds)
+
+    def after(self, do: Callable[[tuple[int, ...]], None], fds: tuple[int, ...]) -> None:
+        """Do something with descriptors, which are taken over, after the lines and events that wait here."""
+        hold = Held(fds)
+        self._held.append((0, lambda: do(hold.hand_over())))
+        self._go_on()
 
     def read(self, size: int) -> None:
         """Take note that the client has read so many bytes."""
@@ -93,14 +100,14 @@ class Lines:
         self._pass(encode(Kind.LOG, body, lane=lane), OVERHEAD + len(body))
 
     def _pass(self, frame: bytes, size: int, fds: tuple[int, ...] = ()) -> None:
-        self._held.append((frame, size, fds, Held(fds)))
+        self._held.append((size, partial(self._tell, frame, fds, Held(fds))))
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._held and self._unread <= WINDOW:
-            frame, size, fds, hold = self._held.popleft()
+        while self._held and (self._unread <= WINDOW or not self._held[0][0]):
+            size, do = self._held.popleft()
             self._unread += size
-            self._tell(frame, fds, hold)
+            do()
         self._look_whether_sent()
 
 
