@@ -72,6 +72,18 @@ def test_exception_that_holds_a_lock_becomes_a_remote_error(pool: sky.Pool) -> N
         locked() >> pool
 
 
+def test_exception_that_no_frame_holds_becomes_a_remote_error(pool: sky.Pool) -> None:
+    """With as much of its text as there is room for; it comes all the same."""
+
+    @sky.function
+    def fails() -> None:
+        raise ValueError("x" * 3_000_000)
+
+    with pytest.raises(sky.RemoteError, match=r"^ValueError: xxx[^(]*\(.* too large to travel") as caught:
+        fails() >> pool
+    assert len(str(caught.value)) < 50_000
+
+
 def test_exit_of_the_function_does_not_exit_the_client(pool: sky.Pool) -> None:
     """`sys.exit` is no way to return."""
     with pytest.raises(sky.RemoteError, match=r"called sys\.exit\(3\)"):
