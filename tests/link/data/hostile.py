@@ -179,6 +179,7 @@ CALLED = (
     ("pathlib", "PosixPath", 3),
     ("zoneinfo", "ZoneInfo", "UTC"),
     ("zoneinfo", "ZoneInfo._unpickle", "../../etc/passwd", True),
+    ("zoneinfo", "ZoneInfo._unpickle", "Europe/Atlantis", True),
     ("zoneinfo", "reset_tzpath"),
     ("skyward", "Compute"),
     ("skyward.pool", "Compute"),

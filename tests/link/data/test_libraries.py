@@ -62,6 +62,14 @@ def test_state_dicts_come_out_as_they_went_in() -> None:
         trip(model)
 
 
+def test_a_tensor_of_no_memory_is_refused() -> None:
+    """It has a shape and no numbers."""
+    import torch
+
+    with pytest.raises(TypeError, match="has no numbers"):
+        dump(torch.empty(2, device="meta"), data=True)
+
+
 @pytest.mark.parametrize("layout", ["sparse", "quantized"])
 def test_a_tensor_whose_memory_is_not_plain_says_what_to_do(layout: str) -> None:
     """On the node, where it can still be changed."""

@@ -8,6 +8,7 @@ from typing import Any
 from skyward.link.data.maker import Refused
 from skyward.link.data.names import DataNames
 from skyward.link.data.opener import open_data
+from skyward.link.data.standard import known_zones
 
 DOES = (
     "builtins.breakpoint",
@@ -62,6 +63,7 @@ def opened(data: bytes, names: DataNames) -> tuple[Any, list[str]]:
 def known_names() -> DataNames:
     """Make names of libraries that are loaded, so that none is imported while somebody watches."""
     made = DataNames()
+    known_zones()
     ours = (f"skyward.link.data.{name}" for name in ("arrow", "tables", "tensors"))
     for module in ("numpy", "pandas", "pyarrow", "torch", "pytz", *ours):
         try:

@@ -16,12 +16,13 @@ import types
 import uuid
 import zoneinfo
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Final
 
 from skyward import errors
 from skyward.link.data.maker import NOTHING, Callee, Maker, Refused, Shelf, is_light, malformed
 
-__all__ = ["PASSED_OVER", "assign", "is_zone", "shelf"]
+__all__ = ["PASSED_OVER", "assign", "is_zone", "known_zones", "shelf"]
 
 _NUMBER: Final = re.compile(r"[+-]?\d{1,4000}(/\d{1,4000})?")
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}")
@@ -182,9 +183,15 @@ def _new(kind: type) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
 
 
 def _zone(key: Any, *_: Any) -> Any:
-    if not is_zone(key):
-        malformed("a time zone without a name")
+    if not is_zone(key) or key not in known_zones():
+        malformed("a time zone that is not there")
     return zoneinfo.ZoneInfo(key)
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """Return the names of the time zones that there are; one that is none would be looked for as a module."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 # Errors.

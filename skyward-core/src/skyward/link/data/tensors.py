@@ -16,25 +16,25 @@ __all__ = ["reduce", "restore", "shelf"]
 
 def reduce(obj: Any) -> tuple[Any, ...] | None:
     """
-    Reduce a tensor to its memory; None for anything else of PyTorch's, which names itself.
+    Reduce a tensor to its memory, copied from an accelerator's; None for anything else of PyTorch's.
 
     Args:
         obj: Something of PyTorch's.
 
     Raises:
-        TypeError: If it is on another device than the processor, or its memory is not plain.
+        TypeError: If its memory is not plain.
     """
     import torch
 
     if type(obj) not in (torch.Tensor, torch.nn.Parameter):
         return None
-    if obj.device.type != "cpu":
-        raise TypeError(f"a tensor on {obj.device} does not travel as data: return it as tensor.cpu()")
+    if obj.is_meta:
+        raise TypeError("a tensor on the device meta has no numbers that could travel")
     if obj.layout is not torch.strided or obj.is_quantized:
         raise TypeError(f"a tensor of layout {obj.layout} does not travel as data: return it as tensor.to_dense()")
     parameter = type(obj) is torch.nn.Parameter
     # What is conjugate or negated when it is read has other memory than values.
-    plain = obj.detach().resolve_conj().resolve_neg().contiguous()
+    plain = obj.detach().cpu().resolve_conj().resolve_neg().contiguous()
     flat = plain.view(-1).view(torch.uint8) if plain.numel() else torch.empty(0, dtype=torch.uint8)
     dtype = str(obj.dtype).removeprefix("torch.")
     return restore, (PickleBuffer(flat.numpy()), dtype, tuple(obj.shape), bool(obj.requires_grad), parameter)
