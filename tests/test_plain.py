@@ -96,3 +96,13 @@ def test_panels() -> None:
     assert {SHOWN} == {view.detail, view.instance_type, state.provider, state.region, Running(HOSTILE, 0, 0.0).function}
     assert SHOWN == step(State(), InfraCreating(provider=HOSTILE)).provider
     assert [SHOWN] == list(step(State(), Progress(label=HOSTILE, done=1)).bars)
+
+
+def test_errors_have_no_password() -> None:
+    """Whatever the user wrote is told back to him, and may be read by others."""
+    with pytest.raises(
+        sky.ConfigError, match=r"must be one line of text, not 'own @ https://\*\*\*@x\.example"
+    ) as caught:
+        sky.Image(pip=["own @ https://me:p@ss@x.example/a\nb"])
+    assert "ss@" not in str(caught.value)
+    assert "ubuntu@10.0.0.5:2222" == str(sky.NodeError("ubuntu@10.0.0.5:2222"))

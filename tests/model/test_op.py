@@ -65,3 +65,11 @@ def test_a_system_package_is_a_name(wrong: str) -> None:
 def test_a_password_in_an_index_is_not_shown() -> None:
     """The repr of a step goes to logs."""
     assert "secret" not in repr(PipInstall(["six"], index_url="https://me:secret@example.com/simple"))
+
+
+def test_a_repr_has_no_password() -> None:
+    """It is told where a step is not run on this machine."""
+    url = "https://me:p@ss@x.example"
+    for step in (Shell(f"curl {url}"), PipInstall([f"own @ {url}"], index_url=url)):
+        assert "https://***@x.example" in repr(step)
+        assert "ss@" not in repr(step)

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.model.pip_index import PipIndex, redacted
+from skyward.model.pip_index import PipIndex
+from skyward.plain import redacted
 
 URL = "https://example.org/simple"
 

@@ -45,7 +45,7 @@ from collections.abc import Collection, Mapping
 from pickle import PicklingError
 from typing import Any, Literal
 
-from skyward.plain import plain_text
+from skyward.plain import plain_text, redacted
 
 Limited = Literal["region", "kind", "market"]
 """What a limit of an account can be of, besides the account."""
@@ -86,8 +86,8 @@ class SkywardError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        # Clouds and nodes may have had their say in it.
-        return plain_text(f"{self.message} {self.hint}" if self.hint else self.message)
+        # Clouds and nodes may have had their say in it, and what the user wrote may have a password in it.
+        return redacted(plain_text(f"{self.message} {self.hint}" if self.hint else self.message))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.message, self.__dict__))

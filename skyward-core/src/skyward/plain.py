@@ -1,5 +1,5 @@
 """
-Text for terminals and logs, whoever wrote it: names from clouds, lines from nodes, words of errors.
+Text for terminals and logs, whoever wrote it: names from clouds, lines from nodes, words of errors, addresses.
 
 What would move the cursor, set a title or the clipboard, or hide or turn around what stands there, is taken out or
 spelled out. Everything foreign that is shown goes through here.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["coloured_line", "plain_line", "plain_text"]
+__all__ = ["coloured_line", "plain_line", "plain_text", "redacted"]
 
 # An escape sequence: of colours (kept where there are colours), of anything else, or a lone control character.
 _COLOUR = re.compile(r"\x1b\[[\d;:]*m")
@@ -21,6 +21,22 @@ _HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+
+# Up to the last @ before the path: a password may hold one.
+_CREDENTIALS = re.compile(r"//[^/\s]*@")
+
+
+def redacted(text: str) -> str:
+    """
+    Return a text with the user and the password of each URL in it hidden.
+
+    Args:
+        text: A URL, or what may have some in it.
+
+    >>> redacted("https://me:secret@pypi.example.org/simple"), redacted("https://me:s@cret@pypi.example.org")
+    ('https://***@pypi.example.org/simple', 'https://***@pypi.example.org')
+    """
+    return _CREDENTIALS.sub("//***@", text) if "@" in text else text
 
 
 def plain_text(text: str) -> str:

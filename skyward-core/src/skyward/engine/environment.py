@@ -19,7 +19,7 @@ from pathlib import Path
 from skyward import private
 from skyward.errors import ConfigError, ProvisionError
 from skyward.model.image import Image
-from skyward.model.pip_index import redacted
+from skyward.plain import redacted
 from skyward.plan.bootstrap import Step, hint
 from skyward.plan.uv_release import REQUIREMENT
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from skyward.console.wording import tell
 from skyward.model.event import ALL, Log, Metric, Metrics, Progress, SkywardEvent, TaskCompleted, TaskStarted
 from skyward.model.log_config import LogConfig
-from skyward.plain import plain_text
+from skyward.plain import plain_text, redacted
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 _LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
@@ -93,10 +93,10 @@ def _handlers(config: LogConfig) -> list[logging.Handler]:
 
 
 class _Plain(logging.Formatter):
-    """Write a record without what a terminal would act on; lines after its first are told from other records."""
+    """Write a record without passwords and what a terminal would act on; its lines are told from other records."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return plain_text(super().format(record)).replace("\n", "\n  | ")
+        return redacted(plain_text(super().format(record))).replace("\n", "\n  | ")
 
 
 def _file_handler(path: Path, config: LogConfig) -> logging.Handler:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from skyward.errors import ProvisionError
 from skyward.model import event as events
-from skyward.model.pip_index import redacted
+from skyward.plain import redacted
 from skyward.plan.bootstrap import hint
 
 LINE = 16 << 10

@@ -14,9 +14,10 @@ from attrs import field, frozen
 
 from skyward.errors import ConfigError
 from skyward.model.metric import Collector, Default
-from skyward.model.pip_index import PipIndex, index_url, redacted
+from skyward.model.pip_index import PipIndex, index_url
 from skyward.model.setting import choice, lasting, suggesting, texts
 from skyward.model.variables import Variables, variables
+from skyward.plain import redacted
 
 __all__ = ["DEFAULT_IMAGE", "Image", "PipIndex", "SkywardSource", "check_python", "python_version"]
 

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal, TypeAlias
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
-from skyward.model.pip_index import index_url, redacted
+from skyward.model.pip_index import index_url
 from skyward.model.setting import choice, texts
+from skyward.plain import redacted
 
 __all__ = ["AptInstall", "Op", "OpLike", "PipInstall", "Scope", "Shell", "op"]
 
@@ -78,7 +79,7 @@ class Shell:
     'machine'
     """
 
-    command: str = field(converter=_command)
+    command: str = field(converter=_command, repr=_shown)
     scope: Scope = field(default="machine", converter=_scope)
 
 

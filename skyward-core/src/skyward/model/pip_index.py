@@ -11,23 +11,12 @@ from attrs import field, frozen
 
 from skyward.errors import ConfigError
 from skyward.model.setting import suggesting, text, texts
+from skyward.plain import redacted
 
-__all__ = ["PipIndex", "index_url", "redacted"]
+__all__ = ["PipIndex", "index_url"]
 
 _URL = re.compile(r"(https?://|file:///)\S+")
-# Up to the last @ before the path: a password may hold one.
-_CREDENTIALS = re.compile(r"//[^/\s]*@")
 _PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-
-
-def redacted(url: str) -> str:
-    """
-    Return a text with the user and the password of each URL in it hidden.
-
-    >>> redacted("https://me:secret@pypi.example.org/simple"), redacted("https://me:s@cret@pypi.example.org")
-    ('https://***@pypi.example.org/simple', 'https://***@pypi.example.org')
-    """
-    return _CREDENTIALS.sub("//***@", url)
 
 
 def index_url(value: object, parameter: str) -> str:

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from skyward.model.image import Image
 from skyward.model.op import Op, PipInstall, Shell
-from skyward.model.pip_index import redacted
+from skyward.plain import redacted
 
 _ADVICE = (
     (("no Python",), "Install it there, or run this program with a Python that the machine has."),

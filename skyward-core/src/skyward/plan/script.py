@@ -13,7 +13,7 @@ from attrs import frozen
 
 from skyward.model.image import Image, python_version
 from skyward.model.op import AptInstall, Op, Shell
-from skyward.model.pip_index import redacted
+from skyward.plain import redacted
 from skyward.plan.bootstrap import Step, environment_steps, op_step
 from skyward.plan.cache_text import CACHE, MAKE
 from skyward.plan.script_text import BEGIN, CARRIES, HEAD, WATCHDOG
@@ -145,11 +145,15 @@ def _watchdog(ttl: float, life: float | None, end: Sequence[str]) -> Iterable[st
         .replace("@ENDINGS@", str(ENDINGS))
         .replace("@THERE@", ":" if end else '[ -d "$NODE" ]')
     )
-    delimiter = "WATCHDOG"
-    while delimiter in body.splitlines():
-        delimiter += "_"
-    yield f"write_watchdog() {{\n  cat <<'{delimiter}'\n{body}\n{delimiter}\n}}"
+    yield f"write_watchdog() {{\n  cat <<{_here(body, 'WATCHDOG')}\n}}"
     yield "start_watchdog"
+
+
+def _here(text: str, delimiter: str) -> str:
+    """Write what follows `<<` to have a text be read as it is, whatever its lines are."""
+    while delimiter in text.splitlines():
+        delimiter += "_"
+    return f"'{delimiter}'\n{text.removesuffix(chr(10))}\n{delimiter}"
 
 
 def _packages(image: Image, ops: Sequence[Op]) -> Iterable[str]:
@@ -240,7 +244,7 @@ def _run(step: Step) -> str:
     words = ("".join(_VARIABLES.get(part) or shlex.quote(part) for part in _parts(word)) for word in step.argv)
     ran = f"run {_shown(shown)} {' '.join(words)}"
     if step.stdin:
-        ran += f" <<'INPUT'\n{step.stdin}INPUT"
+        ran += f" <<{_here(step.stdin, 'INPUT')}"
     if not step.env:
         return ran
     # Never in a command line, which all users of the machine can read; no program is run to set them.
