@@ -168,12 +168,12 @@ def test_a_lost_answer_costs_no_second_machine(clouds: list[Cloud]) -> None:
 
 
 def test_every_machine_bears_its_tags(clouds: list[Cloud]) -> None:
-    """Pool, node, owner and client; and no expiry, which this cloud could not put off."""
+    """Pool, node, owner, client and token; no expiry where it could not be put off."""
     cloud = Cloud()
     with compute(clouds, cloud, nodes=2):
         tags = [one.tags for one in cloud.machines.values() if one.tags is not None]
         assert [one.node for one in tags] == [0, 1]
         assert all(one.owner and one.client and one.token and one.pool_id for one in tags)
-        assert all(one.expires_at is None for one in tags)
+        assert [None, None] == [one.expires_at for one in tags]
         assert launches()[-1].ids == tuple(cloud.machines)
         assert launches()[-1].open
