@@ -19,8 +19,9 @@ from skyward.plan.first_boot import HostKey
 from skyward_aws import AWS
 from skyward_aws.catalogue import prices, to_offer, useful
 from skyward_aws.instances import Door, described
-from skyward_aws.launching import Order, client_token, parameters, zones_in_order
+from skyward_aws.launching import zones_in_order
 from skyward_aws.machine_image import RootDisk, parameter, root_disk
+from skyward_aws.order import Order, client_token, parameters
 from skyward_aws.place import Place, missing_rules
 from skyward_aws.user_data import user_data
 

@@ -16,7 +16,7 @@ from skyward.errors import (
     SkywardError,
 )
 
-__all__ = ["AT_MOST", "Refusal", "code_of", "failure", "pause"]
+__all__ = ["AT_MOST", "Refusal", "code_of", "failure", "is_refusal", "pause"]
 
 AT_MOST = 6
 """How often one call is sent, whatever happens."""
@@ -101,6 +101,16 @@ def code_of(error: BaseException) -> str:
     'AuthFailure'
     """
     return str(getattr(error, "code", ""))
+
+
+def is_refusal(error: BaseException) -> bool:
+    """
+    Say whether AWS refused what was asked for, so that it was not done; without an answer it may have been.
+
+    >>> is_refusal(TimeoutError())
+    False
+    """
+    return code_of(error) not in ("", *_BROKEN)
 
 
 def pause(refusal: Refusal, attempt: int) -> float | None:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from skyward.model.key_pair import KeyPair
 
 __all__ = [
+    "FLEET_TAG",
     "Door",
     "check_end",
     "described",
+    "is_of_fleet",
     "label",
     "listed",
     "node_of",
@@ -41,6 +43,9 @@ LAG = 60.0
 
 ENDING = 90.0
 """Seconds that AWS has to confirm an end."""
+
+FLEET_TAG = "skyward:fleet"
+"""Tag of machines that were rented many at once, which have one host key together."""
 
 _STATES = {
     "pending": InstanceState.PENDING,
@@ -96,9 +101,20 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     return life(row["State"]["Name"], _STATES, provider="aws", instance=row["InstanceId"])
 
 
-def label(token: str, node: int) -> str:
-    """Name a machine within its pool, for its host key."""
-    return f"{token}/{node}"
+def label(token: str, node: int | None) -> str:
+    """
+    Name a machine within its pool, for its host key.
+
+    Args:
+        token: The request that it was rented for.
+        node: Its node; None for all that were rented together, which cannot be told different things.
+    """
+    return f"{token}/{'fleet' if node is None else node}"
+
+
+def is_of_fleet(row: Mapping[str, Any]) -> bool:
+    """Say whether a machine was rented together with others, by one call."""
+    return any(tag["Key"] == FLEET_TAG for tag in row.get("Tags", ()))
 
 
 def described(
@@ -108,6 +124,7 @@ def described(
     *,
     rate: float | None = None,
     on_demand: float | None = None,
+    node: int | None = None,
 ) -> Instance:
     """
     Describe a machine.
@@ -118,15 +135,16 @@ def described(
         door: How it is reached; None if it is not.
         rate: What it costs, in USD per hour.
         on_demand: What it would cost on demand, in USD per hour.
+        node: The node it was rented for, where its tags do not say so yet.
     """
     tags = tags_of(row) or Tags(pool_id="")
-    node = tags.node or 0
+    node = (node or 0) if tags.node is None else tags.node
     now, private = state(row), row.get("PrivateIpAddress")
     ip = row.get("PublicIpAddress") or private
     address = None
     if door is not None and now is InstanceState.RUNNING:
         host = row["InstanceId"] if door.tunnel else row.get("PublicIpAddress")
-        address = _address(door, host, label(tags.token, node))
+        address = _address(door, host, label(tags.token, None if is_of_fleet(row) else node))
         # An address may come a little later than the state.
         now = now if address is not None else InstanceState.PENDING
     launched = row.get("LaunchTime")

@@ -1,69 +1,32 @@
-"""Rent machines: one call for each node, from zone to zone, nothing twice and nothing left."""
+"""Rent machines, each by a call from zone to zone or many by one, nothing twice and nothing left."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from skyward.errors import CapacityError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.plan.first_boot import host_key
+from skyward.hookspecs import Instance, InstanceState
 from skyward.providers.renting import rented
 from skyward_aws.account import Account, Launched
 from skyward_aws.failure import code_of
-from skyward_aws.instances import LAG, Door, described, label, listed, node_of, state
-from skyward_aws.machine_image import RootDisk
+from skyward_aws.fleet import MANY, named, rent_together
+from skyward_aws.instances import LAG, described, listed, node_of, state
 from skyward_aws.market import spot_by_zone, zones_that_sell
+from skyward_aws.order import Order, parameters
 from skyward_aws.place import Place, open_group
-from skyward_aws.user_data import user_data
 
-__all__ = ["Order", "client_token", "launch", "parameters", "tags", "zones_in_order"]
+__all__ = ["launch", "zones_in_order"]
 
 _log = logging.getLogger(__name__)
 
 AT_ONCE = 8
 """Launches under way at the same time; AWS refills its allowance by two a second."""
-
-LEAST_DEADLINE = 120.0
-"""Seconds that a machine waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
-
-_LONGEST_TAG = 256
-_TAGGED = ("instance", "volume", "network-interface")
-
-
-def _rates(value: Mapping[str, float]) -> dict[str, float]:
-    """Return prices by zone, as a copy."""
-    return dict(value)
-
-
-@frozen(kw_only=True)
-class Order:
-    """
-    Hold what all machines of one launch have in common.
-
-    Args:
-        request: What core asks for.
-        place: Where they are put.
-        disk: What they boot from.
-        door: How they are reached.
-        zones: The zones to try, in order.
-        rates: What an hour costs in each zone, in USD.
-        profile: Name or ARN of the instance profile that they get.
-    """
-
-    request: LaunchRequest
-    place: Place
-    disk: RootDisk
-    door: Door
-    zones: tuple[str, ...] = ()
-    rates: Mapping[str, float] = field(factory=dict, converter=_rates)
-    profile: str | None = None
 
 
 @define(eq=False)
@@ -75,11 +38,13 @@ class _Course:
         closed: Zones that have none left, and what AWS said.
         over: Whether nothing more is to be rented.
         slots: Keeps the number of launches under way.
+        together: Rents machines for many nodes by one call, as far as it can; None where there are few.
     """
 
     closed: dict[str, SkywardError] = field(factory=dict)
     over: bool = False
     slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(AT_ONCE))
+    together: asyncio.Future[dict[int, Mapping[str, Any]]] | None = None
 
     def give_up(self) -> None:
         """Rent nothing more."""
@@ -108,6 +73,8 @@ async def launch(account: Account, order: Order, zone: str | None) -> Sequence[I
     rows = await _present(account, order)
     course = _Course()
     missing = [node for node in order.request.nodes if node not in rows]
+    if len(missing) >= MANY:
+        course.together = asyncio.ensure_future(rent_together(account, order, missing, lambda: course.over))
     calls = {node: _one(account, order, node, course) for node in missing}
     rows = await rented(calls, before=rows, give_up=course.give_up)
     return [_instance(account, order, rows[node]) for node in order.request.nodes if node in rows]
@@ -135,90 +102,6 @@ def zones_in_order(
     return tuple(sorted(usable, key=lambda zone: (prices.get(zone, 0.0), zone)))
 
 
-def client_token(order: Order, node: int, zone: str) -> str:
-    """
-    Name a launch of one machine like no other: the same again rents nothing more.
-
-    Args:
-        order: What is rented.
-        node: The node it is for.
-        zone: Where it is tried.
-    """
-    request = order.request
-    words = (request.token, node, zone, request.spot, request.cluster.offer.instance_type, order.place.group)
-    return hashlib.sha256("/".join(map(str, words)).encode()).hexdigest()
-
-
-def tags(request: LaunchRequest, node: int) -> list[dict[str, str]]:
-    """
-    Return what is written on a machine and all that comes with it.
-
-    Args:
-        request: What core asks for.
-        node: The node it is for.
-    """
-    written = {"Name": f"skyward-{request.cluster.pool_name}-{node}", **request.tags_of(node).to_strings()}
-    return [{"Key": name, "Value": text[:_LONGEST_TAG]} for name, text in written.items()]
-
-
-def parameters(order: Order, node: int, zone: str) -> dict[str, Any]:
-    """
-    Return the parameters of `RunInstances` for one machine.
-
-    Args:
-        order: What is rented.
-        node: The node it is for.
-        zone: Where it is tried.
-    """
-    request, cluster = order.request, order.request.cluster
-    own = host_key(cluster.key, label(request.token, node))
-    kinds = (*_TAGGED, "spot-instances-request") if request.spot else _TAGGED
-    found: dict[str, Any] = {
-        "ClientToken": client_token(order, node, zone),
-        "MinCount": 1,
-        "MaxCount": 1,
-        "ImageId": order.disk.image,
-        "InstanceType": cluster.offer.instance_type,
-        "UserData": user_data(cluster.key.public, own, order.door.user, _deadline(cluster.spec.ttl)),
-        # A shutdown from within has to end the bill.
-        "InstanceInitiatedShutdownBehavior": "terminate",
-        # Two hops, so that containers reach it.
-        "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled", "HttpPutResponseHopLimit": 2},
-        "BlockDeviceMappings": [
-            {
-                "DeviceName": order.disk.device,
-                "Ebs": {
-                    "VolumeSize": max(order.disk.least_gb, round(cluster.spec.disk_gb or 0)),
-                    "VolumeType": "gp3",
-                    "DeleteOnTermination": True,
-                },
-            }
-        ],
-        "NetworkInterfaces": [
-            {
-                "DeviceIndex": 0,
-                "SubnetId": order.place.subnets[zone],
-                "Groups": [order.place.group],
-                # A tunnel needs none, and leaves it to the subnet.
-                **({} if order.door.tunnel else {"AssociatePublicIpAddress": True}),
-                "DeleteOnTermination": True,
-            }
-        ],
-        "TagSpecifications": [{"ResourceType": kind, "Tags": tags(request, node)} for kind in kinds],
-    }
-    if request.spot:
-        once = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
-        found["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": once}
-    if order.profile:
-        found["IamInstanceProfile"] = {"Arn" if order.profile.startswith("arn:") else "Name": order.profile}
-    return found
-
-
-def _deadline(ttl: float | None) -> float:
-    """Return after how many seconds a machine ends itself that nobody came to; 0 for never."""
-    return max(ttl, LEAST_DEADLINE) if ttl else 0.0
-
-
 async def _with_zones(account: Account, order: Order, zone: str | None) -> Order:
     offer, request = order.request.cluster.offer, order.request
     name, region = offer.instance_type, order.place.region
@@ -241,14 +124,25 @@ async def _present(account: Account, order: Order) -> dict[int, Mapping[str, Any
     """Find what an earlier call with the same token rented already, by node."""
     request = order.request
     fresh = (each for each in account.launched.values() if time.monotonic() - each.at < LAG)
-    rows: list[Mapping[str, Any]] = [each.row for each in fresh if each.token == request.token]
-    rows += await listed(account, order.place.region, pool=request.cluster.pool_id, token=request.token)
-    alive = (row for row in rows if state(row) in (InstanceState.PENDING, InstanceState.RUNNING))
-    return {node: row for row in alive if (node := node_of(row)) is not None}
+    rows: dict[str, Mapping[str, Any]] = {
+        each.row["InstanceId"]: each.row for each in fresh if each.token == request.token
+    }
+    for row in await listed(account, order.place.region, pool=request.cluster.pool_id, token=request.token):
+        known = rows.get(row["InstanceId"], row)
+        # Its tags may lag behind.
+        rows[row["InstanceId"]] = row if node_of(row) is not None else {**row, "Tags": known.get("Tags", ())}
+    alive = [row for row in rows.values() if state(row) in (InstanceState.PENDING, InstanceState.RUNNING)]
+    found = {node: row for row in alive if (node := node_of(row)) is not None}
+    # Those of a fleet whose client died before it could say which is whose.
+    left = (node for node in request.nodes if node not in found)
+    nobodys = dict(zip(left, (row for row in alive if node_of(row) is None), strict=False))
+    return {**found, **await named(account, order, nobodys)}
 
 
 async def _one(account: Account, order: Order, node: int, course: _Course) -> Mapping[str, Any]:
-    """Rent one machine in the first zone that has one."""
+    """Rent one machine in the first zone that has one, unless it came with the others."""
+    if course.together is not None and (row := (await asyncio.shield(course.together)).get(node)) is not None:
+        return row
     async with course.slots:
         for zone in order.zones:
             if course.over:

@@ -19,11 +19,13 @@ from skyward.model.port import port
 from skyward.model.region import RegionsLike, regions
 from skyward.model.setting import suggesting
 from skyward_aws.account import Account, Login, whose
+from skyward_aws.fleet import drop_templates
 from skyward_aws.instances import LAG, Door, check_end, described, listed, owned, renew, terminate
-from skyward_aws.launching import Order, launch
+from skyward_aws.launching import launch
 from skyward_aws.machine_image import find_image, parameter
 from skyward_aws.market import offers
 from skyward_aws.notice import command
+from skyward_aws.order import Order
 from skyward_aws.own_images import Base, create_image, delete_images, every_image, images
 from skyward_aws.place import Place, close_group, close_groups, find_place
 from skyward_aws.preflight import check_credentials, check_quota
@@ -247,14 +249,16 @@ class AWS:
         account, offer, door = self._account, cluster.offer, self._door(cluster)
         rows = {row["InstanceId"]: row for row in await listed(account, infra.region, pool=cluster.pool_id)}
         launched, now = account.launched, time.monotonic()
-        for name, known in launched.items():
-            if known.pool_id == cluster.pool_id and known.region == infra.region and now - known.at < LAG:
-                rows.setdefault(name, known.row)
+        for name, each in launched.items():
+            if each.pool_id == cluster.pool_id and each.region == infra.region and now - each.at < LAG:
+                rows.setdefault(name, each.row)
         found = []
         for name, row in rows.items():
             spot = row.get("InstanceLifecycle") == "spot"
-            rate = launched[name].rate if name in launched else offer.price(spot=spot)
-            found.append(described(row, infra.region, door, rate=rate, on_demand=offer.on_demand_price))
+            known = launched.get(name)
+            rate = known.rate if known is not None else offer.price(spot=spot)
+            node = known.node if known is not None else None
+            found.append(described(row, infra.region, door, rate=rate, on_demand=offer.on_demand_price, node=node))
         return found
 
     @hookimpl
@@ -311,6 +315,7 @@ class AWS:
         async def end(region: str) -> None:
             await terminate(self._account, region, [each.id for each in instances if each.region == region])
             await close_groups(self._account, region)
+            await drop_templates(self._account, region)
 
         regions = sorted({each.region for each in instances if each.region is not None})
         for answer in await asyncio.gather(*map(end, regions), return_exceptions=True):

@@ -31,9 +31,10 @@ class Request:
 
     @property
     def needs(self) -> set[str]:
-        """Name all permissions that it needs: tags want one of their own."""
+        """Name all permissions that it needs: tags want one of their own, as do a fleet's machines."""
         tagged = any(name.startswith("TagSpecification.") for name in self.params)
-        return {self.name, *(["ec2:CreateTags"] if tagged else [])}
+        launches = self.action == "CreateFleet"
+        return {self.name, *(["ec2:CreateTags"] if tagged else []), *(["ec2:RunInstances"] if launches else [])}
 
     @property
     def dry(self) -> bool:

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -33,6 +34,7 @@ from werkzeug.serving import make_server
 
 from tests.clouds.aws import prices
 from tests.clouds.aws.faults import EC2, JSON, Fault, Faults, Request, read, refusal
+from tests.clouds.aws.fleets import Templates
 from tests.clouds.aws.machines import Machines
 from tests.clouds.aws.session_manager import Sessions
 
@@ -53,6 +55,7 @@ class Gate:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.machines = machines
         self.sessions = Sessions(machines)
+        self.templates = Templates()
         self.faults = Faults()
         self.calls: list[dict[str, Any]] = []
         self.met = 0
@@ -112,6 +115,7 @@ class Gate:
             self.allowed, self.machines.lag, self.machines.skew = None, 0.0, 0.0
             self.calls.clear()
             self.sessions.all.clear()
+            self.templates.all.clear()
             self.met = 0
             for backend in _backends():
                 for image in backend.describe_images(owners=["self"]):
@@ -133,6 +137,8 @@ class Gate:
             return self.met
         elif what == "sessions":
             return self.sessions.told()
+        elif what == "templates":
+            return [{"id": name, "tags": each.tags} for name, each in self.templates.all.items()]
         elif what == "instances":
             return self._instances()
         elif what == "groups":
@@ -254,7 +260,49 @@ class Gate:
             return _send(respond, 400, *refusal(request, "DependencyViolation", "resource has a dependent object"))
         if request.name == "ec2:RunInstances":
             return self._launch(request, facts, environ, respond)
+        if request.name in ("ec2:CreateFleet", *_OF_TEMPLATES):
+            answer = self._together(request, environ)
+            if isinstance(answer, tuple):
+                return _send(respond, 400, *refusal(request, *answer))
+            return _send(respond, 200, EC2, answer)
         return self.moto(environ, respond)
+
+    def _together(self, request: Request, environ: dict[str, Any]) -> bytes | tuple[str, str]:
+        """Answer what concerns launch templates and fleets."""
+        if request.action in _TEMPLATES:
+            return _TEMPLATES[request.action](self.templates, request)
+        token = (request.region, f"fleet-{request.params['ClientToken']}")
+        if token in self.tokens:
+            return self.tokens[token][1]
+
+        def launch(one: Request) -> tuple[str, str] | str:
+            facts, said = self._facts(one), environ.copy()
+            met = self.faults.take("RunInstances", facts)
+            self.met += len(met)
+            for fault in met:
+                if fault.effect == "error":
+                    return fault.code, fault.message
+            self.machines.launch.conditions = _conditions(met)
+            body = urlencode(one.params).encode()
+            said["wsgi.input"], said["CONTENT_LENGTH"] = io.BytesIO(body), str(len(body))
+            text = b"".join(self._launch(one, facts, said, lambda *_: None)).decode()
+            if found := re.search(r"<instanceId>(i-\w+)</instanceId>", text):
+                return found[1]
+            code, message = re.search(r"<Code>(.*?)</Code>", text), re.search(r"<Message>(.*?)</Message>", text)
+            assert code is not None, text
+            assert message is not None, text
+            return code[1], message[1]
+
+        def price(subnet: str) -> float:
+            zone = ec2_backends[DEFAULT_ACCOUNT_ID][request.region].get_subnet(subnet).availability_zone
+            kind = request.params["LaunchTemplateConfigs.1.Overrides.1.InstanceType"]
+            [row, *_] = [*prices.spot_rows(request.region, [kind], [zone]), {"spotPrice": "inf"}]
+            return float(row["spotPrice"])
+
+        answer = self.templates.fleet(request, launch, price)
+        if isinstance(answer, bytes):
+            self.tokens[token] = ("", answer)
+        return answer
 
     def _keep(self, request: Request, environ: dict[str, Any], respond: Respond) -> Iterable[bytes]:
         backend, name = ec2_backends[DEFAULT_ACCOUNT_ID][request.region], request.params["Name"]
@@ -310,6 +358,14 @@ class Gate:
                 self.tokens[token] = (digest, text)
         respond(*answer)
         return [text]
+
+
+_TEMPLATES: dict[str, Callable[[Templates, Request], bytes | tuple[str, str]]] = {
+    "CreateLaunchTemplate": Templates.make,
+    "DescribeLaunchTemplates": Templates.told,
+    "DeleteLaunchTemplate": Templates.drop,
+}
+_OF_TEMPLATES = tuple(f"ec2:{action}" for action in _TEMPLATES)
 
 
 def _backends() -> list[Any]:

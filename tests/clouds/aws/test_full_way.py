@@ -31,3 +31,16 @@ def test_a_function_runs_on_rented_machines_which_end_with_the_pool(aws: Cloud, 
         assert 1 == len({row["tags"]["skyward:pool"] for row in rows})
         assert {allocation == "spot"} == {row["spot"] for row in rows}
     assert [] == aws.alive()
+
+
+def test_machines_of_a_fleet_are_reached_and_used(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is rented by one call is known by its host key, takes calls, and is terminated."""
+    monkeypatch.setattr("skyward_aws.launching.MANY", 2)
+    with sky.Compute(provider=aws.provider(), machine="m7i.large", nodes=2, allocation="spot", console=False) as pool:
+        rows = aws.alive()
+        assert {f"{row['base']}/home" for row in rows} == set(home() @ pool)
+        assert {("0", "yes"), ("1", "yes")} == {
+            (row["tags"]["skyward:node"], row["tags"]["skyward:fleet"]) for row in rows
+        }
+    assert [] == aws.alive()
+    assert [] == aws.ask("templates")

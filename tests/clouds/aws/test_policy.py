@@ -28,7 +28,7 @@ def test_the_published_policy_is_enough_and_no_more_than_needed(aws: Cloud) -> N
         provider = aws.provider(region="eu-west-1")
         async with client(provider) as opened:
             [instance] = await opened.launch(spot=True)
-            await opened.launch(1)
+            await opened.launch(*range(1, 10))
             await provider.skyward_renew(opened.cluster, opened.infra, [instance.id], 1900000000.0)
             await provider.skyward_check_end(opened.infra, [instance.id])
             await opened.until(lambda found: all(each.address is not None for each in found))

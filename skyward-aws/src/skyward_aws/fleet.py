@@ -1,0 +1,237 @@
+"""Rent many machines by one call: an instant fleet over all zones, of a template that says what a machine is."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from skyward.errors import SkywardError
+from skyward_aws.account import Account, Launched
+from skyward_aws.failure import code_of, is_refusal
+from skyward_aws.instances import FLEET_TAG, listed, node_of, state
+from skyward_aws.order import Order, machine, tagged, tags
+
+__all__ = ["MANY", "drop_templates", "fleet", "named", "rent_together"]
+
+_log = logging.getLogger(__name__)
+
+MANY = 9
+"""Machines that are rented by one call, and no fewer; up to eight launches are under way at the same time anyway."""
+
+STALE = 600.0
+"""Seconds after which a template is one that its client left behind."""
+
+LOOKS = (1.0, 3.0, 6.0)
+"""Seconds between the looks for what a call rented whose answer was lost; listings lag behind."""
+
+_KNOWN_AFTER = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+async def rent_together(
+    account: Account, order: Order, nodes: Sequence[int], is_over: Callable[[], bool]
+) -> dict[int, Mapping[str, Any]]:
+    """
+    Rent machines for nodes by one call, as far as EC2 has them and lets the account do so.
+
+    Args:
+        account: Who rents.
+        order: What.
+        nodes: Which have none yet.
+        is_over: Tells whether nothing more is to be rented.
+
+    Returns:
+        A machine for each node that got one; none where the account may make no fleets, or templates.
+
+    Raises:
+        SkywardError: If no answer came, so that nobody knows what was rented.
+    """
+    region = order.place.region
+    template = ""
+    try:
+        template = await _template(account, order, nodes)
+        if is_over():
+            return {}
+        answer = await account.call("ec2", region, "CreateFleet", _subject(order), **fleet(order, nodes, template))
+    except SkywardError as error:
+        if is_refusal(error):
+            _log.info("aws.no_fleet code=%s: each machine is rented by itself", code_of(error))
+            return {}
+        return await _found(account, order, nodes, error)
+    finally:
+        if template:
+            await _drop(account, region, template)
+    for each in answer.get("Errors", ()):
+        _log.info("aws.fleet code=%s: %s", each.get("ErrorCode"), each.get("ErrorMessage"))
+    fresh = [(name, entry) for entry in answer.get("Instances", ()) for name in entry["InstanceIds"]]
+    rows = {node: _row(order, node, name, entry) for node, (name, entry) in zip(nodes, fresh, strict=False)}
+    return await named(account, order, rows)
+
+
+def fleet(order: Order, nodes: Sequence[int], template: str) -> dict[str, Any]:
+    """
+    Return the parameters of `CreateFleet`.
+
+    On the spot market EC2 takes the zones where it takes back the fewest machines, of these the cheapest.
+
+    Args:
+        order: What is rented.
+        nodes: For which nodes.
+        template: Id of the template.
+    """
+    request = order.request
+    kind = request.cluster.offer.instance_type
+    places: list[dict[str, Any]] = [
+        {"InstanceType": kind, "SubnetId": order.place.subnets[zone]} for zone in order.zones
+    ]
+    if request.spot:
+        options: dict[str, Any] = {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}}
+    else:
+        options = {"OnDemandOptions": {"AllocationStrategy": "prioritized"}}
+        places = [{**place, "Priority": float(rank)} for rank, place in enumerate(places)]
+    market = "spot" if request.spot else "on-demand"
+    return {
+        "ClientToken": _token(order, nodes, template),
+        "Type": "instant",
+        "LaunchTemplateConfigs": [
+            {"LaunchTemplateSpecification": {"LaunchTemplateId": template, "Version": "1"}, "Overrides": places}
+        ],
+        "TargetCapacitySpecification": {"TotalTargetCapacity": len(nodes), "DefaultTargetCapacityType": market},
+        **options,
+        "TagSpecifications": tagged(["fleet"], tags(request, None)),
+    }
+
+
+async def named(account: Account, order: Order, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    """
+    Write on machines which nodes they are for, which a fleet cannot.
+
+    Args:
+        account: Who rents.
+        order: What was rented.
+        rows: The machines, by node.
+    """
+    request = order.request
+    found: dict[int, Mapping[str, Any]] = {}
+    for node, row in rows.items():
+        given = [each for each in tags(request, node) if each["Key"] in ("Name", "skyward:node")]
+        new = {each["Key"] for each in given}
+        found[node] = {**row, "Tags": [*(each for each in row["Tags"] if each["Key"] not in new), *given]}
+        account.launched[row["InstanceId"]] = Launched(
+            region=order.place.region,
+            pool_id=request.cluster.pool_id,
+            token=request.token,
+            node=node,
+            at=time.monotonic(),
+            row=found[node],
+            rate=order.rates.get(row["Placement"]["AvailabilityZone"]),
+        )
+    region = order.place.region
+    await asyncio.gather(*(_write(account, region, row["InstanceId"], row["Tags"]) for row in found.values()))
+    return found
+
+
+async def drop_templates(account: Account, region: str) -> None:
+    """
+    Delete templates that clients left behind who died; they cost nothing, and hold a host key.
+
+    Args:
+        account: Who asks; where it may not, they stay.
+        region: Where.
+    """
+    ours = [{"Name": "tag-key", "Values": ["skyward:pool"]}]
+    try:
+        rows = await account.pages("ec2", region, "DescribeLaunchTemplates", "LaunchTemplates", Filters=ours)
+    except SkywardError as error:
+        _log.info("aws.templates code=%s", code_of(error))
+        return
+    for row in rows:
+        if time.time() - row["CreateTime"].timestamp() >= STALE:
+            await _drop(account, region, row["LaunchTemplateId"])
+
+
+def _token(order: Order, nodes: Iterable[int], more: str = "") -> str:
+    request = order.request
+    words = (request.token, *nodes, *order.zones, request.spot, order.place.group, more)
+    return hashlib.sha256("/".join(map(str, words)).encode()).hexdigest()
+
+
+def _subject(order: Order) -> str:
+    return f"{order.request.cluster.offer.instance_type} in {', '.join(order.zones)}"
+
+
+async def _template(account: Account, order: Order, nodes: Sequence[int]) -> str:
+    """Make the template, and return its id."""
+    said = machine(order, None)
+    said["UserData"] = base64.b64encode(said["UserData"].encode()).decode()
+    token = _token(order, nodes)
+    answer = await account.call(
+        "ec2",
+        order.place.region,
+        "CreateLaunchTemplate",
+        _subject(order),
+        ClientToken=token,
+        LaunchTemplateName=f"skyward-{token[:32]}",
+        LaunchTemplateData=said,
+        TagSpecifications=tagged(["launch-template"], tags(order.request, None)),
+    )
+    return str(answer["LaunchTemplate"]["LaunchTemplateId"])
+
+
+async def _drop(account: Account, region: str, template: str) -> None:
+    try:
+        await account.call("ec2", region, "DeleteLaunchTemplate", template, LaunchTemplateId=template)
+    except SkywardError as error:
+        if not code_of(error).startswith("InvalidLaunchTemplate"):
+            _log.warning("The launch template %s in %s stays, which costs nothing: %s", template, region, error)
+
+
+async def _found(
+    account: Account, order: Order, nodes: Sequence[int], error: SkywardError
+) -> dict[int, Mapping[str, Any]]:
+    """Find what was rented by a call without an answer; all of it, or it is not known."""
+    for wait in LOOKS:
+        await asyncio.sleep(wait)
+        rows = await listed(
+            account, order.place.region, pool=order.request.cluster.pool_id, token=order.request.token, fleet="yes"
+        )
+        unknown = [row for row in rows if node_of(row) is None and state(row).name in ("PENDING", "RUNNING")]
+        if len(unknown) == len(nodes):
+            return await named(account, order, dict(zip(nodes, unknown, strict=True)))
+    raise error
+
+
+def _row(order: Order, node: int, name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a machine that was just rented as `DescribeInstances` will."""
+    put = entry.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    by_subnet = {subnet: zone for zone, subnet in order.place.subnets.items()}
+    zone = by_subnet.get(put.get("SubnetId", "")) or put.get("AvailabilityZone") or order.zones[0]
+    return {
+        "InstanceId": name,
+        "State": {"Name": "pending"},
+        "InstanceType": order.request.cluster.offer.instance_type,
+        "Placement": {"AvailabilityZone": zone},
+        "LaunchTime": datetime.now(UTC),
+        "Tags": [*tags(order.request, node), {"Key": FLEET_TAG, "Value": "yes"}],
+        **({"InstanceLifecycle": "spot"} if order.request.spot else {}),
+    }
+
+
+async def _write(account: Account, region: str, name: str, written: Iterable[Mapping[str, str]]) -> None:
+    """Write on one machine what a fleet could not; without it, only this client knows its node."""
+    own = [each for each in written if each["Key"] in ("Name", "skyward:node")]
+    for wait in _KNOWN_AFTER:
+        try:
+            await account.call("ec2", region, "CreateTags", name, Resources=[name], Tags=own)
+        except SkywardError as error:
+            if not code_of(error).startswith("InvalidInstanceID"):
+                _log.warning("%s in %s bears no number of its node: %s", name, region, error)
+                return
+            await asyncio.sleep(wait)
+        else:
+            return
