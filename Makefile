@@ -21,7 +21,7 @@ DEMO := $(READY)-demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environment environments lock packaging containers clouds frameworks slow chaos fuzz everything lint types checks \
+.PHONY: help demo test environment environments lock packaging containers clouds frameworks suites slow chaos fuzz everything lint types checks \
 	docs bench clean
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make containers run the tests on real containers; needs podman and debootstrap"
 	@echo "make clouds     rent machines of clouds that run here, with every fault"
 	@echo "make frameworks train with real frameworks on nodes here, in an environment of its own"
+	@echo "make suites     run what others wrote for joblib, Accelerate and torch on nodes here, beside a reference"
 	@echo "make slow       run the tests that take long"
 	@echo "make chaos      kill clients and cut links at random moments"
 	@echo "make fuzz       search for bytes that break a link, for SECONDS=600"
@@ -89,6 +90,9 @@ clouds: $(READY)
 
 frameworks: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m "frameworks and not everything" -n 2 --dist loadfile
+
+suites: .cache/frameworks/.ready
+	.cache/frameworks/bin/python -m pytest tests/suites -m suites -n 0 -rP
 
 slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not chaos" -n 4 --timeout 300
