@@ -4,6 +4,7 @@ What the ranks of a broadcast write for each other to read, as often as they lik
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
@@ -128,6 +129,14 @@ class _Keeper:
                 bufsize=0,
             )
             self._port, self._owner = listener.getsockname()[1], os.getpid()
+        atexit.register(self._end, self._process)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Let a process end, which does so with the end of what it is told."""
+        if self._owner == os.getpid():
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(_PATIENCE)
 
 
 _KEEPER = _Keeper()
