@@ -12,7 +12,10 @@ from attrs import evolve
 import skyward as sky
 from skyward.engine.node_shell import NodeShell
 from skyward.hookspecs import Instance, InstanceState
+from skyward.link.emitted import encode_event
 from skyward.link.frames import Frame, Kind, encode_json
+from skyward.link.messages import CALL
+from skyward.model.event import Progress
 from skyward.model.instance import InstanceInfo
 from tests.renting import rented
 from tests.simulated.engine import SimulatedEngine
@@ -209,6 +212,26 @@ def test_a_node_that_tells_more_than_it_may_is_refused(engine: SimulatedEngine) 
             shell._on_announced(Frame(Kind.FILES, 0, 1, b""))
 
     run(engine, body, RUNS)
+
+
+def test_an_event_is_of_the_call_that_ran_when_it_came(engine: SimulatedEngine) -> None:
+    """It may wait for handlers until that is over; one of a call that is elsewhere is passed over all the same."""
+    heard: list[int] = []
+
+    async def body(shell: NodeShell) -> None:
+        behind, running = True, {7}
+        shell.on_behind = lambda _: behind
+        shell.on_emitting = lambda _, frame: CALL.unpack_from(frame.body)[0] in running
+        shell.on_emitted = lambda _, emitted: heard.append(emitted.call)
+        await connected(shell)
+        for call in (8, 7):
+            shell._on_frame(Frame(Kind.EMIT, 0, 0, encode_event(call, Progress(label="f", done=1))[0]), ())
+        running.clear()
+        behind = False
+        shell.go_on()
+
+    run(engine, body, RUNS)
+    assert [7] == heard
 
 
 def test_a_line_that_makes_no_sense_ends_the_link_also_later(engine: SimulatedEngine) -> None:

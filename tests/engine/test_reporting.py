@@ -97,12 +97,12 @@ def test_a_node_is_held_back_while_its_events_are_unpickled() -> None:
     node: Any = Node(reporting)
     event, begin = emitted(NodeReady(node=1)), threading.Event()
     # The one thread that unpickles waits until the test has looked.
-    reporting.emitted(node, event, True)
+    reporting.emitted(node, event)
     assert reporting._unpickling is not None
     reporting._unpickling.submit(begin.wait, 30)
     try:
         for _ in range(OPENED_AT_ONCE):
-            reporting.emitted(node, event, True)
+            reporting.emitted(node, event)
         assert reporting.behind(node)
         begin.set()
         assert node.waken.wait(30)
@@ -141,7 +141,7 @@ def test_a_result_waits_no_longer_for_a_handler_than_it_has_to(monkeypatch: pyte
         dispatcher.close()
 
 
-def reported(*emitted: Emitted, listen: Any = (), own: Any = (), runs: bool = True) -> list[Any]:
+def reported(*emitted: Emitted, listen: Any = (), own: Any = ()) -> list[Any]:
     """Report events of a node, and return what handlers of the user's hear, and Skyward's own."""
     heard: list[Any] = []
     dispatcher = Dispatcher()
@@ -153,7 +153,7 @@ def reported(*emitted: Emitted, listen: Any = (), own: Any = (), runs: bool = Tr
     reporting = Reporting(dispatcher, meter)
     shell: Any = Node(reporting)
     for one in emitted:
-        reporting.emitted(shell, one, runs)
+        reporting.emitted(shell, one)
     reporting.close()
     assert dispatcher.close(30)
     return heard
@@ -171,12 +171,11 @@ def emitted(event: SkywardEvent) -> Emitted:
 
 
 def test_an_event_is_opened_where_a_handler_listens_to_it() -> None:
-    """In no other pool, and of no call that is elsewhere; one that tells of itself in plain data is heard without."""
+    """In no other pool; one that tells of itself in plain data is heard without."""
     opened.clear()
     progress = emitted(Progress(at=10.0, label="epochs", done=1))
     assert [Progress(at=9.0, label="epochs", done=1)] == reported(emitted(Loss()), progress, own=ALL)
     assert [] == reported(emitted(Loss()), listen=Log)
-    assert [] == reported(emitted(Loss()), progress, listen=SkywardEvent, runs=False)
     assert [] == opened
     [loss] = reported(emitted(Loss()), listen=SkywardEvent)
     assert ["Loss"] == opened

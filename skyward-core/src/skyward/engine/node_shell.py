@@ -77,6 +77,8 @@ class NodeShell:
         self._inflow = Inflow(self._take_told, self._give_leave, lambda: self.on_behind(self))
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
         self.on_call_announced: Callable[[NodeShell, Frame], bool] = lambda *_: False
+        self._unasked: set[int] = set()
+        self.on_emitting: Callable[[NodeShell, Frame], bool] = lambda *_: False
         self.on_behind: Callable[[NodeShell], bool] = lambda _: False
         self.on_lines: Callable[[NodeShell, int, list[Any]], None] = lambda *_: None
         self.on_emitted: Callable[[NodeShell, Emitted], None] = lambda *_: None
@@ -274,6 +276,9 @@ class NodeShell:
             case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT:
                 self.on_call_frame(self, frame, fds)
             case Kind.LOG | Kind.EMIT:
+                # Asked when it comes: it may wait until its call is long over.
+                if frame.kind == Kind.EMIT and not self.on_emitting(self, frame):
+                    self._unasked.add(id(frame))
                 self._inflow.take(frame, fds)
             case _:
                 self._life.arrived(frame)
@@ -291,6 +296,9 @@ class NodeShell:
     def _take_told(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if frame.kind == Kind.LOG:
             self.on_lines(self, *decode_lines(frame.body))
+        elif id(frame) in self._unasked:
+            self._unasked.discard(id(frame))
+            close_all(fds)
         else:
             self.on_emitted(self, decode_event(frame.body, fds, self.trust))
 

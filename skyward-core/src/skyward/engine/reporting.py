@@ -12,6 +12,7 @@ from skyward.engine.call import task_of, unopened
 from skyward.engine.measured import Measured
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
+from skyward.link.messages import CALL
 from skyward.link.payload import load
 from skyward.model import event as events
 
@@ -134,7 +135,8 @@ class Reporting:
         """
         shell.on_behind = self.behind
         shell.on_lines = self.lines
-        shell.on_emitted = lambda node, one: self.emitted(node, one, runs(node.seat, one.call))
+        shell.on_emitting = lambda node, frame: runs(node.seat, *CALL.unpack_from(frame.body))
+        shell.on_emitted = self.emitted
         shell.on_measured = self.measured
 
     def behind(self, shell: NodeShell) -> bool:
@@ -173,16 +175,13 @@ class Reporting:
         if self._dispatcher.lines_waiting:
             self._dispatcher.flush(SHOWING)
 
-    def emitted(self, shell: NodeShell, emitted: Emitted, runs: bool) -> None:  # noqa: FBT001
+    def emitted(self, shell: NodeShell, emitted: Emitted) -> None:
         """
         Pass on an event that a task emitted.
 
         What is pickled is opened only where a handler listens, in a thread that is nobody else's, in order.
-
-        Args:
-            runs: Whether its call is on that node; if not, nobody asked for it.
         """
-        if self._closed or not runs or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
+        if self._closed or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
             return
         if self._unpickling is None:
             self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
