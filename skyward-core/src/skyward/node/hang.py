@@ -32,7 +32,7 @@ _PATIENCE = 5.0
 
 _POLL = 0.05
 _RETURNED = "returned"
-_OTHERS_CODE = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|/src/skyward(?:_\w+)?/")
+_OTHERS_CODE = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|/src/skyward(?:_\w+)?/|\"<frozen ")
 
 
 def checked_hang_timeout(instance: object, attribute: object, value: Any) -> None:
@@ -147,6 +147,7 @@ def innermost(stacks: str) -> str:
         stacks: What faulthandler wrote of all its threads, the main one last.
 
     >>> innermost('''Thread 0x7f (most recent call first):
+    ...   File "<frozen importlib._bootstrap>", line 1176 in _find_and_load
     ...   File "/lib/python3.11/site-packages/torch/distributed/c10d.py", line 9 in all_reduce
     ...   File "/code/train.py", line 5 in train''')
     '/code/train.py, line 5 in train'
