@@ -39,18 +39,16 @@ def test_what_is_made_is_the_users_alone(tmp_path: Path) -> None:
     os.close(private.opened(tmp_path / "file", os.O_WRONLY | os.O_CREAT))
     made = [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "c", entry]
     assert [0o700] * 4 == [mode(path) for path in made]
-    assert [0o600] * 3 == [
-        mode(path) for path in (tmp_path / "file", entry / private.MARK, tmp_path / "c" / ".skyward")
-    ]
+    assert [0o600] * 2 == [mode(path) for path in (tmp_path / "file", tmp_path / "c" / private.MARK)]
+    assert ".\nd\n" == (tmp_path / "c" / private.MARK).read_text()
 
 
-def test_what_was_there_bears_no_mark(tmp_path: Path) -> None:
+def test_what_was_there_is_not_listed(tmp_path: Path) -> None:
     """It may be the user's own, and nothing of ours."""
     (tmp_path / "mine").mkdir()
-    private.entry(tmp_path, "mine")
-    private.entry(tmp_path, "ours")
-    assert ["ours"] == [path.name for path in tmp_path.iterdir() if (path / private.MARK).exists()]
-    assert not (tmp_path / private.MARK).exists()
+    for name in ("mine", "ours", "ours"):
+        private.entry(tmp_path, name)
+    assert "ours\n" == (tmp_path / private.MARK).read_text()
 
 
 def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:

@@ -43,19 +43,21 @@ def make(shell: list[str], cache: Path) -> None:
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
-def test_what_is_made_is_safe_and_marked(shell: list[str], tmp_path: Path) -> None:
-    """A second time nothing is changed; what was there before bears no mark."""
+def test_what_is_made_is_safe_and_listed(shell: list[str], tmp_path: Path) -> None:
+    """A second time nothing is changed; what was there before is not listed."""
     cache = tmp_path / "a" / "cache"
     make(shell, cache)
     assert [] == told(shell, cache)
     assert {".skyward", *ENTRIES} == {path.name for path in cache.iterdir()}
+    assert [".", *ENTRIES] == (cache / ".skyward").read_text().splitlines()
     assert {0o700} == {path.stat().st_mode & 0o777 for path in (tmp_path / "a", cache, *cache.glob("[a-z]*"))}
     data = tmp_path / "data"
     (data / "tools").mkdir(parents=True)
     make(shell, data)
     make(shell, data)
-    assert set(ENTRIES) - {"tools"} == {path.parent.name for path in data.glob("*/.skyward")}
-    assert not (data / ".skyward").exists()
+    (data / "nodes").rmdir()
+    make(shell, data)
+    assert [name for name in ENTRIES if name != "tools"] == (data / ".skyward").read_text().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -112,20 +114,22 @@ def test_only_what_we_made_is_removed(shell: list[str], tmp_path: Path) -> None:
     (data / "thesis.txt").touch()
     make(shell, data)
     (data / "environments" / "py3").mkdir()
+    (data / "nodes" / "a1-0").mkdir()
+    (data / "nodes" / "a1-0" / "lease").touch()
+    (data / "nodes" / "mine").mkdir()
     done = ran(shell, CLEAN, SKYWARD_CACHE=str(data))
-    assert (0, "kept=thesis.txt\nkept=tools\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert (0, "kept=nodes\nkept=thesis.txt\nkept=tools\n", "") == (done.returncode, done.stdout, done.stderr)
     assert (data / "tools" / "mine").exists()
-    assert ["thesis.txt", "tools"] == sorted(path.name for path in data.iterdir())
+    assert ["nodes/mine", "tools/mine"] == sorted(str(path.relative_to(data)) for path in data.glob("*/*"))
 
 
 @pytest.mark.parametrize("variable", ["SKYWARD_CACHE", "XDG_CACHE_HOME", "HOME"])
 def test_nothing_is_left_of_what_we_made(shell: list[str], tmp_path: Path, variable: str) -> None:
-    """Not even the directory; where it is by default, what older versions made bore no mark."""
+    """Not even the directory; where it is by default, what older versions made was not listed."""
     root = {"SKYWARD_CACHE": tmp_path / "own", "XDG_CACHE_HOME": tmp_path, "HOME": tmp_path}[variable]
     cache = {"SKYWARD_CACHE": root, "XDG_CACHE_HOME": root / "skyward", "HOME": root / ".cache" / "skyward"}[variable]
     make(shell, cache)
     if variable != "SKYWARD_CACHE":
-        (cache / "runtime" / ".skyward").unlink()
         (cache / ".skyward").unlink()
     done = ran(shell, CLEAN, **{variable: str(root)})
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)

@@ -17,7 +17,7 @@ from skyward.errors import ConfigError
 __all__ = ["MARK", "directory", "entry", "opened", "program", "remove"]
 
 MARK = ".skyward"
-"""The name of the file that tells a directory which Skyward made from one that it found."""
+"""The name of the file that lists what Skyward made in a directory; a dot stands for the directory itself."""
 
 _LINKS = 40
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -56,10 +56,10 @@ def entry(root: str | os.PathLike[str], name: str, *, hint: str | None = None) -
     """
     Make a directory in one that is this user's alone, or check one that is there.
 
-    What is made bears a mark, so that it can be told later from what was there before.
+    What is made is listed, so that it can be told later from what was there before.
 
     Args:
-        root: The directory around it; made where it is missing, and marked then, too.
+        root: The directory around it; made where it is missing, and listed then, too.
         name: Its name.
         hint: As of `directory`.
 
@@ -69,20 +69,24 @@ def entry(root: str | os.PathLike[str], name: str, *, hint: str | None = None) -
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
-    ...     sorted(path.name for path in entry(root, "runtime").iterdir())
-    ['.skyward']
+    ...     entry(root, "runtime").is_dir(), Path(root, MARK).read_text()
+    (True, 'runtime\\n')
     """
-    path = _marked(Path(root).expanduser(), hint) / name
-    return _marked(path, hint)
+    base = Path(root).expanduser()
+    if not os.path.lexists(base):
+        _list(directory(base, hint=hint), ".")
+    path = directory(base, hint=hint) / name
+    if not os.path.lexists(path):
+        _list(base, name)
+    return directory(path, hint=hint)
 
 
-def _marked(path: Path, hint: str | None) -> Path:
-    """Make a directory with a mark in it, or check one that is there and leave it as it is."""
-    before = os.path.lexists(path)
-    made = directory(path, hint=hint)
-    if not before:
-        os.close(opened(made / MARK, os.O_WRONLY | os.O_CREAT))
-    return made
+def _list(base: Path, name: str) -> None:
+    """Note that something in a directory is ours."""
+    with os.fdopen(opened(base / MARK, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+") as file:
+        file.seek(0)
+        if name not in file.read().splitlines():
+            file.write(f"{name}\n")
 
 
 def opened(path: str | os.PathLike[str], flags: int) -> int:

@@ -12,14 +12,16 @@ ENTRIES = ("environments", "locks", "nodes", "offers", "python", "runtime", "too
 
 MAKE = rf"""
 make_entries() {{
-  # What was there before bears no mark, because it may be somebody's own.
-  if [ ! -e "$1" ]; then mkdir -p "$1" && : >"$1/.skyward"; fi
+  # What was there before is not listed, because it may be somebody's own.
+  if [ ! -e "$1" ]; then mkdir -p "$1" && echo . >>"$1/.skyward"; fi
   for entry in {" ".join(ENTRIES)}; do
-    if mkdir "$1/$entry" 2>/dev/null; then : >"$1/$entry/.skyward"; fi
+    if mkdir "$1/$entry" 2>/dev/null && ! grep -qxF -e "$entry" "$1/.skyward" 2>/dev/null; then
+      echo "$entry" >>"$1/.skyward"
+    fi
   done
 }}
 """
-"""A function that makes the cache with its directories; the umask has to be 077."""
+"""A function that makes the cache and its directories, and lists in `.skyward` what it made; for a umask of 077."""
 
 UNSAFE = r"""
 open_to_others() {
@@ -74,16 +76,25 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 told=$(unsafe "$cache" | sed -n 1p)
 if [ -n "$told" ]; then echo "nothing was removed, because $told" >&2; exit 1; fi
 cd "$cache/" || exit 1
-# By default the cache has a name of ours. A directory that the user named may hold more than what bears our mark.
+# By default the cache has a name of ours. A directory that the user named may hold more than what we listed.
+listed() {{ [ -z "${{SKYWARD_CACHE:-}}" ] || grep -qxF -e "$1" .skyward 2>/dev/null; }}
 for entry in {" ".join(ENTRIES)}; do
-  if [ -z "${{SKYWARD_CACHE:-}}" ] || [ -f "$entry/.skyward" ]; then rm -rf "$entry" || exit 1; fi
+  if ! listed "$entry"; then continue; fi
+  # The last node takes this one along, and another may have been made in its place.
+  if [ "$entry" = nodes ]; then
+    for node in nodes/*; do
+      if [ -e "$node/lease" ] || [ -e "$node/bootstrap.log" ]; then rm -rf "$node" || exit 1; fi
+    done
+    rmdir nodes 2>/dev/null || :
+  else
+    rm -rf "$entry" || exit 1
+  fi
 done
 # What it tells is needed to put GPUs together again that were cut.
 if [ "$(cat mig.json 2>/dev/null)" = "[]" ]; then rm -f mig.json; fi
-if [ -z "${{SKYWARD_CACHE:-}}" ] || [ -f .skyward ]; then
-  rm -f .skyward
-  cd / && rmdir "$cache" 2>/dev/null && exit 0
-fi
+if listed .; then ours=yes; else ours=; fi
+rm -f .skyward
+if [ -n "$ours" ]; then cd / && rmdir "$cache" 2>/dev/null && exit 0; fi
 cd "$cache/" && ls -A | sed 's/^/kept=/'
 """
 )
