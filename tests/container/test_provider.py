@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -149,3 +150,22 @@ def test_no_key_is_in_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "PRIVATE KEY" not in told.read_text()
     assert cluster.key.public == given.read_text().splitlines()[0]
     assert "BEGIN OPENSSH PRIVATE KEY" in given.read_text()
+
+
+REMOVING = """#!/bin/sh
+case "$*" in
+  ps*) echo stuck; echo skyward-a1-0-abcdef ;;
+  "inspect --type container skyward-a1-0-abcdef") cat {row} ;;
+  inspect*) echo "Error: no such container" >&2; echo "[]"; exit 125 ;;
+esac
+"""
+
+
+def test_one_that_cannot_be_described_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is stuck in its removal fails the description of all that are asked for with it."""
+    (tmp_path / "row").write_text(json.dumps([DOCKERS]))
+    (tmp_path / "podman").write_text(REMOVING.format(row=tmp_path / "row"))
+    (tmp_path / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = asyncio.run(sky.Container(image="debian:12", binary="podman").skyward_owned())
+    assert ["skyward-a1-0-abcdef"] == [each.id for each in found]

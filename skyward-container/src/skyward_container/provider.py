@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
@@ -227,9 +227,7 @@ class Container:
         names = [found for found in listed.split() if name in (None, found)]
         if not names:
             return []
-        # One that is gone meanwhile is missing in what is printed.
-        done = await attempt(binary, "inspect", "--type", "container", *names)
-        described = (instance_of(row, private_key, time.time()) for row in json.loads(done.out or "[]"))
+        described = (instance_of(row, private_key, time.time()) for row in await _described(binary, names))
         return [instance for instance in described if instance is not None]
 
     @hookimpl
@@ -273,6 +271,16 @@ class Container:
             done = await attempt(binary, "network", "rm", infra.name)
             if done.code and not is_gone(done):
                 raise failed(binary, "network rm", done)
+
+
+async def _described(binary: str, names: Sequence[str]) -> list[Any]:
+    """Describe containers; one that is gone meanwhile, or stuck in its removal, is missing and hides no other."""
+    done = await attempt(binary, "inspect", "--type", "container", *names)
+    rows: list[Any] = json.loads(done.out or "[]")
+    if done.code and len(names) > 1:
+        alone = await asyncio.gather(*(_described(binary, [name]) for name in names))
+        rows = [row for each in alone for row in each]
+    return rows
 
 
 async def _remove(binary: str, names: Sequence[str]) -> None:
