@@ -118,7 +118,7 @@ def test_a_volume_that_cannot_be_had_is_refused_before_renting(
     error = run(refusal(provider.skyward_preflight(Spec(provider=provider, **wishes))))
     assert ConfigError is type(error)
     assert words in str(error)
-    assert [] == volumes.calls("POST")
+    assert [] == volumes.calls("POST /v2/droplets")
 
 
 def test_a_volume_that_somebody_has_is_refused_before_renting(volumes: Cloud, tmp_path: Path) -> None:
