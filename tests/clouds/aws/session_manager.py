@@ -111,7 +111,10 @@ class Sessions:
         session = self.all[urlsplit(path).path.rpartition("/")[2]]
         try:
             session.state = _held(session, channel)
-        except (AssertionError, ValueError, KeyError, OSError) as error:
+        except OSError:
+            # The client has gone without a word.
+            session.state = "closed"
+        except (AssertionError, ValueError, KeyError) as error:
             session.faults.append(f"{type(error).__name__}: {error}")
             session.state = "broken"
         channel.close()
