@@ -306,6 +306,7 @@ def test_collectives_of_all_groups_count() -> None:
         assert [2.0, 2.0] == goes_on_in_a_group_of_its_own(4) @ pool
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_rank_that_stands_still_is_no_judge(who: int) -> None:
     """The broadcast ends whichever rank it is, and its process is replaced."""
@@ -316,7 +317,7 @@ def test_a_rank_that_stands_still_is_no_judge(who: int) -> None:
         assert [2.0, 2.0] == [summed for *_, summed in world() @ pool]
 
 
-@pytest.mark.parametrize("late", [None, 2.0])
+@pytest.mark.parametrize("late", [None, pytest.param(2.0, marks=pytest.mark.everything)])
 def test_a_group_whose_collective_timed_out_is_not_handed_on(late: float | None) -> None:
     """Although the task caught what was raised; the limit is the plugin's."""
     with fresh(plugins=[sky.plugins.torch(collective_timeout=1)]) as pool:
