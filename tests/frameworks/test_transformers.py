@@ -144,7 +144,7 @@ def test_a_script_that_initialises_the_process_group_itself_runs_as_it_is(pool: 
 
 def test_a_rank_that_returns_early_ends_the_others_by_torchs_limit() -> None:
     """They are in the middle of Trainer; the pool goes on."""
-    plugins = [sky.plugins.torch(hang_timeout=8), sky.plugins.transformers()]
+    plugins = [sky.plugins.torch(hang_timeout=25), sky.plugins.transformers()]
     with sky.Compute(nodes=2, plugins=plugins, console="silent") as pool:
         with pytest.raises(sky.HangError, match=r"rank 0: returned(.|\n)*rank 1: .*one_stays_away"):
             one_stays_away() @ pool

@@ -57,7 +57,9 @@ FAULTS = (
         403,
         "access denied",
         where={"cloud": "COMMUNITY"},
-        **_TWO,
+        # The other one is more than twice as dear, and not rented without being told to.
+        options={**_TWO["options"], "max_hourly_cost": 5.0},
+        provider=_TWO["provider"],
     ),
     _refused("no capacity anywhere (400)", _LAUNCH, 400, FULL, works=False),
     _refused("a rule is broken that nobody knows (400)", _LAUNCH, 400, "Moon is full.", works=False),
