@@ -80,13 +80,13 @@ lock: $(READY)
 	@.ci/lock .cache/tools/bin/uv
 
 packaging: $(READY)
-	$(BIN)/python -m pytest -m packaging -n 0
+	$(BIN)/python -m pytest -m "packaging and not everything" -n 0
 
 containers: $(READY)
 	$(BIN)/python -m pytest -m containers -n 0
 
 clouds: $(READY)
-	$(BIN)/python -m pytest -m clouds -n 4 --timeout 240
+	$(BIN)/python -m pytest -m "clouds and not everything" -n 4 --timeout 240
 
 frameworks: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m "frameworks and not everything" -n 2 --dist loadfile
@@ -95,7 +95,7 @@ suites: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/suites -m suites -n 0 -rP
 
 slow: $(READY)
-	$(BIN)/python -m pytest -m "slow and not chaos" -n 4 --timeout 300
+	$(BIN)/python -m pytest -m "slow and not chaos and not everything" -n 4 --timeout 300
 
 chaos: $(READY)
 	$(BIN)/python -m pytest -m chaos -n 0 -rfEP --timeout 300

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from checks.tree import ROOT, distributions, files, relative, sources
+from tests.conftest import SMALL
 
 LONGEST = 450
 """Lines after which a module has to be two; beyond 300 its author asks whether it holds two subjects."""
@@ -37,6 +38,17 @@ def test_a_module_holds_one_subject() -> None:
         relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in sources() if path.name != DOORS
     }
     assert {} == {name: length for name, length in lengths.items() if length > LONGEST}
+
+
+def test_a_suite_is_named_where_its_tests_are() -> None:
+    """The mark of a small suite stands in its tests' module, or in its folder: others are not collected."""
+    shared = [path for path in files(".py") if "tests" in path.parts and not path.match("test_*.py")]
+    assert [] == [
+        f"{relative(path)}: {suite}"
+        for path in shared
+        for suite in SMALL
+        if suite not in path.parts and f"pytest.mark.{suite}" in path.read_text(encoding="utf-8")
+    ]
 
 
 def test_nothing_names_one_machine() -> None:

@@ -5,16 +5,21 @@ What holds for every test: its threads end with it, and the environment is as it
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.seeds import announce
+
+SMALL = ("chaos", "clouds", "containers", "packaging", "slow")
+"""Marks of suites that few modules have. The module itself names them, or lies in the folder of that name."""
 
 # A deadline would time the machine and not the code.
 settings.register_profile("skyward", deadline=None, print_blob=True)
@@ -33,6 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whoever looks for credentials is not to ask the network for them.
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["HOME"] = tempfile.mkdtemp(prefix="home-of-tests-")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the modules that have no test of the suite unread: importing all takes each worker ten seconds."""
+    suite = config.getoption("markexpr").partition(" ")[0]
+    if suite not in SMALL or suite in collection_path.parts or not collection_path.match("test_*.py"):
+        return None
+    named = re.search(rf"\bmark[.]{suite}\b", collection_path.read_text(encoding="utf-8"))
+    return None if named else True
 
 
 def pytest_report_header(config: pytest.Config) -> str:

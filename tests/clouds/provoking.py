@@ -97,7 +97,7 @@ def marked(cloud: str, faults: Iterable[Fault]) -> list[Any]:
     """
     Mark the faults of a cloud for its test.
 
-    What is a cloud's own runs in the suite `clouds`, a half of it in a run that has a share of what is drawn. What
+    What is a cloud's own runs in the suite `clouds`, a third of it in a run that has a share of what is drawn. What
     every cloud has alike runs there on AWS and on the rehearsal cloud only; tests/clouds/renting asks each provider's
     hooks for its part, and `everything` runs the whole way.
 
@@ -115,13 +115,13 @@ def marked(cloud: str, faults: Iterable[Fault]) -> list[Any]:
 
 def drawn(cloud: str, faults: Sequence[Fault]) -> list[Fault]:
     """
-    Return the faults of a cloud that this run provokes: all, or a half of them where a run has less than all.
+    Return the faults of a cloud that this run provokes: all, or a third of them where a run has less than all.
 
     Args:
         cloud: What the page calls the cloud.
         faults: The faults.
     """
-    return some(f"faults of {cloud}", faults, least=0.5)
+    return some(f"faults of {cloud}", faults, least=0.34)
 
 
 @frozen

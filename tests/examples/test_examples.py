@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.seeds import some
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 
 LAST_LINES = {
@@ -32,19 +34,19 @@ LAST_LINES = {
     "torch_digits.py": r"Digits read correctly: 9\d\.\d%\.",
     "transformers_digits.py": r"Digits read correctly: 9\d\.\d%\.",
 }
+# A run that has a share of what is drawn has half of them: each trains the same in another framework.
+TRAININGS = [f"{name}_digits.py" for name in ("accelerate", "jax", "keras", "tensorflow", "torch", "transformers")]
+DRAWN = some("examples of trainings", TRAININGS, least=0.5)
 # What everybody tries first is tried by every run.
 MARKS = {
-    "accelerate_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    **{name: [pytest.mark.frameworks, pytest.mark.timeout(300)] for name in DRAWN},
     # `make demo` runs it, and is a step of every run.
     "digits.py": [pytest.mark.everything, pytest.mark.timeout(300)],
     "hello.py": [],
-    "jax_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
-    "keras_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
     "operators.py": [],
     "pip_image.py": [pytest.mark.packaging, pytest.mark.timeout(300)],
-    "tensorflow_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
-    "torch_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
-    "transformers_digits.py": [pytest.mark.frameworks, pytest.mark.timeout(300)],
+    # A page of the documentation runs another search in every run.
+    "sklearn_grid.py": [pytest.mark.everything, pytest.mark.timeout(300)],
 }
 SLOW = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -54,7 +56,14 @@ def test_every_example_is_run() -> None:
     assert set(LAST_LINES) == {path.name for path in FOLDER.glob("*.py")}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, SLOW)) for name in sorted(LAST_LINES)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=MARKS.get(name, SLOW))
+        for name in sorted(LAST_LINES)
+        if name not in TRAININGS or name in DRAWN
+    ],
+)
 def test_example_ends_with_its_line(name: str, tmp_path: Path) -> None:
     """An example exits with 0, and its last line is the expected one."""
     done = subprocess.run(

@@ -309,6 +309,7 @@ def pool() -> Iterator[sky.Pool]:
         yield pool
 
 
+@pytest.mark.everything
 def test_accelerates_own_sanity_check_passes_on_two_nodes(tmp_path: Path) -> None:
     """
     With nothing but the plugin, which brings torch's process group.
@@ -363,6 +364,7 @@ def test_code_that_initialises_the_process_group_itself_runs_as_it_is(pool: sky.
     assert [(0, 2.0), (1, 2.0)] == [(rank, summed) for rank, *_, summed in told() @ pool]
 
 
+@pytest.mark.everything
 def test_a_rank_that_returns_early_ends_the_others_by_torchs_limit() -> None:
     """They wait for everyone."""
     with fresh(sky.plugins.torch(hang_timeout=5), sky.plugins.accelerate()) as pool:

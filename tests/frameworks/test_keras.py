@@ -182,6 +182,7 @@ def test_a_model_has_the_same_losses_on_two_backends() -> None:
     assert pytest.approx(first, rel=1e-4) == torch
 
 
+@pytest.mark.everything
 def test_ranks_draw_the_same_weights_and_each_broadcast_others() -> None:
     """On the devices of all; and a call beside them goes on, whose generator was on devices that are gone."""
     with fresh("jax") as pool:

@@ -88,6 +88,7 @@ def test_jax_sums_over_two_hosts_with_two_ranks_each(site: Site) -> None:
             assert (1, 1.0) == (jax_work.world() >> pool)[1::3]
 
 
+@pytest.mark.everything
 def test_a_grid_search_runs_on_two_hosts(site: Site) -> None:
     """It finds what it finds here, in processes of both, with the client's versions."""
     from sklearn.datasets import load_digits

@@ -186,6 +186,7 @@ def test_a_cluster_is_kept_from_one_broadcast_to_the_next(pool: sky.Pool) -> Non
     assert first == second
 
 
+@pytest.mark.everything
 def test_another_call_is_a_world_of_one(pool: sky.Pool) -> None:
     """It has no TF_CONFIG, begins in a process without a cluster, and the next broadcast has one again."""
     before = world() @ pool
@@ -196,7 +197,7 @@ def test_another_call_is_a_world_of_one(pool: sky.Pool) -> None:
     assert [(2, 2.0)] * 2 == sums(world() @ pool)
 
 
-@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("who", some("the rank of tensorflow that fails", [0, 1]))
 def test_the_first_failure_is_the_error(pool: sky.Pool, who: int) -> None:
     """The other rank waits in a collective; it is ended, and the pool goes on."""
     world() @ pool
@@ -205,7 +206,7 @@ def test_the_first_failure_is_the_error(pool: sky.Pool, who: int) -> None:
     assert [(2, 2.0)] * 2 == sums(world() @ pool)
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", some("the rank of tensorflow that is killed", [0, 1]))
 def test_a_worker_killed_in_the_middle_of_a_sum_is_one_error(pool: sky.Pool, victim: int, tmp_path: Path) -> None:
     """It is that of the worker, not of the one that noticed; it comes in time, and the pool goes on."""
     world() @ pool

@@ -142,6 +142,7 @@ def test_a_script_that_initialises_the_process_group_itself_runs_as_it_is(pool: 
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
 
 
+@pytest.mark.everything
 def test_a_rank_that_returns_early_ends_the_others_by_torchs_limit() -> None:
     """They are in the middle of Trainer; the pool goes on."""
     plugins = [sky.plugins.torch(hang_timeout=25), sky.plugins.transformers()]

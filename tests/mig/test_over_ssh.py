@@ -98,6 +98,7 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 def test_the_watchdogs_work(site: tuple[Host, Path, Gpus], tmp_path: Path) -> None:
     """A client is killed, its node hears no more from it and is killed; its GPUs are whole nevertheless."""

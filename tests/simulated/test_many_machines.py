@@ -17,7 +17,7 @@ from skyward.engine import loop as loops
 from skyward.engine.launching import BATCH
 from skyward.engine.loop import EngineLoop
 from skyward.ssh.dial import AT_ONCE
-from tests.seeds import seeds, some
+from tests.seeds import seeds
 from tests.simulated.cloud import QUICK, SLOW, SimulatedCloud, Times
 from tests.simulated.loop import VirtualLoop
 
@@ -37,7 +37,10 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineLoop]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("times", some("clouds", [pytest.param(SLOW, id="slow"), pytest.param(QUICK, id="quick")]))
+@pytest.mark.parametrize(
+    "times",
+    [pytest.param(SLOW, id="slow", marks=pytest.mark.everything), pytest.param(QUICK, id="quick")],
+)
 def test_a_hundred_machines_come_and_go_side_by_side(engine: EngineLoop, times: Times) -> None:
     """Launched in batches, dialled so many at a time, ended at once."""
     cloud, ready, left = SimulatedCloud(SEED, times), [0.0], 0.0

@@ -74,7 +74,7 @@ lives = given(
 
 
 @pytest.mark.timeout(240)
-@settings(max_examples=share(80, least=0.4), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(80, least=0.2), suppress_health_check=[HealthCheck.too_slow])
 @lives
 def test_no_machine_is_forgotten(script: list[Script], nodes: int, later: int, boots: float, forgets: bool) -> None:
     """A pool is opened, works, changes its size and is left; hypothesis prints how to see it again."""

@@ -16,9 +16,10 @@ from attrs import frozen
 
 import skyward as sky
 from tests.hosts import Host, hosts
+from tests.seeds import some
 from tests.ssh.conftest import Site
 
-OFF = [3600, -3600]
+OFF = [pytest.param(3600, id="ahead"), pytest.param(-3600, id="behind")]
 
 _SHIFT = """
 import time
@@ -57,7 +58,7 @@ def _set_clock(host: Host, off: int) -> None:
     date.chmod(0o755)
 
 
-@pytest.fixture(params=OFF, ids=["ahead", "behind"])
+@pytest.fixture(params=some("clocks", OFF))
 def off(request: pytest.FixtureRequest) -> int:
     """Say by how many seconds the host's clock is ahead."""
     found: int = request.param

@@ -15,6 +15,7 @@ import pytest
 
 import skyward as sky
 from tests.hosts import Host
+from tests.seeds import some
 from tests.ssh.conftest import Site
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ def test_finished_results_outlive_a_power_cut(site: Site, tmp_path: Path) -> Non
     assert [_runs(path) for path in runs] == [1, 1, 2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", some("ends of an agent", [signal.SIGTERM, signal.SIGKILL]))
 def test_finished_results_outlive_the_agent(site: Site, tmp_path: Path, number: signal.Signals) -> None:
     """When it is told to end, and when it is killed alone; the watchdog, which is still there, leaves them too."""
     host, go, runs = site.hosts[0], tmp_path / "go", tmp_path / "runs"
@@ -146,7 +147,7 @@ def test_end_of_a_stream_is_worth_nothing_without_its_items(site: Site, tmp_path
     assert _runs(runs) == 1
 
 
-@pytest.mark.parametrize("damage", [b"", b"no result at all" * 40])
+@pytest.mark.parametrize("damage", some("damage", [b"", b"no result at all" * 40]))
 def test_damaged_files_are_no_results(site: Site, tmp_path: Path, damage: bytes) -> None:
     """Their calls are tried again."""
     host, go, runs = site.hosts[0], tmp_path / "go", tmp_path / "runs"

@@ -32,6 +32,7 @@ def _until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 def test_two_clients_with_one_pool_id(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each gets its own results and lines, and one that leaves, or is killed, leaves the other's node alone."""

@@ -76,7 +76,7 @@ def test_a_machine_that_never_runs_is_ended_when_its_client_was_killed(start: St
     assert "all its machines are gone" in client.log()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", some("signals", [signal.SIGINT, signal.SIGTERM]))
 def test_signals_while_a_task_runs(start: Start, number: signal.Signals) -> None:
     """Ctrl-C, which reaches all of the terminal's processes, and SIGTERM unwind; nothing is left to the guardian."""
     client = start(LEFT_OPEN)
@@ -96,7 +96,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_the_guardian(start: Start) -> None:
     gone(client)
 
 
-@pytest.mark.parametrize("event", ["InfraCreated", "InstanceLaunched", "BootstrapStarting"])
+@pytest.mark.parametrize("event", some("moments of Ctrl-C", ["InfraCreated", "InstanceLaunched", "BootstrapStarting"]))
 def test_ctrl_c_while_the_pool_is_opened(start: Start, event: str) -> None:
     """Before and after something was rented: all is given back, and the guardian is sent home."""
     client = start(f"""
@@ -266,6 +266,7 @@ def test_a_pool_of_two_clouds_has_two_guardians(start: Start) -> None:
     assert 2 == client.log().count("all its machines are gone")
 
 
+@pytest.mark.everything
 def test_both_guardians_of_a_pool_go_when_it_was_given_back(start: Start) -> None:
     """They have written nothing."""
     client = start(SPREAD)
@@ -323,6 +324,7 @@ def test_no_secret_can_be_read_of_a_guardian(start: Start) -> None:
     assert [] == [path for path in files if path.exists() and SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.everything
 def test_two_pools_have_a_guardian_each(start: Start) -> None:
     """One that is left takes its own along; the other's ends what is left when the client is killed."""
     client = start("""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.seeds import some
 from tests.testing.guarded import Client, until
 
 Start = Callable[[str], Client]
@@ -51,10 +52,13 @@ NO_ANSWER = """while not os.path.exists(os.path.expanduser("~/go")):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
-    [
-        pytest.param(NO_ANSWER, id="no answer"),
-        pytest.param("raise sky.TransportError('503 on purpose.')", id="a failure that is tried again"),
-    ],
+    some(
+        "answers of a cloud that ends nothing",
+        [
+            pytest.param(NO_ANSWER, id="no answer"),
+            pytest.param("raise sky.TransportError('503 on purpose.')", id="a failure that is tried again"),
+        ],
+    ),
 )
 def test_process_ends_and_says_what_is_left_and_what_to_type(start: Start, answer: str) -> None:
     """The guardian ends it; nobody waits for `shutdown_timeout`."""

@@ -34,6 +34,7 @@ def pool(aws: Cloud, **options: Any) -> Any:
     return sky.Compute(provider=aws.provider(), **given)
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize(
     "fault",
     [{"effect": "slow", "seconds": 2.0}, {"effect": "key"}, {"effect": "dies"}],
@@ -48,6 +49,7 @@ def test_a_pool_gets_by(aws: Cloud, fault: dict[str, Any]) -> None:
     assert [] == aws.alive()
 
 
+@pytest.mark.everything
 def test_a_machine_that_refuses_ssh_is_given_back(aws: Cloud) -> None:
     """It runs and nobody answers there: after `bootstrap_timeout` it is ended and another one is rented."""
     aws.fault("RunInstances", "refuse", times=1)
@@ -68,6 +70,7 @@ def second_time(folder: str) -> bool:
     return False
 
 
+@pytest.mark.everything
 def test_a_spot_machine_taken_back_during_a_task_is_replaced(aws: Cloud, tmp_path: Path) -> None:
     """The task runs again on another machine, and both are gone in the end."""
     with pool(aws, allocation="spot") as opened:
@@ -80,6 +83,7 @@ def test_a_spot_machine_taken_back_during_a_task_is_replaced(aws: Cloud, tmp_pat
     assert [] == aws.alive()
 
 
+@pytest.mark.everything
 def test_a_machine_that_never_boots_is_given_back(aws: Cloud) -> None:
     """After `provision_timeout` it is ended and another one is rented."""
     aws.fault("RunInstances", "never", times=1)

@@ -104,6 +104,7 @@ def test_what_may_not_be_ended_is_told_to_end_itself(aws: Cloud) -> None:
     assert "ec2:TerminateInstances" in message
 
 
+@pytest.mark.everything
 def test_what_does_not_end_is_told_and_ends_by_its_lease(aws: Cloud) -> None:
     """The error says which machine it is, why, what becomes of it and what to do."""
     results, files = [], []
@@ -177,6 +178,7 @@ def test_a_pool_that_could_not_be_opened_tells_both(aws: Cloud) -> None:
     end(aws)
 
 
+@pytest.mark.everything
 def test_a_node_too_many_ends_itself_while_the_pool_works_on(aws: Cloud) -> None:
     """A pool that is made smaller gives a machine back in the same way."""
     with pool(aws, nodes=2) as opened:
@@ -238,6 +240,7 @@ def test_a_client_that_dies_while_it_leaves_has_its_machines_end_themselves(aws:
     until(lambda: not aws.alive(), 60)
 
 
+@pytest.mark.everything
 def test_a_second_ctrl_c_ends_a_client_whose_machines_do_not_end(aws: Cloud, tmp_path: Path) -> None:
     """It says what is left and what to type, and waits for nothing; the lease ends the machine."""
     script = tmp_path / "client.py"

@@ -117,6 +117,7 @@ def let_in(aws: Cloud, key: str) -> None:
     keys.write_text(key + keys.read_text())
 
 
+@pytest.mark.everything
 def test_what_a_user_lets_in_stays(aws: Cloud) -> None:
     """Only lines that pools wrote are removed."""
     image = sky.Image()
@@ -186,6 +187,7 @@ def test_an_image_that_is_refused_is_a_warning(aws: Cloud, caplog: pytest.LogCap
     assert [] == aws.images()
 
 
+@pytest.mark.everything
 def test_an_image_that_vanishes_between_list_and_launch_is_done_without(
     aws: Cloud, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,6 +201,7 @@ def test_an_image_that_vanishes_between_list_and_launch_is_done_without(
     assert f"The machine image {name} could not be used" in caplog.text
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("effect", ["dies", "refuse"])
 def test_an_image_that_does_not_boot_is_done_without(aws: Cloud, effect: str, caplog: pytest.LogCaptureFixture) -> None:
     """And costs none of the attempts that a pool has."""
@@ -211,6 +214,7 @@ def test_an_image_that_does_not_boot_is_done_without(aws: Cloud, effect: str, ca
     assert f"The machine image {name} could not be used" in caplog.text
 
 
+@pytest.mark.everything
 def test_an_image_that_is_being_made_is_let_be_and_one_that_failed_is_replaced(aws: Cloud) -> None:
     """AWS takes minutes, and may fail when the machine is gone before it is done."""
     name = made(aws, sky.Image())
@@ -225,6 +229,7 @@ def test_an_image_that_is_being_made_is_let_be_and_one_that_failed_is_replaced(a
     assert name != other
 
 
+@pytest.mark.everything
 def test_images_are_listed_and_deleted_without_a_pool(aws: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     """From the cloud alone, whoever made them."""
     from skyward.cli.main import main

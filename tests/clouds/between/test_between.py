@@ -96,6 +96,7 @@ def test_where_no_cloud_has_any_the_error_lists_them_all(clouds: Clouds) -> None
     assert [] == clouds.alive()
 
 
+@pytest.mark.everything
 def test_pools_on_two_clouds_at_once(clouds: Clouds) -> None:
     """They are opened side by side, and left together."""
     with sky.MultiPool(
@@ -132,6 +133,7 @@ def test_a_lost_node_is_replaced_at_another_cloud(clouds: Clouds, capsys: pytest
     assert not any(launch.open for launch in written)
 
 
+@pytest.mark.everything
 def test_a_bid_that_is_lost_is_made_up_for_at_another_cloud(clouds: Clouds) -> None:
     """Where no listing is left of those that were for sale; what was outbid is destroyed, for its disk is billed."""
     cloud, other = clouds.vastai, clouds.runpod

@@ -14,6 +14,7 @@ import pytest
 
 from tests.clouds.cloud import until
 from tests.clouds.digitalocean.cloud import CPU, GPU, Cloud
+from tests.seeds import some
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 
@@ -51,7 +52,7 @@ def guardians(home: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("machine", [CPU, GPU])
+@pytest.mark.parametrize("machine", some("droplets of a client that is killed", [CPU, GPU]))
 def test_the_droplets_of_a_client_that_is_killed_are_deleted(ocean: Cloud, home: Path, machine: str) -> None:
     """Both go within seconds, and so do the pool's key and tags; then the guardian ends."""
     client = subprocess.Popen(

@@ -46,6 +46,7 @@ def pool(vastai: Cloud, **wishes: Any) -> Any:
     return sky.Compute(provider=vastai.provider(), **{**usual, **wishes})
 
 
+@pytest.mark.everything
 def test_a_listing_that_vanished_is_passed_over(vastai: Cloud) -> None:
     """The next one is rented."""
     said = {"success": False, "error": "no_such_ask", "msg": "error 410/3907: no_such_ask no longer available."}
@@ -58,6 +59,7 @@ def test_a_listing_that_vanished_is_passed_over(vastai: Cloud) -> None:
         assert second["name"] == f"PUT /api/v0/asks/{row['ask']}/"
 
 
+@pytest.mark.everything
 def test_an_outbid_machine_is_destroyed_at_once_and_its_call_done_elsewhere(vastai: Cloud, tmp_path: Path) -> None:
     """It is stopped and billed for its disk: the pool does not wait for it to win again, nor for its own end."""
     with pool(vastai, allocation="spot") as opened:

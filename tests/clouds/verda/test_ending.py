@@ -265,6 +265,7 @@ def test_whoever_asks_finds_every_machine_of_ours_and_can_end_it(verda: Cloud) -
     run(scenario())
 
 
+@pytest.mark.everything
 @pytest.mark.usefixtures("with_hosts")
 def test_a_spot_machine_that_is_taken_back_is_replaced(verda: Cloud) -> None:
     """The call that ran on it runs again elsewhere, and nothing is left."""

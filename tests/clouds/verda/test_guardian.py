@@ -13,15 +13,17 @@ import pytest
 
 from tests.clouds.cloud import ROOT, until
 from tests.clouds.verda.cloud import MACHINE, Cloud
+from tests.seeds import some
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(120)]
 
 NOTHING_BUT_DATA: dict[str, list[str]] = {"keys": [], "scripts": [], "volumes": ["data"]}
 
 
-@pytest.mark.parametrize(
-    "moment", ["InfraCreating", "InfraCreated", "InstanceLaunching", "InstanceProvisioned", "ClusterReady"]
-)
+MOMENTS = ["InfraCreating", "InfraCreated", "InstanceLaunching", "InstanceProvisioned", "ClusterReady"]
+
+
+@pytest.mark.parametrize("moment", some("moments of a client's death", MOMENTS))
 def test_nothing_outlives_a_client_that_is_killed(verda: Cloud, tmp_path: Path, moment: str) -> None:
     """Neither machine nor disk, key or script, whenever the client dies; but a volume of the user's does."""
     verda.volume()
