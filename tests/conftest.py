@@ -42,11 +42,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the modules that have no test of the suite unread: importing all takes each worker ten seconds."""
-    suite = config.getoption("markexpr").partition(" ")[0]
-    if suite not in SMALL or suite in collection_path.parts or not collection_path.match("test_*.py"):
+    if not collection_path.match("test_*.py"):
         return None
-    named = re.search(rf"\bmark[.]{suite}\b", collection_path.read_text(encoding="utf-8"))
-    return None if named else True
+    chosen, text = config.getoption("markexpr"), collection_path.read_text(encoding="utf-8")
+    whole = re.search(r"^pytestmark = \[?pytest[.]mark[.](\w+)", text, re.MULTILINE)
+    if whole and re.search(rf"\bnot {whole[1]}\b", chosen):
+        return True
+    suite = chosen.partition(" ")[0]
+    if suite not in SMALL or suite in collection_path.parts or re.search(rf"\bmark[.]{suite}\b", text):
+        return None
+    return True
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -22,6 +22,8 @@ from sklearn.svm import SVC
 import skyward as sky
 from skyward.link.recycling import recycling
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 
@@ -52,7 +54,6 @@ def written() -> int:
     return int(next(line for line in lines if line.startswith("wchar")).split()[1])
 
 
-@pytest.mark.slow
 def test_grid_search_finds_the_same(pool: sky.Pool, digits: tuple[Any, Any]) -> None:
     """Scores of every fold, the best settings, and a model that was fitted with them."""
     grid = {"svc__C": [0.1, 1.0], "svc__gamma": [0.01, 0.03]}
@@ -64,7 +65,6 @@ def test_grid_search_finds_the_same(pool: sky.Pool, digits: tuple[Any, Any]) -> 
     np.testing.assert_array_equal(here.predict(digits[0]), there.predict(digits[0]))
 
 
-@pytest.mark.slow
 def test_cross_validation_scores_the_same(pool: sky.Pool, digits: tuple[Any, Any]) -> None:
     """With `n_jobs=None` too, which scikit-learn takes for -1 inside a backend."""
     here, there, also = (cross_val_score(SVC(), *digits, cv=3, n_jobs=n_jobs) for n_jobs in (1, -1, None))
@@ -72,7 +72,6 @@ def test_cross_validation_scores_the_same(pool: sky.Pool, digits: tuple[Any, Any
     np.testing.assert_array_equal(here, also)
 
 
-@pytest.mark.slow
 def test_forest_grows_the_same_trees(pool: sky.Pool, digits: tuple[Any, Any]) -> None:
     """scikit-learn prefers threads for forests; they are asked for on the pool all the same, as the user said so."""
     seen: list[str] = []
@@ -82,7 +81,6 @@ def test_forest_grows_the_same_trees(pool: sky.Pool, digits: tuple[Any, Any]) ->
     assert "_parallel_build_trees" in seen
 
 
-@pytest.mark.slow
 def test_search_of_forests_is_nested(pool: sky.Pool, digits: tuple[Any, Any]) -> None:
     """A task that calls joblib itself does so in its own process."""
     here, there = (
@@ -94,7 +92,6 @@ def test_search_of_forests_is_nested(pool: sky.Pool, digits: tuple[Any, Any]) ->
     np.testing.assert_array_equal(here, there)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="bytes that are written are counted by Linux")
 @pytest.mark.parametrize("kind", ["plain", "mapped", "column by column"])
 def test_large_array_is_sent_once(pool: sky.Pool, tmp_path: Path, kind: str) -> None:
