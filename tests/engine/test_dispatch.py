@@ -321,7 +321,7 @@ def forged(stage: Stage, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("status", "seconds", "text", "why"),
     [
-        (Status.FAILED, 1.0, b'{"error": "BudgetExceededError"}', "no error of a node's"),
+        (Status.FAILED, 1.0, b'{"error": "BudgetExceededError"}', "which no node reports"),
         (Status.FAILED, 1.0, b'{"error": "WorkerDiedError", "memory": 5}', "tells memory="),
         (Status.FAILED, 1.0, b"[" * 100_000, "no JSON"),
         (Status.RAISED, math.nan, b"", "ran for nan s"),

@@ -250,7 +250,7 @@ def test_a_line_that_makes_no_sense_ends_the_link_also_later(engine: SimulatedEn
         shell.go_on()
 
     run(engine, body, RUNS)
-    assert "What the node told makes no sense: A LOG frame does not begin with a stream" in lost[0]
+    assert "The node sent an invalid message: A LOG frame does not begin with a stream" in lost[0]
 
 
 def test_workers_are_started_anew(engine: SimulatedEngine) -> None:

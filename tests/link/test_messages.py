@@ -63,8 +63,8 @@ def test_facts_that_nobody_asks_for_are_left_out() -> None:
     [
         ({}, "does not name its error"),
         ({"error": 3}, "does not name its error"),
-        ({"error": "X"}, "'X', which is no error of a node's"),
-        ({"error": "BudgetExceededError"}, "is no error of a node's"),
+        ({"error": "X"}, "'X', which no node reports"),
+        ({"error": "BudgetExceededError"}, "which no node reports"),
         ({"error": "ResultError", "output": "text"}, "tells output="),
         ({"error": "ResultError", "exit_code": "1"}, "tells exit_code="),
         ({"error": "ResultError", "message": None}, "tells message="),

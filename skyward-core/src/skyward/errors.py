@@ -48,10 +48,10 @@ from typing import Any, Literal
 from skyward.plain import plain_text, redacted
 
 Limited = Literal["region", "kind", "market"]
-"""What a limit of an account can be of, besides the account."""
+"""Scopes of a limit besides the whole account."""
 
 LIMITED: tuple[Limited, ...] = ("region", "kind", "market")
-"""What a limit is of that says nothing."""
+"""The scope of a limit that names none."""
 
 
 class SkywardError(Exception):
@@ -86,7 +86,7 @@ class SkywardError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        # Clouds and nodes may have had their say in it, and what the user wrote may have a password in it.
+        # It may hold text of clouds and nodes, and a password that the user wrote.
         return redacted(plain_text(f"{self.message} {self.hint}" if self.hint else self.message))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -264,7 +264,7 @@ async def skyward_renew(cluster: Cluster, infra: Any, ids: Sequence[str], expire
 @hookspec(firstresult=True)
 async def skyward_clock() -> float | None:
     """
-    Say by how many seconds the cloud's clock is ahead of this computer's, as its last answers told.
+    Return by how many seconds the cloud's clock is ahead of this computer's, by its last answers.
 
     Expiries are written and judged by the cloud's clock, and a user whose clock differs much is warned. Without the
     hook, this computer's clock is taken for right.
@@ -273,7 +273,7 @@ async def skyward_clock() -> float | None:
     Runs on: the client, in the event loop. It asks nothing by itself.
 
     Returns:
-        The seconds; below zero if this computer's clock is ahead; None where no answer has told.
+        The seconds; below zero if this computer's clock is ahead; None before an answer.
 
     Example: `return self.api.ahead`, which `skyward.rest.Api` reads from the `Date` of each reply
     Since: 0.1

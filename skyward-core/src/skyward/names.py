@@ -158,7 +158,7 @@ LATER: Mapping[str, str] = {
     **dict.fromkeys("barrier counter dict lock queue set Consistency".split(), f"Shared collections. {_COLLECTIONS}"),
     **dict.fromkeys("S3Volume Storage Volume storage".split(), f"Mounted buckets. {_BUCKETS}"),
 }
-"""What is promised and not there yet: what it belongs to, and what does until then."""
+"""Announced names that do not exist yet: their feature, and the replacement until then."""
 
 
 def resolve(name: str) -> Any:

@@ -29,7 +29,7 @@ def are_here(packages: Iterable[str]) -> bool:
     Args:
         packages: As pip takes them, with `==` or without.
 
-    >>> are_here(["attrs", "pluggy"]), are_here(["attrs==0.1"]), are_here(["nobody-has-this"])
+    >>> are_here(["attrs", "pluggy"]), are_here(["attrs==0.1"]), are_here(["no-such-package"])
     (True, False, False)
     """
     return all(map(_is_here, packages))
@@ -106,7 +106,7 @@ def installed(package: str) -> str | None:
     Args:
         package: Its name.
 
-    >>> installed("nobody-has-this") is None
+    >>> installed("no-such-package") is None
     True
     """
     try:

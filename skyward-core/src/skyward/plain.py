@@ -1,5 +1,5 @@
 """
-Text for terminals and logs, whoever wrote it: names from clouds, lines from nodes, words of errors, addresses.
+Untrusted text for terminals and logs: names from clouds, lines from nodes, words of errors, addresses.
 
 What would move the cursor, set a title or the clipboard, or hide or turn around what stands there, is taken out or
 spelled out. Everything foreign that is shown goes through here.
@@ -15,7 +15,7 @@ __all__ = ["coloured_line", "plain_line", "plain_text", "redacted"]
 _COLOUR = re.compile(r"\x1b\[[\d;:]*m")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~]|)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
-# Marks of direction, what has no width or no shape, separators of lines, tags, halves of characters. The two joiners
+# Marks of direction, characters without width or shape, separators of lines, tags, surrogates. The two joiners
 # stay, without which some languages and emoji cannot be written.
 _HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
@@ -44,7 +44,7 @@ def plain_text(text: str) -> str:
     Return a text whose lines and tabs stay, without what a terminal would act on.
 
     Args:
-        text: What somebody wrote.
+        text: The untrusted text.
 
     >>> plain_text("\x1b]0;title\x07one\ntwo\x1b[2J"), plain_text("abc\u202etxt.exe")
     ('one\ntwo', 'abc\\u202etxt.exe')
@@ -58,10 +58,10 @@ def plain_text(text: str) -> str:
 
 def plain_line(text: str) -> str:
     r"""
-    Return a text as one line, such as for a cell of a table, in which nobody is to add rows.
+    Return a text as one line, such as for a cell of a table, to which it must not add rows.
 
     Args:
-        text: What somebody wrote.
+        text: The untrusted text.
 
     >>> plain_line("one\ntwo")
     'one\\ntwo'
@@ -74,7 +74,7 @@ def coloured_line(text: str) -> str:
     Return a line whose colours stay, and end with it.
 
     Args:
-        text: What somebody wrote.
+        text: The untrusted text.
 
     >>> coloured_line("\x1b[31mred\x1b[5A")
     '\x1b[31mred\x1b[0m'

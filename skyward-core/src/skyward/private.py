@@ -2,7 +2,7 @@
 Directories and files that are this user's alone.
 
 Whatever Skyward enters, imports from, executes or deletes lies in such a directory.
-It is one if nobody but this user, or whoever rules the machine, can change it or any step of the way to it.
+It is one if only this user and the machine's administrator can change it or any step of the way to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def directory(path: str | os.PathLike[str], *, hint: str | None = None) -> Path:
     """
     Make a directory that is this user's alone, with all above it that is missing, or check one that is there.
 
-    It is made with mode 0700, whatever the umask. Links on the way are followed if nobody else can change them.
+    It is made with mode 0700, whatever the umask. Links on the way are followed if no other user can change them.
 
     Args:
         path: Where it is; `~` is the user's home.
@@ -56,7 +56,7 @@ def entry(root: str | os.PathLike[str], name: str, *, hint: str | None = None) -
     """
     Make a directory in one that is this user's alone, or check one that is there.
 
-    What is made is listed, so that it can be told later from what was there before.
+    The new directory is listed, to distinguish it later from those that were there before.
 
     Args:
         root: The directory around it; made where it is missing, and listed then, too.
@@ -103,7 +103,7 @@ def opened(path: str | os.PathLike[str], flags: int) -> int:
         ConfigError: If it is no file, or another user owns it or could write it.
         OSError: If it cannot be opened; `ELOOP` if it is a link.
     """
-    # Nothing waits at the other end of what is no file.
+    # Without it, opening a named pipe would block.
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         facts = os.fstat(descriptor)
@@ -121,7 +121,7 @@ def opened(path: str | os.PathLike[str], flags: int) -> int:
 
 def program(path: str | os.PathLike[str], *, hint: str | None = None) -> Path:
     """
-    Check that nobody else can change a program before it is run, nor any step of the way to it.
+    Check, before a program is run, that no other user can change it or any step of the way to it.
 
     Args:
         path: The program.
@@ -196,7 +196,7 @@ def _followed(path: Path, hint: str | None) -> Path:
 
 
 def _made(step: Path) -> os.stat_result:
-    """Make a directory; somebody else may do so at the same moment."""
+    """Make a directory; another process may do so at the same moment."""
     try:
         os.mkdir(step, 0o700)
         os.chmod(step, 0o700)
@@ -206,7 +206,7 @@ def _made(step: Path) -> os.stat_result:
 
 
 def _trusted() -> frozenset[int]:
-    """Return the users who may own what is on the way: this one, root, and whoever owns the whole file system."""
+    """Return the users that may own a step of the way: this one, root, and the owner of the root directory."""
     return frozenset({os.geteuid(), 0, os.stat("/").st_uid})
 
 
@@ -241,5 +241,5 @@ def _user(number: int) -> str:
 def _refusal(path: Path, step: Path, why: str, hint: str | None, *, mend: str = "") -> ConfigError:
     """Return the error that says why a path is not used."""
     message = f"{path} is not used, because {'it' if path == step else step} {why}."
-    advice = [f"Nobody but you may be able to change it: {mend}." if mend else "", hint or ""]
+    advice = [f"Only you may be able to change it: {mend}." if mend else "", hint or ""]
     return ConfigError(message, hint=" ".join(filter(None, advice)) or None)

@@ -35,13 +35,13 @@ _ids = itertools.count(1)
 _TASK_BITS = 48
 
 RETURNS = 8
-"""How often a node may give a call back while it takes nothing."""
+"""Times that a node may reject a call while it accepts no new ones."""
 
 BACKLOG = 16 << 20
 """Bytes of which a node has to take some before it gives more calls back."""
 
 NO_WINDOW = Window()
-"""That of all calls that give no items."""
+"""Flow control of calls that are not streams: none."""
 
 # Frames of a crash's traceback that say nothing to the user.
 _OURS = ("skyward/node/", "<frozen runpy>")
@@ -240,7 +240,7 @@ def unopened(what: str, error: Exception) -> str:
         return (
             f"{what} holds {error.name}, and this machine is trusted with data only. "
             f"Return plain values, arrays or tables; or list the class, {error.listing}. "
-            'trust="code" opens everything, and lets whoever owns the machine run what they like on this one.'
+            'trust="code" opens everything, and lets the machine\'s owner run any code on this one.'
         )
     return (
         f"{what} cannot be unpickled here: {type(error).__name__}: {error}. "

@@ -1,4 +1,4 @@
-"""How much an event matters when too much waits for handlers, and how much room it takes until then."""
+"""Priority of an event when the queue of handlers is full, and its size in that queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call is answered with that no node has answered, and what the client adds to a node's failure."""
+"""Errors of calls that no node answered, and the client's additions to a node's failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guardians did, in a file: written beside the work, so that no disk keeps a guardian from ending machines."""
+"""Log file of guardians, written in a thread of its own, so that a slow disk delays no termination."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GuardianLog:
     A disk that is full, a file that cannot be opened and a write that never returns cost lines, and nothing else.
 
     Args:
-        who: What each line begins with, after the time.
+        who: Prefix of each line, after the time.
     """
 
     def __init__(self, who: str) -> None:

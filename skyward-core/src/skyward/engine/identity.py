@@ -1,4 +1,4 @@
-"""Who rents: what machines bear of this program and its user."""
+"""Identity of the client and its user, as written on the machines that it rents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLIENT = secrets.token_hex(6)
 
 
 def owner() -> str:
-    """Return who runs this program, and where, as `user@host`."""
+    """Return the user and host of this program, as `user@host`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""What a node tells unasked, lines and events: held back while handlers are behind, and never more than a window."""
+"""Flow control of a node's lines and events: held back while handlers are behind, bounded by a window."""
 
 from __future__ import annotations
 

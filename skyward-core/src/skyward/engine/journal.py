@@ -33,7 +33,7 @@ _WRITING = 10.0
 # How much waits while the file cannot be written, and for how long it is left alone after it could not be opened.
 _WAITING = 1000
 _AGAIN = 30.0
-# What SQLite calls a file that is no journal, and what passes: a lock, a full disk, a file system that is read-only.
+# SQLite's codes for a file that is no journal, and for passing failures: a lock, a full disk, a read-only disk.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _PASSING = {
     sqlite3.SQLITE_BUSY,
@@ -95,7 +95,7 @@ class Launch:
 
 @frozen
 class _Write:
-    """One change of the journal, and what is called once it was tried."""
+    """One change of the journal, and its callback."""
 
     statement: str
     values: Sequence[Any]
@@ -212,7 +212,7 @@ class Journal:
                 if connection is None and time.monotonic() >= again:
                     connection, again = self._opened(), time.monotonic() + _AGAIN
                 self._catch_up(connection, waiting)
-                # The loop of whoever waits for it may be gone.
+                # The event loop that waits for this write may be closed.
                 with contextlib.suppress(RuntimeError):
                     write.tried()
             if waiting:
@@ -289,7 +289,7 @@ def _open(path: Path) -> sqlite3.Connection:
             with connection:
                 connection.execute(_TABLE)
                 connection.execute(f"PRAGMA user_version={_VERSION}")
-        # What is old may stay while somebody else writes, or where there is no room for a change.
+        # Old rows may stay while another process holds the lock, or where the disk is full.
         connection.execute("PRAGMA busy_timeout=0")
         with contextlib.suppress(sqlite3.OperationalError), connection:
             connection.execute("DELETE FROM launches WHERE asked_at < ?", (time.time() - _KEPT,))

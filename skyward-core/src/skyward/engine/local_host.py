@@ -75,7 +75,7 @@ class LocalHost:
         Start the agent, and connect to it.
 
         Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
-        The directory is there before its name stands in a command line, so that nobody else can make it first.
+        The directory is there before its name stands in a command line, so that no other user can make it first.
 
         Raises:
             ProvisionError: If the agent cannot be started.

@@ -93,7 +93,7 @@ def _handlers(config: LogConfig) -> list[logging.Handler]:
 
 
 class _Plain(logging.Formatter):
-    """Write a record without passwords and what a terminal would act on; its lines are told from other records."""
+    """Format a record without passwords and control characters; its continuation lines are marked as such."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redacted(plain_text(super().format(record))).replace("\n", "\n  | ")

@@ -26,7 +26,7 @@ class Membership:
 
     def __init__(self, job: str) -> None:
         self._job = job
-        # What the ranks know each other by; nobody else on their machines has it.
+        # The ranks authenticate to each other with it; other users of their machines do not have it.
         self._secret = secrets.token_hex(32)
         self._version = 0
         self._rendered: dict[int, dict[str, Any]] = {}

@@ -312,7 +312,7 @@ class NodeShell:
             self._inflow.go_on()
         except (SkywardError, *SENSELESS) as error:
             if self.link is not None:
-                self.link.refuse(ProtocolError(f"What the node told makes no sense: {error}"))
+                self.link.refuse(ProtocolError(f"The node sent an invalid message: {error}"))
 
     def _on_fact(self, frame: Frame, fds: tuple[int, ...]) -> None:
         match frame.kind:
@@ -394,7 +394,7 @@ class NodeShell:
 def _plugin_failure(body: bytes, where: str) -> SkywardError:
     from skyward.link.failure import load_failure
 
-    # Nobody has called anything yet: whoever the machine belongs to, no pickle is opened as code.
+    # No call was made yet, so no pickle is opened as code, not even on the user's own machine.
     error = load_failure(body, note=f"raised while the workers of {where} started", trust=DATA)
     if isinstance(error, PluginError):
         return error

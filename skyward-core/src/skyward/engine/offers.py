@@ -1,4 +1,4 @@
-"""What a provider has for a pool: which offer is tried next, which were refused, what is said when none is left."""
+"""A provider's offers for a pool: the one to try next, those refused, and the error when none is left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _EXHAUSTED: dict[str, type[SkywardError]] = {"quota": QuotaError, "failed": ProvisionError}
-"""What it is called when nothing is left to try, where all was refused for one reason."""
+"""Error classes for when no offer is left and all were refused for the same reason."""
 
 
 class Offers:
@@ -111,10 +111,10 @@ class Offers:
 
     def nothing(self) -> NoAvailableProviderError:
         """Give the error that says why nothing will do."""
-        told = unasked(self._choice)
+        unwanted = unasked(self._choice)
         return NoAvailableProviderError(
             f"{self._provider.name} has nothing that meets the requirements of pool {self._cluster.pool_name!r}: "
-            f"{self._choice.why_not}{f' {told}' if told else ''}",
+            f"{self._choice.why_not}{f' {unwanted}' if unwanted else ''}",
             provider=self._provider.name,
             pool=self._cluster.pool_name,
         )

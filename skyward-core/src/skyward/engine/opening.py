@@ -134,8 +134,8 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
         error: What the `with` block was left by.
 
     Raises:
-        BudgetExceededError: If the pool was stopped for it, and no call has told so.
-        PoolEndedError: If it was ended from outside, and no call has told so.
+        BudgetExceededError: If the pool was stopped for it, and no call has raised it.
+        PoolEndedError: If it was ended from outside, and no call has raised it.
         LeftBehindError: If machines could not be ended; what the pool is left by bears that as a note instead.
     """
     running = opened.running

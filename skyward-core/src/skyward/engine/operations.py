@@ -225,7 +225,7 @@ def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors
             values.append(answer.value())
         except (Exception, concurrent.futures.CancelledError) as error:
             values.append(error)
-            # A result that cannot be opened here is a failure too, which nobody knew of until now.
+            # A result that cannot be opened here is a failure too, detected only now.
             if not keep_errors and first is None:
                 first = error
     if first is not None:

@@ -97,17 +97,17 @@ class ProviderHandle:
 
     async def look_at_clock(self) -> str:
         """
-        Learn how far the provider's clock is from ours, as its last answers told.
+        Learn how far the provider's clock is from ours, by its last answers.
 
         Returns:
             A warning, if ours is wrong.
         """
         try:
-            told = await self.call("skyward_clock", timeout=_CLOCK_TIMEOUT)
+            ahead = await self.call("skyward_clock", timeout=_CLOCK_TIMEOUT)
         except SkywardError:
-            told = None
-        if isinstance(told, int | float) and math.isfinite(told):
-            self.ahead = told
+            ahead = None
+        if isinstance(ahead, int | float) and math.isfinite(ahead):
+            self.ahead = ahead
         return warning(self.ahead, self.name)
 
     def now(self) -> float:

@@ -86,7 +86,7 @@ class Regions:
 
     async def listed(self) -> list[Instance]:
         """
-        List the pool's machines in all regions; what a provider lists of another pool is left out, and told once.
+        List the pool's machines in all regions; machines listed of another pool are left out, and logged once.
 
         Raises:
             SkywardError: If the provider does not answer.

@@ -34,7 +34,7 @@ SHOWING = 1.0
 """Seconds for which a result waits for handlers to have what its call printed."""
 
 UNOPENED_LIMIT = 100
-"""How many classes of events that could not be opened are told of."""
+"""Classes of events that could not be opened, at most so many of which are logged."""
 
 _NAME, _SENTENCE = 256, 2000
 _STREAMS = {1: "stdout", 2: "stderr"}
@@ -61,7 +61,7 @@ class Reporting:
         self._closed = False
         self._handed_over = 0
         self._passed_on = 0
-        # Told of once each: a node can send any number of them.
+        # Logged once each: a node can send any number of them.
         self._unopened: set[str] = set()
 
     @property
@@ -179,7 +179,7 @@ class Reporting:
         """
         Pass on an event that a task emitted.
 
-        What is pickled is opened only where a handler listens, in a thread that is nobody else's, in order.
+        Its pickle is opened only where a handler listens, in order, in a thread of its own.
         """
         if self._closed or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
             return

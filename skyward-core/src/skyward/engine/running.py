@@ -360,7 +360,7 @@ class Running:
         self._membership.change({**self._membership.infos, node: shell.info})
         self._step(lifecycle.Started(node))
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
-            # Before calls begin there, which are told of, and counted, on a node that is known.
+            # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
             self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust))
             self._depart(shell)

@@ -251,7 +251,7 @@ class SSHHost:
         if found.unsafe:
             raise ProvisionError(
                 f"{self._address}: {found.cache} is not used, because {found.unsafe}.",
-                hint="Set SKYWARD_CACHE there to a directory that nobody else can change, or mend its owner and mode.",
+                hint="Set SKYWARD_CACHE there to a directory that only you can change, or mend its owner and mode.",
             )
         if not found.writable:
             raise ProvisionError(
@@ -332,7 +332,7 @@ class SSHHost:
                         python = progress.take(data)
                         if python:
                             return python
-                        while recipe.behind():  # noqa: ASYNC110  # handlers tell nobody in this loop
+                        while recipe.behind():  # noqa: ASYNC110  # handlers run in another thread
                             await asyncio.sleep(_PRESSED)
             except UnreachableError as error:
                 _log.info("bootstrap.link_lost %s reason=%s", self._name, error)

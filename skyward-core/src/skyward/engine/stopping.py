@@ -72,7 +72,7 @@ class Stopping:
 
     def raise_unheard(self) -> None:
         """
-        Tell that the pool was ended from outside, if no call has told so.
+        Raise the error of a pool that was ended from outside, if no call has raised it.
 
         Raises:
             PoolEndedError: If it was.

@@ -1,4 +1,4 @@
-"""Which files that describe pools the user trusts: a record for each, by its place and its content."""
+"""Pool files trusted by the user: one record each, by path and content."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def reasons(path: Path, text: str) -> tuple[str, ...]:
     try:
         return wishes(tomllib.loads(text))
     except tomllib.TOMLDecodeError:
-        # What is no TOML is refused by who reads it.
+        # A file that is not TOML is refused by its reader.
         return ()
 
 

@@ -34,7 +34,7 @@ class Waiter:
         self._lock.release()
 
     def item(self, call: Call, payload: Payload) -> None:
-        """Ignore items: nobody asked for a stream."""
+        """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
         """Never: nothing is held back."""
@@ -60,7 +60,7 @@ class Collector:
         self._arrived.put((call.index, answer))
 
     def item(self, call: Call, payload: Payload) -> None:
-        """Ignore items: nobody asked for a stream."""
+        """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
         """Never: nothing is held back."""
@@ -94,7 +94,7 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         self._decoded: tuple[Any, BaseException | None] | None = None
 
     def __dir__(self) -> list[str]:
-        """List what is for those who wait; how a result is set is the pool's affair."""
+        """List the methods for waiting; the setters are the pool's."""
         return sorted({*super().__dir__()} - {"set_exception", "set_result", "set_running_or_notify_cancel"})
 
     def result(self, timeout: float | None = None) -> T:
@@ -161,7 +161,7 @@ class Promise:
             self._future.set_result(answer)
 
     def item(self, call: Call, payload: Payload) -> None:
-        """Ignore items: nobody asked for a stream."""
+        """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
         """Never: nothing is held back."""

@@ -40,7 +40,7 @@ def reduced(exc: BaseException, left_out: Collection[str] = ()) -> tuple[Any, ..
     built_in = next(each for each in kind.__mro__ if not each.__flags__ & _HEAP)
     if own or built_in.__basicsize__ != Exception.__basicsize__ or not hasattr(kind.__init__, "__code__"):
         return None
-    # Its notes are told for themselves.
+    # Its notes travel separately.
     state = {name: value for name, value in vars(exc).items() if name not in left_out and name != "__notes__"}
     return bare, (kind, exc.args), state
 

@@ -4,8 +4,8 @@ Events that tasks emit, as they travel: what each is, in plain data, and a pickl
     u64 call   u16 length of the head   head   payload
 
 The head is JSON.
-An event of Skyward's that a task has a use for is told in it with its fields, and made here of what they are.
-Of any other it names the classes, so that its pickle is opened only where somebody listens to one of them.
+It holds the fields of Skyward's own events, which are made anew from them.
+Of any other event it holds the classes' names, so that the pickle is opened only where a handler listens to one.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def _plain(event: Any) -> bytes | None:
     if fields is None or event.instance is not None or (isinstance(event, Error) and event.fatal):
         return None
     try:
-        told = {name: kind(getattr(event, name)) for name, kind in fields.items()}
-        head = json.dumps({"event": type(event).__name__, "fields": told}).encode()
+        values = {name: kind(getattr(event, name)) for name, kind in fields.items()}
+        head = json.dumps({"event": type(event).__name__, "fields": values}).encode()
     except (TypeError, ValueError, LookupError, UnicodeError):
         return None
     return head if len(head) <= _HEAD_LIMIT else None

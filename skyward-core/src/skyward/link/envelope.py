@@ -38,7 +38,7 @@ _DIGITS: Final = 12
 
 class Record(NamedTuple):
     """
-    What is told of one exception of a chain.
+    The plain-text facts of one exception of a chain.
 
     Args:
         type_name: Qualified name of its class.
@@ -108,17 +108,17 @@ class Envelope(NamedTuple):
         if at + facts > len(data):
             raise ValueError("it is cut off")
         try:
-            told: Any = json.loads(data[at : at + facts], parse_int=_whole, parse_float=_none, parse_constant=_none)
+            parsed: Any = json.loads(data[at : at + facts], parse_int=_whole, parse_float=_none, parse_constant=_none)
         except RecursionError:
             raise ValueError("it is nested too deep") from None
         if (
-            not isinstance(told, list)
-            or len(told) != 2
-            or not isinstance(told[0], str)
-            or not isinstance(told[1], list)
+            not isinstance(parsed, list)
+            or len(parsed) != 2
+            or not isinstance(parsed[0], str)
+            or not isinstance(parsed[1], list)
         ):
             raise ValueError("it is no pair of a text and rows")
-        text, rows = told
+        text, rows = parsed
         if not 1 <= len(rows) <= CHAIN_LIMIT:
             raise ValueError(f"it tells of {len(rows)} exceptions, not of 1 to {CHAIN_LIMIT}")
         at += facts
@@ -156,7 +156,7 @@ class Envelope(NamedTuple):
 
     def _scant(self) -> Envelope:
         """Keep of every text what has room for certain, and of the pickles none."""
-        why = "what is told of its chain is too large to travel"
+        why = "the text of its chain is too large to travel"
         return Envelope(
             shortened(self.text, LIMIT // 16),
             tuple(
@@ -193,7 +193,7 @@ def headline_of(data: bytes) -> str:
     version, size, _ = _HEAD.unpack_from(data)
     if version != _VERSION or size > _HEADLINE_LIMIT or len(data) < _HEAD.size + size:
         return "a failure that cannot be read"
-    # One that forges it can say what it likes, but no more than a line.
+    # A forged one may hold any text, but no more than a line.
     return data[_HEAD.size : _HEAD.size + size].decode("utf-8", "backslashreplace").partition("\n")[0]
 
 

@@ -1,12 +1,12 @@
 """
 Exceptions that travel from a node to the client.
 
-`dump_failure` runs on the node, `load_failure` on the client, where somebody asked for the call that failed.
+`dump_failure` runs on the node, `load_failure` on the client, where the result of the failed call was asked for.
 What arrives is the user's own exception with its own chain of causes; the traceback of the node stands at the end of
 that chain as a `RemoteTraceback`, so that an uncaught error prints it first.
 Each exception of the chain is pickled for itself, with references to the others: one that cannot travel becomes a
 `RemoteError` in its place and costs the others nothing.
-What else is told of them is plain data, in an `Envelope`.
+Everything else about them is plain data, in an `Envelope`.
 """
 
 from __future__ import annotations

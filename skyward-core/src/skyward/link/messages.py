@@ -54,7 +54,7 @@ _MEMORY: Final = {"ran_out": bool, "peak": float | int | None, "limit": float | 
 _ERRORS: Final = frozenset(
     {"CancelledError", "ResultError", "SerializationError", "TaskTimeoutError", "WorkerDiedError", "WorkerSpentError"}
 )
-"""What a node may say of a call that could not be carried out."""
+"""Errors that a node may report for a call that could not be carried out."""
 _FACTS_LIMIT: Final = 512 << 10
 
 FUNCTION_DIGEST = 16
@@ -69,7 +69,7 @@ class TaskFlag:
     STREAM: Final = 2
     """What it returns is iterated, item by item, to the client."""
     DATA: Final = 4
-    """What comes back is opened as data."""
+    """The call's results are opened as data."""
 
 
 class FunctionFlag:
@@ -192,24 +192,24 @@ def decode_facts(text: bytes) -> dict[str, Any]:
     """
     if len(text) > _FACTS_LIMIT:
         raise ProtocolError(f"A failed result tells {len(text)} bytes, and {_FACTS_LIMIT} are the most.")
-    told = decode_json(text)
-    if not isinstance(told.get("error"), str):
+    reported = decode_json(text)
+    if not isinstance(reported.get("error"), str):
         raise ProtocolError("A failed result does not name its error.")
-    if told["error"] not in _ERRORS:
-        raise ProtocolError(f"A failed result names {told['error'][:100]!r}, which is no error of a node's.")
+    if reported["error"] not in _ERRORS:
+        raise ProtocolError(f"A failed result names {reported['error'][:100]!r}, which no node reports.")
     facts: dict[str, Any] = {}
     for name, (kinds, otherwise) in _FACTS.items():
-        facts[name] = told.get(name, otherwise)
-        if name in told and not isinstance(told[name], kinds):
-            raise ProtocolError(f"A failed result tells {name}={str(told[name])[:100]!r}, which is no {kinds}.")
+        facts[name] = reported.get(name, otherwise)
+        if name in reported and not isinstance(reported[name], kinds):
+            raise ProtocolError(f"A failed result tells {name}={str(reported[name])[:100]!r}, which is no {kinds}.")
     facts["output"] = [str(line) for line in facts["output"]]
     facts["memory"] = _memory(facts["memory"] or {})
     return facts
 
 
-def _memory(told: dict[str, Any]) -> dict[str, Any]:
+def _memory(reported: dict[str, Any]) -> dict[str, Any]:
     for name, kinds in _MEMORY.items():
-        value = told.get(name)
+        value = reported.get(name)
         if (not isinstance(value, kinds) and value is not None) or (isinstance(value, float) and not isfinite(value)):
             raise ProtocolError(f"A failed result tells of memory {name}={str(value)[:100]!r}.")
-    return {name: told[name] for name in _MEMORY if name in told}
+    return {name: reported[name] for name in _MEMORY if name in reported}

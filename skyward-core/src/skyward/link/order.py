@@ -72,7 +72,7 @@ def sizes_of(frame: Frame) -> list[int]:
     """
     if frame.kind == Kind.BLOB:
         return [aligned(BLOB.unpack(frame.body)[1])]
-    # Before the payload of an event stands what event it is.
+    # The payload of an event follows a header that names the event.
     at = EMIT.size + EMIT.unpack_from(frame.body)[1] if frame.kind == Kind.EMIT else _TABLES[Kind(frame.kind)]
     parts, _ = read_parts(frame.body, at)
     segment = sum(aligned(part.size) for part in parts if part.place == Place.SEGMENT)

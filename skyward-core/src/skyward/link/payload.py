@@ -235,7 +235,7 @@ def _segment(shared: Sequence[Sequence[bytes | memoryview]]) -> Segment:
 
 def load(payload: Payload) -> Any:
     """
-    Unpickle a payload, as code or as data; its large buffers are writable and nobody else's.
+    Unpickle a payload, as code or as data; its large buffers are writable and not shared.
 
     Raises:
         Refused: If it holds what is not opened as data.
@@ -319,7 +319,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
 
 
 class _DataPickler(_Pickler):
-    """One whose pickles are opened as data."""
+    """A payload whose pickles are opened as data."""
 
     def reducer_override(self, obj: Any) -> Any:
         return reduce_as_data(obj) or super().reducer_override(obj)

@@ -85,8 +85,8 @@ async def call_off(found: Iterable[tuple[ProviderHandle, Instance]]) -> set[str]
         if instance.tags is not None and handle.implements("skyward_renew"):
             key = (id(handle), instance.tags.pool_id, instance.region)
             groups.setdefault(key, (handle, []))[1].append(instance)
-    told = await asyncio.gather(*(_called_off(handle, instances) for handle, instances in groups.values()))
-    return {name for names in told for name in names}
+    answers = await asyncio.gather(*(_called_off(handle, instances) for handle, instances in groups.values()))
+    return {name for names in answers for name in names}
 
 
 async def _called_off(handle: ProviderHandle, instances: list[Instance]) -> list[str]:

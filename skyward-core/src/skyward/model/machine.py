@@ -253,7 +253,7 @@ class LaunchRequest:
 
 
 EndsOwnBill = bool | Literal["running"]
-"""Whether a machine can end its own billing: always, only once it runs, or never."""
+"""When a machine can end its own billing: always, only once it runs, or never."""
 
 
 def _ends_own_bill(value: EndsOwnBill) -> EndsOwnBill:
@@ -289,7 +289,7 @@ class ProviderFacts:
             and `at`, the end in seconds since 1970. Empty where nobody can know.
         rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.
         machine_images: Whether it keeps images of machines that others boot from: its hooks for machine images.
-        strangers: Whether its machines belong to people who are neither the user nor the provider: what nodes send is
+        strangers: Whether its machines belong to third parties, neither the user nor the provider: what nodes send is
             opened as data then, unless the spec's `trust` says otherwise.
 
     Raises:

@@ -15,7 +15,7 @@ from skyward.errors import ConfigError
 __all__ = ["LATEST", "Cuda", "check_named_once", "companion", "cuda_of", "package_names", "version_of"]
 
 LATEST = "latest"
-"""What may be written for the newest version, beside None."""
+"""Spellings of the newest version, beside None."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _SEPARATORS = re.compile(r"[-_.]+")

@@ -47,7 +47,7 @@ _OTHER_WORDS = {
     "spot": "allocation",
     "max_retries": "retries",
 }
-"""What others call a setting, and what it is called here."""
+"""Other libraries' names of settings, and the names here."""
 
 
 def nearest(wrong: object, known: Iterable[str]) -> str | None:

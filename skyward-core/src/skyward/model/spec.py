@@ -135,7 +135,7 @@ def _plugins(value: Iterable[Any]) -> tuple[Any, ...]:
 
 
 ProviderName: TypeAlias = str
-"""What a provider is called in events, prices and errors, such as `"aws"`."""
+"""A provider's name in events, prices and errors, such as `"aws"`."""
 
 
 @suggesting

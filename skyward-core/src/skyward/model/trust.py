@@ -60,7 +60,7 @@ DATA: Final = Data()
 """Data without classes of the user's."""
 
 TrustLike: TypeAlias = Literal["code", "data"] | Data | None
-"""How a user says how far nodes are trusted."""
+"""Spellings of the trust in nodes."""
 
 
 def trusted(value: TrustLike) -> Literal["code"] | Data | None:

@@ -132,7 +132,7 @@ class _Keeper:
         atexit.register(self._end, self._process)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Let a process end, which does so with the end of what it is told."""
+        """Close a process's standard input, at whose end it exits."""
         if self._owner == os.getpid():
             assert process.stdin is not None
             process.stdin.close()

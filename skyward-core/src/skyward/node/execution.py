@@ -401,8 +401,8 @@ def current_call() -> int:
 
 
 def _failed(kind: str, message: str, seconds: float) -> Outcome:
-    told = {"error": kind, "message": shortened(message, _MESSAGE_LIMIT)}
-    return Outcome(Status.FAILED, seconds, text=json.dumps(told).encode())
+    reported = {"error": kind, "message": shortened(message, _MESSAGE_LIMIT)}
+    return Outcome(Status.FAILED, seconds, text=json.dumps(reported).encode())
 
 
 class _Unpicklable(Exception):

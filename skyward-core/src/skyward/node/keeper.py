@@ -2,8 +2,7 @@
 The process that keeps a head's blackboards: what tells whether a rank hangs must not hang with it.
 
 It needs the standard library alone, so that it is there at once and depends on nothing that a task does.
-On standard input it is told which broadcasts there are, and the secret that their ranks prove to know; it ends with its
-worker.
+It reads the broadcasts and the secret that their ranks prove to know from standard input, and ends with its worker.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _PATIENCE = 10.0
 """Seconds in which a visitor takes an answer."""
 
 _LARGEST = 4 << 20
-"""The most that a rank may write at once, in bytes; whoever writes more is none."""
+"""The most that a rank may write at once, in bytes; a connection that writes more is dropped."""
 
 _READ = 64 << 10
 
 _SILENT = 256
-"""How many visitors may have said nothing yet."""
+"""Connections that may be open without having authenticated."""
 
 _OLD = 16
 """Boards that are kept for ranks that never came."""
@@ -36,13 +35,13 @@ _OLD = 16
 
 class Members(NamedTuple):
     """
-    Say who writes on a board: the ranks of a broadcast.
+    The ranks of a broadcast, which may write on its board.
 
     Args:
         job: The pool's id.
         broadcast: The broadcast's number.
         ranks: How many there are.
-        secret: What they know each other by.
+        secret: The secret that authenticates them.
     """
 
     job: str
@@ -52,7 +51,7 @@ class Members(NamedTuple):
 
 
 class _Board:
-    """Hold what is written on a board, and who has come and left."""
+    """Hold the notes of a board, and count its connections."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -77,7 +76,7 @@ def noted(notes: dict[str, list[str]], said: dict[str, Any], members: Members) -
     Args:
         notes: The notes so far.
         said: What it says, as `Blackboard.write` sends it.
-        members: Who writes on this board.
+        members: The ranks that may write on this board.
 
     >>> said = {"job": "a1", "broadcast": 7, "rank": 1, "once": None, "says": {"at": "3"}}
     >>> noted({}, said, Members("a1", 7, ranks=2))
@@ -107,7 +106,7 @@ def main(listener: socket.socket, orders: int) -> None:
         orders: Descriptor on which the worker tells of broadcasts, a line each.
     """
     boards: dict[int, _Board] = {}
-    told = bytearray()
+    partial = bytearray()
     with selectors.DefaultSelector() as heard, listener:
         heard.register(orders, selectors.EVENT_READ)
         heard.register(listener, selectors.EVENT_READ)
@@ -115,7 +114,7 @@ def main(listener: socket.socket, orders: int) -> None:
             # The worker first: it tells of a broadcast before any rank comes.
             for key, _ in sorted(heard.select(), key=lambda ready: ready[0].fd != orders):
                 if key.fd == orders:
-                    if not _told(orders, told, boards):
+                    if not _read_orders(orders, partial, boards):
                         return
                 elif key.fileobj is listener:
                     _admit(listener, heard)
@@ -125,7 +124,7 @@ def main(listener: socket.socket, orders: int) -> None:
                     _left(key.data, boards)
 
 
-def _told(orders: int, before: bytearray, boards: dict[int, _Board]) -> bool:
+def _read_orders(orders: int, before: bytearray, boards: dict[int, _Board]) -> bool:
     """Make boards as the worker says; false once it is gone."""
     import os
 
@@ -195,7 +194,7 @@ def _answered(sock: Any, answer: bytes) -> bool:
 
 
 def _left(visitor: _Visitor, boards: dict[int, _Board]) -> None:
-    """Take a board away when all who came have left, and nobody is to come any more."""
+    """Remove a board once all its connections are closed and no more are expected."""
     board = visitor.board
     if board is not None:
         board.visitors -= 1

@@ -37,7 +37,7 @@ def last_answers(process: Process) -> list[bytes]:
 
 
 def _last(lines: list[str]) -> list[str]:
-    """Keep as many of the last lines as are small enough to be told of, and the end of one that alone is too long."""
+    """Keep as many of the last lines as fit, and the end of a single line that is too long."""
     kept, room = [], _ROOM
     for line in reversed(lines):
         if room <= 0:

@@ -30,16 +30,16 @@ _INTERRUPTIBLE = 0.2
 
 _BACKLOG = 1024
 _LARGEST = 64 << 10
-"""The most that a rank may say, in bytes; a visitor that says more is none."""
+"""The most that a rank may send, in bytes; a connection that sends more is dropped."""
 
 _LARGEST_ANSWER = 64 << 20
-"""The most that a head may answer, in bytes: what many ranks say."""
+"""The most that a head may answer, in bytes: the values of many ranks."""
 
 _SILENT = 256
-"""How many visitors may have said nothing yet."""
+"""Connections that may be open without having authenticated."""
 
 _PATIENCE = 5.0
-"""Seconds in which the head asks who comes."""
+"""Seconds that the head waits for a visitor to authenticate."""
 
 
 def exchange(
@@ -130,7 +130,7 @@ def _gathered(
 def _told(
     info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, stranger: list[str]
 ) -> list[str] | None:
-    """Say this rank's value to the head, and be told those of all; None if it is not there, or went away."""
+    """Send this rank's value to the head and return those of all ranks; None if the head is not there, or went away."""
     try:
         with socket.create_connection((info.head_addr, info.head_port), timeout=1.0) as sock:
             sock.settimeout(_INTERRUPTIBLE)
@@ -198,7 +198,7 @@ def listening(host: str, port: int) -> socket.socket | None:
 
 
 class _Visit:
-    """What a visitor was asked, and has said so far."""
+    """The challenge sent to a visitor, and its bytes so far."""
 
     __slots__ = ("asked", "said")
 

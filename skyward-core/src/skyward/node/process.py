@@ -197,7 +197,7 @@ class Process:
         self.exit_status = status
         self._peak_mb = peak * _PEAK_UNIT / 1e6
         end_group(self.pid)
-        # It sends nothing more, so what is there is read, whatever waits for the client.
+        # It sends nothing more, so the rest is read, however much waits for the client.
         self.tasks.resume()
         self.tasks.drain()
         self.running = self.board.running()

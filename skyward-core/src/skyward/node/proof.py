@@ -1,5 +1,5 @@
 """
-How ranks know each other at a port that anybody may connect to: a challenge each way, answered with the pool's secret.
+Mutual authentication of ranks at an open port: a challenge each way, answered with the pool's secret.
 
 The secret comes from the client, over its link, and is new for each use of a pool.
 What listens asks first; what comes answers with what it says, and asks back; the last answer proves that it is the
@@ -92,7 +92,7 @@ def reply(secret: str, asked: str, answer: Any) -> bytes:
     Args:
         secret: The pool's.
         asked: The visitor's nonce.
-        answer: What it is told.
+        answer: The answer, plain data.
     """
     return json.dumps({"answer": answer, "proof": _proof(secret, _LISTENS, asked, answer)}).encode() + b"\n"
 

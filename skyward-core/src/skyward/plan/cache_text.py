@@ -1,18 +1,18 @@
-"""Skyward's cache on a machine, in the shell's words: what is in it, who else could change it, how it is emptied."""
+"""Skyward's cache on a machine, as shell text: its entries, a check of its permissions, and its removal."""
 
 from __future__ import annotations
 
 __all__ = ["CACHE", "CLEAN", "ENTRIES", "MAKE", "UNSAFE"]
 
 CACHE = "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"
-"""Where it is."""
+"""Path of the cache, as the shell expands it."""
 
 ENTRIES = ("environments", "locks", "nodes", "offers", "python", "runtime", "tools")
 """The directories in it; `mig.json` besides, which is a plugin's."""
 
 MAKE = rf"""
 make_entries() {{
-  # What was there before is not listed, because it may be somebody's own.
+  # Entries that were there before are not listed, because they may be the user's own.
   if [ ! -e "$1" ]; then mkdir -p "$1" && echo . >>"$1/.skyward"; fi
   for entry in {" ".join(ENTRIES)}; do
     if mkdir "$1/$entry" 2>/dev/null && ! grep -qxF -e "$entry" "$1/.skyward" 2>/dev/null; then
@@ -25,7 +25,7 @@ make_entries() {{
 
 UNSAFE = r"""
 open_to_others() {
-  # Reads what `ls -ldn` tells, and says what others could change. In a directory on the way that has the sticky bit,
+  # Reads `ls -ldn`, and prints what others could change. In a directory on the way that has the sticky bit,
   # such as /tmp, an entry can be replaced by its owner only.
   while read -r mode links uid gid size month day time name; do
     case $uid in
@@ -41,7 +41,7 @@ open_to_others() {
   done
 }
 unsafe() (
-  # Says who else could change what is in the cache, or put another one in its place; nothing if nobody could.
+  # Prints which other users could change the cache or replace it; nothing if none could.
   ME=$(id -u) OWN=none TOP=$(ls -ldn / | { read -r mode links uid rest; echo "$uid"; })
   # A group of the user's name has no other members.
   if [ "$(id -gn 2>/dev/null)" = "$(id -un 2>/dev/null)" ]; then OWN=$(id -g); fi

@@ -267,7 +267,7 @@ def _counted(candidate: Candidate, of: Sequence[Limited]) -> tuple[object, ...]:
     offer = candidate.offer
     facts: dict[Limited, object] = {
         "region": offer.region,
-        # Machines without accelerators are one kind: who may have no more of one size may have none of another.
+        # Machines without accelerators are one kind: a quota that is full for one size is full for all.
         "kind": offer.accelerator_name if offer.accelerator_count else None,
         "market": candidate.spot,
     }

@@ -55,14 +55,14 @@ def ahead_of_reply(headers: Mapping[str, str], *, sent: float, heard: float) -> 
     """
     try:
         date = parsedate_to_datetime(headers.get("date", ""))
-        # What somebody kept for us is older than its date says.
+        # A reply from a cache is older than its date says.
         kept = float(headers.get("age") or 0.0)
     except (TypeError, ValueError, IndexError):
         return None
     if heard - sent > _SLOW or not math.isfinite(kept):
         return None
-    told = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() + kept
-    return told + 0.5 - (sent + heard) / 2
+    then = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() + kept
+    return then + 0.5 - (sent + heard) / 2
 
 
 def warning(ahead: float, cloud: str) -> str:

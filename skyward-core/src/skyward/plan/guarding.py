@@ -22,7 +22,7 @@ LIFE = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.ENDING)
 """The states in which a machine may be billed, in the order of its life."""
 
 Ender = Literal["machine", "guardian"]
-"""Who ends a machine when its client is dead."""
+"""The process that ends a machine when its client is dead."""
 
 LONGEST_PAUSE = 300.0
 """Seconds between two attempts to end machines at most."""
@@ -164,7 +164,7 @@ def needed(facts: ProviderFacts, ttl: float | None) -> bool:
 
 def ender(facts: ProviderFacts, state: InstanceState) -> Ender:
     """
-    Say who ends a machine's bill when its client is dead.
+    Return the process that ends a machine's bill when its client is dead.
 
     Args:
         facts: What holds for its provider.

@@ -62,7 +62,7 @@ def chosen(
         instances: What clouds list.
         pools: Names or ids of pools; none means all.
         only_expired: Whether only those are meant whose clients are gone.
-        owner: Whose they have to be, as in `Tags.owner`; None for anybody's. One that bears no owner is meant
+        owner: Only machines of this owner, as in `Tags.owner`; None for all. A machine that bears no owner is meant
             where its pool is named by its id.
         now: The time, in seconds since 1970.
     """

@@ -1,5 +1,5 @@
 """
-What a pool rents without being told to: nothing much dearer than the cheapest, and no accelerator nothing asks for.
+Limits of renting without permission: no machine much dearer than the cheapest, no accelerator that was not asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from skyward.model.spec import Spec
 __all__ = ["DEARER", "Least", "least_of", "not_asked_for", "seen", "too_dear"]
 
 DEARER = 2.0
-"""How many times the cheapest price a machine may cost where `max_hourly_cost` does not say it."""
+"""The most that a machine may cost without `max_hourly_cost`, in multiples of the cheapest."""
 
 
 @frozen(kw_only=True)

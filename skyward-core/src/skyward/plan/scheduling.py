@@ -80,7 +80,7 @@ class Scheduler:
         self._nodes: dict[int, list[_Lane]] = {}
         self._free: deque[_Lane] = deque()
         self._roomy: deque[_Lane] = deque()
-        # By call, a group by its first one: what is withdrawn is found at once, however long the queue is.
+        # By call, a group by its first one: a withdrawn call is found at once, however long the queue is.
         self._queue: OrderedDict[int, bytes | _Group] = OrderedDict()
         self._pinned: dict[int, OrderedDict[int, bytes]] = {}
         self._grouped: dict[int, int] = {}
@@ -224,7 +224,7 @@ class Scheduler:
 
     def give_up(self, calls: Iterable[int], unwanted: Callable[[int], bool]) -> list[int]:
         """
-        Take calls out of the queue that nobody wants any more, those of a group only together.
+        Remove cancelled calls from the queue, those of a group only together.
 
         Args:
             calls: Those that may be out of use now.

@@ -1,4 +1,4 @@
-"""What a file that describes pools may say only with the user's trust: where calls go, what logs in, what is run."""
+"""Settings of a pool file that need the user's trust: endpoints, credentials, and commands."""
 
 from __future__ import annotations
 

@@ -36,4 +36,4 @@ f8eb34ebebac4b45334ce7082cca99293b71fb32b164651f1727c8a640e5b387
 """
 
 REQUIREMENT = f"uv=={VERSION} " + " ".join(f"--hash=sha256:{digest}" for digest in _WHEELS.split())
-"""It as a line of a file of requirements: no index can give another one."""
+"""The release as a line of a requirements file, with hashes: no index can substitute another."""

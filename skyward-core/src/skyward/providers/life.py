@@ -1,4 +1,4 @@
-"""What a cloud's word for the state of a machine means, also a word that is new."""
+"""Translate a cloud's word for the state of a machine, known or not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def life(told: object, known: Mapping[str, InstanceState], *, provider: str, ins
     billed until the provider says otherwise. An error instead would make all machines of its list unreadable.
 
     Args:
-        told: What the provider says of the machine's state.
+        told: The provider's word for the machine's state.
         known: The words there are.
         provider: The provider's name, for the warning.
         instance: The machine's id, for the warning.

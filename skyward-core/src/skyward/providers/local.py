@@ -106,5 +106,5 @@ def _this_machine() -> Offer:
 
 
 def _pool_directory(pool_id: str) -> Path:
-    """Name a directory that nobody else has; it is made with the first node, before anything can be told of it."""
+    """Return a random directory name; the first node makes it, before the name appears in a command line."""
     return Path(tempfile.gettempdir()) / f"skyward-{pool_id}-{secrets.token_hex(4)}"

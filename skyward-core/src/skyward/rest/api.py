@@ -122,7 +122,7 @@ class Api:
         self._pace: Pace | None = None
         self._secrets: set[str] = set()
         self.ahead: float | None = None
-        """By how many seconds the other side's clock is ahead of ours, as its last reply told; None if none has."""
+        """Seconds by which the server's clock is ahead of ours, by its last reply; None before one."""
         self._slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     @overload
@@ -278,9 +278,9 @@ class Api:
             sent = time.time()
             reply = await self._line.send(blank, json, {**headers, **login.headers}, timeout)
         if 200 <= reply.status < 300:
-            # What refuses us may be anything on the way.
-            told = ahead_of_reply(reply.headers, sent=sent, heard=time.time())
-            self.ahead = self.ahead if told is None else told
+            # A refusal may come from a proxy on the way.
+            ahead = ahead_of_reply(reply.headers, sent=sent, heard=time.time())
+            self.ahead = self.ahead if ahead is None else ahead
         away = held(reply, time.time())
         if away is not None and away <= LONGEST_PAUSE:
             pace.close(time.monotonic() + away)

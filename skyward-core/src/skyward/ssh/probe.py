@@ -72,7 +72,7 @@ class Findings:
     Args:
         cache: Absolute path of Skyward's directory there.
         writable: Whether that directory can be written to.
-        unsafe: Who else could change what is in it, in words; empty if nobody could.
+        unsafe: Which other users could change it, in words; empty if none could.
         system: Kernel, such as `"Linux"`.
         machine: Architecture, such as `"x86_64"`.
         hostname: What it calls itself.

@@ -98,7 +98,7 @@ def _call_off(instances: Sequence[Instance]) -> None:
     try:
         call_off({instance.tags.pool_id for instance in instances if instance.tags is not None})
     except OSError as error:
-        complain(f"the programs of these pools cannot be told, and may rent other machines: {error}")
+        complain(f"the programs of these pools cannot be notified, and may rent other machines: {error}")
 
 
 def _tell_elsewhere(found: Sequence[tuple[ProviderHandle, Instance]]) -> None:
@@ -109,11 +109,11 @@ def _tell_elsewhere(found: Sequence[tuple[ProviderHandle, Instance]]) -> None:
     if not found:
         return
     loop, providers = engine_loop(), list({id(handle): handle.provider for handle, _ in found}.values())
-    told = loop.run(call_off(found))
+    notified = loop.run(call_off(found))
     deadline = time.monotonic() + ELSEWHERE
-    while told and time.monotonic() < deadline:
+    while notified and time.monotonic() < deadline:
         time.sleep(_LOOK)
-        told &= {instance.id for instance in loop.run(look(providers)).values}
+        notified &= {instance.id for instance in loop.run(look(providers)).values}
 
 
 COMMAND = Command(run, summary="End machines of pools, one's own unless it is said otherwise.", arguments=arguments)

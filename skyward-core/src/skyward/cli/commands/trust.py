@@ -20,7 +20,7 @@ def run(options: Namespace) -> int:
 
     Raises:
         ConfigError: If there is no such file.
-        UsageError: If nobody is there who could answer.
+        UsageError: If standard input is not a terminal, so that the question cannot be answered.
     """
     from skyward.cli.machines import agreed
     from skyward.engine.pool_file import read_pool_file

@@ -1,8 +1,8 @@
 """
 Arrays, scalars and types of NumPy in a pickle that is opened as data; arrays are not copied.
 
-A type is made anew of what is told of it, and never given a state by NumPy itself: that believes what it is told of the
-type's flags, and an array whose flags say that its pointers are numbers reads any memory.
+A dtype is rebuilt from its description, and never through NumPy's own `__setstate__`: that takes the flags over
+unchecked, and an array whose flags declare its pointers to be numbers reads any memory.
 """
 
 from __future__ import annotations
@@ -134,20 +134,20 @@ def _of_fields(names: Any, fields: Any, size: int, *, aligned: bool) -> Any:
         if type(row[1]) is not int or (len(row) == 3 and type(row[2]) is not str):
             malformed("a field of a dtype")
         _depth(row[0])
-    told: dict[str, Any] = {
+    description: dict[str, Any] = {
         "names": list(names),
         "formats": [row[0] for row in rows],
         "offsets": [row[1] for row in rows],
         "itemsize": size,
     }
     if any(len(row) == 3 for row in rows):
-        told["titles"] = [row[2] if len(row) == 3 else None for row in rows]
+        description["titles"] = [row[2] if len(row) == 3 else None for row in rows]
     make: Any = np.dtype
     try:
-        return make(told, align=aligned)
+        return make(description, align=aligned)
     except ValueError:
         # What was aligned on another machine need not be so here.
-        return make(told)
+        return make(description)
 
 
 def _known(kind: Any) -> Any:

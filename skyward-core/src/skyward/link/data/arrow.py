@@ -69,7 +69,7 @@ def restore(kind: Any, stream: Any) -> Any:
     import pyarrow as pa
 
     if int(pa.__version__.split(".")[0]) < _TRUSTED_FROM:
-        # Older ones unpickle what an extension type says of itself.
+        # Older ones unpickle the metadata of an extension type.
         raise Refused(f"a value of pyarrow {pa.__version__}, which opens pickles inside its stream")
     if kind not in _KINDS:
         malformed("a value of Arrow's that is none")

@@ -123,7 +123,7 @@ def _assigned(made: Any, state: Any) -> Any:
     elif type(state) is tuple and hasattr(made, "__attrs_attrs__"):
         assign(made, dict(zip((field.name for field in made.__attrs_attrs__), state, strict=False)))
     else:
-        # What is in the object's dict, and what is in its slots.
+        # The object's `__dict__`, and its slots.
         for facts in state if type(state) is tuple and len(state) == 2 else (state,):
             if facts is not None:
                 assign(made, facts)

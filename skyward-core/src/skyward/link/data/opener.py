@@ -1,5 +1,5 @@
 """
-Open a pickle of somebody whom nobody trusts: what it holds are values, and nothing that it names is run.
+Open an untrusted pickle as data: it yields values, and no callable that it names is run.
 
 Pickle is a program for a machine with a stack.
 This is that machine, with three of its orders changed: a name is looked up among those that are allowed, and what is

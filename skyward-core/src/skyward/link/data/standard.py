@@ -166,7 +166,7 @@ def _uuid_state(made: Any, state: Any) -> Any:
 
 def _bare(kind: type) -> Callable[[], Any]:
     def call() -> Any:
-        # With arguments it would take keys that nobody has looked at.
+        # With arguments it would take unchecked keys.
         return kind()
 
     return call
@@ -199,7 +199,7 @@ def known_zones() -> frozenset[str]:
 
 def _error(kind: type[Exception]) -> Maker:
     def call(*args: Any) -> Exception:
-        # It is printed before anybody looks at it.
+        # It is printed without further checks.
         if not is_light(args):
             raise Refused(f"a {kind.__name__} of more parts than can be printed")
         return kind(*args)

@@ -141,7 +141,7 @@ class ProviderConformance:
                 assert [rental.machine.id] == [machine.id for machine in rental.existing()]
 
     def test_a_machine_is_found_by_its_pool(self, trial: Trial) -> None:
-        """It is listed for its own pool and no other, with what was written on it, and ends with no other."""
+        """An instance is listed for its own pool and no other, with its tags, and ends with no other."""
         with trial.rental() as rental:
             running = rental.running()
             if not trial.facts.rents:
@@ -210,14 +210,14 @@ class ProviderConformance:
                 _check_typed(error)
 
     def test_it_works_in_a_guardian(self, trial: Trial, provider: Any) -> None:
-        """Where a machine that runs cannot end its own bill, another process does, with the provider made anew."""
+        """A running machine that cannot end its own bill is ended by another process, with the provider made anew."""
         if trial.facts.rents and ender(trial.facts, InstanceState.RUNNING) == "guardian":
             with trial.rental() as rental:
                 rental.running()
                 _guard(rental, provider)
 
     def test_what_does_not_run_yet_is_ended_by_a_guardian(self, trial: Trial, provider: Any) -> None:
-        """Where a machine cannot end its own bill before it runs, and so not if it never does, another process does."""
+        """A machine that cannot end its own bill before it runs is ended by another process if it never does."""
         if trial.facts.rents and ender(trial.facts, InstanceState.PENDING) == "guardian":
             with trial.rental() as rental:
                 _guard(rental, provider)
