@@ -47,7 +47,7 @@ OF_A_KIND = {"FSDP": "fsdp", "DEEPSPEED": "deepspeed", "MEGATRON_LM": "megatron_
 """The part that holds, by `distributed_type`."""
 
 OF_THE_LAUNCHER = frozenset({"multinode_launcher", "hostfile", "exclusion_filter", "inclusion_filter"})
-"""What DeepSpeed's own launcher is told."""
+"""Settings of DeepSpeed's own launcher."""
 
 OTHER_NAMES = {"zero3_init_flag": "zero3_init", "backward_prefetch_policy": "backward_prefetch"}
 
@@ -107,7 +107,7 @@ def translated(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
         part = given.get(key) or {}
         if not isinstance(part, Mapping):
             raise ConfigError(f"{key} must be a mapping, not {part!r}.")
-        # The launcher leaves out what is not of the kind that it is told of.
+        # The launcher leaves out settings of other kinds than the configured one.
         holds = kind is None or name not in OF_A_KIND.values() or OF_A_KIND.get(str(kind)) == name
         if part and not holds:
             without.append(key)

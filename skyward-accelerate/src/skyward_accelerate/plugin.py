@@ -88,7 +88,7 @@ class Accelerate:
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have around the call what Accelerate is told, within the process group."""
+        """Set Accelerate's environment variables around the call, within the process group."""
         from skyward_accelerate.state import CALLS
 
         return during(lambda: CALLS.around(self.config))(fn)

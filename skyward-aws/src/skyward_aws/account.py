@@ -71,7 +71,7 @@ class Account:
         self._at_once: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
         self.launched: dict[str, Launched] = {}
         self.ahead: float | None = None
-        """By how many seconds AWS's clock is ahead of ours, as its last answer told; None if none has."""
+        """Seconds by which AWS's clock is ahead of ours, by its last answer; None before one."""
 
     async def call(self, service: str, region: str, operation: str, subject: str = "", **parameters: Any) -> Any:
         """
@@ -204,8 +204,8 @@ class Account:
             sent = time.time()
             answer = method(**parameters)
             headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-            told = ahead_of_reply(headers, sent=sent, heard=time.time())
-            self.ahead = self.ahead if told is None else told
+            ahead = ahead_of_reply(headers, sent=sent, heard=time.time())
+            self.ahead = self.ahead if ahead is None else ahead
             return answer
         except ClientError as error:
             told = error.response.get("Error", {})

@@ -22,13 +22,13 @@ __all__ = ["MANY", "drop_templates", "fleet", "named", "rent_together"]
 _log = logging.getLogger(__name__)
 
 MANY = 9
-"""Machines that are rented by one call, and no fewer; up to eight launches are under way at the same time anyway."""
+"""The least number of machines for one fleet; up to eight launches are under way at the same time anyway."""
 
 STALE = 600.0
 """Seconds after which a template is one that its client left behind."""
 
 LOOKS = (1.0, 3.0, 6.0)
-"""Seconds between the looks for what a call rented whose answer was lost; listings lag behind."""
+"""Seconds between listings for the machines of a call whose answer was lost; listings lag behind."""
 
 _KNOWN_AFTER = (0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -40,7 +40,7 @@ async def rent_together(
     Rent machines for nodes by one call, as far as EC2 has them and lets the account do so.
 
     Args:
-        account: Who rents.
+        account: The account that rents.
         order: What.
         nodes: Which have none yet.
         is_over: Tells whether nothing more is to be rented.
@@ -49,7 +49,7 @@ async def rent_together(
         A machine for each node that got one; none where the account may make no fleets, or templates.
 
     Raises:
-        SkywardError: If no answer came, so that nobody knows what was rented.
+        SkywardError: If no answer came, so that it is unknown what was rented.
     """
     region = order.place.region
     template = ""
@@ -112,7 +112,7 @@ async def named(account: Account, order: Order, rows: Mapping[int, Mapping[str, 
     Write on machines which nodes they are for, which a fleet cannot.
 
     Args:
-        account: Who rents.
+        account: The account that rents.
         order: What was rented.
         rows: The machines, by node.
     """
@@ -138,10 +138,10 @@ async def named(account: Account, order: Order, rows: Mapping[int, Mapping[str, 
 
 async def drop_templates(account: Account, region: str) -> None:
     """
-    Delete templates that clients left behind who died; they cost nothing, and hold a host key.
+    Delete the orphaned templates of dead clients; they cost nothing, and hold a host key.
 
     Args:
-        account: Who asks; where it may not, they stay.
+        account: The account to ask; without the permission, they stay.
         region: Where.
     """
     ours = [{"Name": "tag-key", "Values": ["skyward:pool"]}]

@@ -107,7 +107,7 @@ def label(token: str, node: int | None) -> str:
 
     Args:
         token: The request that it was rented for.
-        node: Its node; None for all that were rented together, which cannot be told different things.
+        node: Its node; None for machines rented together, which share one user data.
     """
     return f"{token}/{'fleet' if node is None else node}"
 

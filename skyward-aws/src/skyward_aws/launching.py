@@ -133,7 +133,7 @@ async def _present(account: Account, order: Order) -> dict[int, Mapping[str, Any
         rows[row["InstanceId"]] = row if node_of(row) is not None else {**row, "Tags": known.get("Tags", ())}
     alive = [row for row in rows.values() if state(row) in (InstanceState.PENDING, InstanceState.RUNNING)]
     found = {node: row for row in alive if (node := node_of(row)) is not None}
-    # Those of a fleet whose client died before it could say which is whose.
+    # Those of a fleet whose client died before it tagged them with their nodes.
     left = (node for node in request.nodes if node not in found)
     nobodys = dict(zip(left, (row for row in alive if node_of(row) is None), strict=False))
     return {**found, **await named(account, order, nobodys)}

@@ -1,4 +1,4 @@
-"""What all machines of one launch have in common, and what EC2 is told of a machine."""
+"""The settings that all machines of one launch share, and EC2's parameters of a machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skyward_aws.user_data import user_data
 __all__ = ["Order", "client_token", "machine", "parameters", "tagged", "tags"]
 
 LEAST_DEADLINE = 120.0
-"""Seconds that a machine waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
+"""Seconds that a machine waits at least to be made a node; `ttl` may be shorter than a boot."""
 
 _LONGEST_TAG = 256
 _TAGGED = ("instance", "volume", "network-interface")
@@ -152,5 +152,5 @@ def parameters(order: Order, node: int, zone: str) -> dict[str, Any]:
 
 
 def _deadline(ttl: float | None) -> float:
-    """Return after how many seconds a machine ends itself that nobody came to; 0 for never."""
+    """Return after how many seconds a machine that is never made a node ends itself; 0 for never."""
     return max(ttl, LEAST_DEADLINE) if ttl else 0.0

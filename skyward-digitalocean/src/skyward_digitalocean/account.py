@@ -28,7 +28,7 @@ LISTS_HOLD = 2.0
 """Seconds for which pools of one account share a list; with two lists in that time an hour has 3600 calls of 5000."""
 
 LIMITS = {"": (Limit(5000, 3600.0), Limit(250, 60.0)), "keys": (Limit(10, 60.0),)}
-"""How many calls a token may make; the account's SSH keys are listed more rarely than anything else."""
+"""Rate limits of a token; the account's SSH keys may be listed more rarely than the rest."""
 
 _PAGE = 200
 _MOST_PAGES = 500

@@ -59,7 +59,7 @@ def image_for(offer: Offer) -> str:
 def _offers(row: Any, seen_at: float) -> list[Offer]:
     slug = text(row, "slug")
     name, count, memory = _gpus(row, slug)
-    # What may be taken back has sizes of its own, which are no offers: nobody says how that is told.
+    # Preemptible droplets have sizes of their own, which are no offers: the notice of preemption is not documented.
     sold = flag(row, "available") and not slug.endswith("-spot")
     regions = listed(row, "regions") if sold else []
     # Prices come with the long tails of binary fractions.

@@ -102,7 +102,7 @@ class DigitalOcean:
     @hookimpl
     async def skyward_preflight(self, spec: Spec) -> None:
         """
-        Check the token and what it may do later, the account, the regions' names, and that nobody insists on spot.
+        Check the token and its permissions, the account, the regions' names, and that spot is not required.
 
         Raises:
             CredentialsError: If there is no token, it is refused or lacks a scope, or the account is locked.

@@ -1,4 +1,4 @@
-"""What a token may do that is needed only later, asked for before anything is rented."""
+"""A token's permissions that are needed only later, checked before anything is rented."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def check_renewing(account: Account) -> None:
     refused as such.
 
     Args:
-        account: Who asks.
+        account: The account to ask.
 
     Raises:
         CredentialsError: If it may not.
@@ -40,7 +40,7 @@ async def check_vpc(account: Account, vpc: str) -> None:
     Check that there is a network, and that the token may look at it, which a launch in it needs.
 
     Args:
-        account: Who asks.
+        account: The account to ask.
         vpc: Its id.
 
     Raises:

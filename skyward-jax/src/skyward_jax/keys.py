@@ -74,4 +74,4 @@ class Keys:
 
 
 KEYS = Keys()
-"""What this process has written."""
+"""Keys that this process has written."""

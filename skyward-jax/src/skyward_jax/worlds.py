@@ -113,7 +113,7 @@ class Worlds:
                 if ours and is_aftermath(error):
                     time.sleep(AFTERMATH)
             finally:
-                # Whoever waits for this rank in a collective is released by the end of its connections. The ranks may
+                # Ranks that wait for this one in a collective are released by the end of its connections. The ranks may
                 # be in different places, from where nothing that is counted brings them together.
                 self._leave(error)
                 retire()
@@ -154,7 +154,7 @@ class Worlds:
             self._meet(info, by)
             return
         if held.keys:
-            # As new as a coordinator that was just started: nobody is in the broadcast before any more.
+            # As new as a coordinator that was just started: no rank is in the broadcast before any more.
             KEYS.forget(self._client)
         if not held.attached:
             self._take_up(info)
@@ -180,14 +180,14 @@ class Worlds:
         self._aside = backends.taken()
 
     def _take_up(self, info: InstanceInfo) -> None:
-        """Be in the shared world again, whose backends are made anew on all ranks."""
+        """Join the shared world again, whose backends are made anew on all ranks."""
         if self._aside is None:
             self._put_aside()
         backends.clear()
         connection, self._aside = self._aside, None
         assert connection is not None
         backends.give(connection)
-        # What the last ones told each other by is in the way of the next.
+        # Keys of the last backends in the coordinator's store would collide with the next ones'.
         if info.is_head:
             KEYS.forget_backends(self._client)
         exchange("", within=LIMIT)

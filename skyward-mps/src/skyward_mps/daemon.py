@@ -55,7 +55,7 @@ def running(info: InstanceInfo, percentage: float | None, memory_gb: float | Non
         for path in variables.values():
             Path(path).mkdir(mode=0o700)
         env = {**os.environ, **variables}
-        # A daemon that is shown some GPUs numbers those anew, and what its clients say would mean others.
+        # A daemon that sees some GPUs numbers those anew, and its clients' numbers would mean other GPUs.
         env.pop("CUDA_VISIBLE_DEVICES", None)
         try:
             code, said = _run([PROGRAM, "-d"], env)

@@ -64,7 +64,7 @@ class Account:
         if time.monotonic() - self.rented_at <= self.lists_hold:
             # A list from before would not have it.
             return await self.fresh()
-        # Kept, because it lasts as long as anybody has it.
+        # Kept, because the shared answer lives only while it is referenced.
         shared = self._shared = Shared.of(f"{self.api.service.base_url} {key_of(self._key, os.environ)}")
         return await shared.ask("pods", self.lists_hold, self.fresh)
 

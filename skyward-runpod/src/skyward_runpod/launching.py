@@ -24,7 +24,7 @@ from skyward_runpod.pods import described, label, state
 __all__ = ["BASE_CUDA", "DISK_GB", "Order", "body", "image_for", "launch"]
 
 DISK_GB = 50
-"""Room in a container where nobody says how much, in GB, as far as there may be: an image of PyTorch takes twenty."""
+"""Default disk of a container in GB, as far as there may be: an image of PyTorch takes twenty."""
 
 BASE_CUDA = "12.8"
 """The version of CUDA in what pods with NVIDIA's GPUs are made from, where nobody chooses."""

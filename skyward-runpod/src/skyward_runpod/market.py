@@ -231,7 +231,7 @@ def gpu_offers(rows: Iterable[object], count: int, cloud: Cloud, wish: Wish) -> 
 
 def cpu_offers(rows: Iterable[object], vcpus: int, wish: Wish) -> list[Offer]:
     """
-    Make offers of machines without GPUs; those whose container can't be as large as is wanted are none.
+    Make offers of machines without GPUs; sizes whose container cannot hold the disk asked for are left out.
 
     Args:
         rows: The kinds, as the catalogue describes them for this number of vCPUs.

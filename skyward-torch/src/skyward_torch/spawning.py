@@ -17,7 +17,7 @@ VARIABLE = "TORCHELASTIC_USE_AGENT_STORE"
 
 
 def prepare() -> None:
-    """Have processes of multiprocessing told that there is no store yet; once in a process."""
+    """Start processes of multiprocessing without torchrun's store in their environment; patched once in a process."""
     original = BaseProcess.start
 
     @wraps(original)

@@ -59,10 +59,10 @@ def state(row: Mapping[str, Any]) -> InstanceState:
         return InstanceState.ENDING
     if row.get("intended_status") == row.get("cur_state") == "stopped":
         return InstanceState.ENDING
-    told = field(row, "actual_status")
-    if told is None:
+    status = field(row, "actual_status")
+    if status is None:
         return InstanceState.PENDING
-    return life(told, _STATES, provider="vastai", instance=row.get("id"))
+    return life(status, _STATES, provider="vastai", instance=row.get("id"))
 
 
 def doing(row: Mapping[str, Any]) -> str | None:
@@ -92,7 +92,7 @@ def described(
         on_demand: What it would cost on demand, in USD per hour; None where that is not known.
 
     Raises:
-        ProvisionError: If what is told of it cannot be read.
+        ProvisionError: If its description cannot be read.
     """
     try:
         return _described(row, key, known_hosts, on_demand)

@@ -1,5 +1,5 @@
 """
-The pool's key on its machines, where Vast.ai itself keeps who is let in.
+The pool's key on its machines, where Vast.ai itself keeps the list of authorized keys.
 
 The script that a container runs when it starts lets the key in at once. Vast.ai owns that file, though, and writes it
 anew after hours from what is attached to the machine: connections that are there would stay, and no new one come in.
@@ -20,10 +20,10 @@ __all__ = ["TRIES", "WITHIN", "attach", "attach_next"]
 _log = logging.getLogger(__name__)
 
 TRIES = 8
-"""How often a key is attached before that is given up: with each list once more."""
+"""Tries to attach a key, one with each listing."""
 
 WITHIN = 10.0
-"""Seconds that one try may take: nobody waits for it."""
+"""Timeout of one try in seconds; it runs in the background."""
 
 
 async def attach(account: Account, instance: str) -> None:
@@ -31,7 +31,7 @@ async def attach(account: Account, instance: str) -> None:
     Attach the pool's key to a machine; where that fails, it is due again with the next list.
 
     Args:
-        account: Who asks.
+        account: The account to ask.
         instance: The machine's id.
     """
     due = account.due_keys.get(instance)
@@ -61,7 +61,7 @@ async def attach_next(account: Account, pool_id: str) -> None:
     Attach the key to the next machine of a pool where that has failed before; one at a time, as lists are awaited.
 
     Args:
-        account: Who asks.
+        account: The account to ask.
         pool_id: The pool.
     """
     for instance, due in account.due_keys.items():

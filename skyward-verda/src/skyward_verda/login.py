@@ -26,7 +26,7 @@ EARLY = 30.0
 
 _LIFE = 3600.0
 _BOTH = ("VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET")
-# What other clouds have one of, and what Verda was called before.
+# Names of the single key that other clouds have, and of Verda under its former name.
 _NOT_ENOUGH = ("VERDA_API_KEY", "VERDA_API_TOKEN", "VERDA_TOKEN", "DATACRUNCH_CLIENT_ID", "DATACRUNCH_CLIENT_SECRET")
 
 
