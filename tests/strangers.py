@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 STRANGER = 54321
-"""A user that nobody is."""
+"""A user id without an account."""
 
 
 def give_away(path: Path) -> None:

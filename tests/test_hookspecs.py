@@ -344,7 +344,7 @@ def test_hook_check_end() -> None:
 
 
 def test_hook_clock() -> None:
-    """A provider says how far its clock is from ours, and whoever asks goes by it; one that fails changes nothing."""
+    """A provider says how far its clock is from ours, and its handle keeps it; a failed call changes nothing."""
     handle = ProviderHandle(Cloud())
     assert "1 min ahead of that of cloud" in asyncio.run(handle.look_at_clock())
     assert time.time() - 90.0 == pytest.approx(handle.now(), abs=1.0)

@@ -99,7 +99,7 @@ def test_panels() -> None:
 
 
 def test_errors_have_no_password() -> None:
-    """Whatever the user wrote is told back to him, and may be read by others."""
+    """Errors repeat the user's input, and may be read by others."""
     with pytest.raises(
         sky.ConfigError, match=r"must be one line of text, not 'own @ https://\*\*\*@x\.example"
     ) as caught:

@@ -123,7 +123,7 @@ def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
-    """Nobody walks for ever."""
+    """The walk over links ends."""
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(ConfigError, match="leads in a circle"):
@@ -150,7 +150,7 @@ def test_a_file_is_opened_for_the_user_alone(tmp_path: Path) -> None:
 
 
 def test_only_a_file_of_ones_own_is_opened(tmp_path: Path) -> None:
-    """Neither through a link, nor a pipe that nobody reads, nor a file of another user."""
+    """Neither through a link, nor a pipe without a reader, nor a file of another user."""
     (tmp_path / "target").touch()
     (tmp_path / "link").symlink_to("target")
     with pytest.raises(OSError, match="symbolic") as caught:

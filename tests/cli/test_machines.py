@@ -86,7 +86,7 @@ class Desk:
             client.send_signal(signal.SIGKILL)
 
     def give_away(self, *owners: str) -> None:
-        """Have the first machines be of somebody else."""
+        """Give the first machines another owner."""
         for machine, owner in zip(self.cloud.machines(), owners, strict=False):
             Books(self.cloud.directory).change(machine.id, partial(_owned_by, owner))
 
@@ -136,7 +136,7 @@ with sky.Compute(name="train", options=sky.Options(console="silent", logging=Fal
 
 
 def test_a_pool_whose_program_lives_stays_ended(desk: Desk) -> None:
-    """Nothing is rented in the place of its machines, and its program gets an error that says who ended it."""
+    """Nothing is rented in the place of its machines, and its program gets an error that names the command."""
     with subprocess.Popen(
         [sys.executable, "-c", LIVING], cwd=desk.folder, env=desk.env, stdout=subprocess.PIPE, text=True
     ) as client:
@@ -150,7 +150,7 @@ def test_a_pool_whose_program_lives_stays_ended(desk: Desk) -> None:
 
 
 def test_a_pool_whose_program_lives_on_another_computer_stays_ended(desk: Desk) -> None:
-    """It is told by its machines' tags, and ends them itself."""
+    """Its program reads the tags of its machines, and ends them itself."""
     there = {**desk.env, "SKYWARD_STATE": str(desk.folder / "elsewhere")}
     with subprocess.Popen(
         [sys.executable, "-c", LIVING], cwd=desk.folder, env=there, stdout=subprocess.PIPE, text=True
@@ -166,7 +166,7 @@ def test_a_pool_whose_program_lives_on_another_computer_stays_ended(desk: Desk) 
 
 
 def test_other_peoples_machines_are_left_alone(desk: Desk) -> None:
-    """Unless one says so: a pool without a name of its own is called as anybody's is."""
+    """Except with `--all-owners`: pools without a name of their own share the default name."""
     desk.forget("train")
     desk.give_away("eve@laptop")
     code, answer, complaint = desk.sky("down", "train", "--yes")

@@ -114,7 +114,7 @@ def test_a_droplet_is_described() -> None:
 
 @pytest.mark.parametrize("word", ["migrating", None])
 def test_a_state_that_is_new_counts_as_ending(word: str | None) -> None:
-    """The droplet is billed as far as anybody knows."""
+    """The droplet may still be billed."""
     assert InstanceState.ENDING is described({**ROW, "status": word}, Door(port=22, key=KeyPair())).state
 
 

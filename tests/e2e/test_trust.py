@@ -43,11 +43,11 @@ class Wrong(Exception):
 
 
 class Other(Exception):
-    """Another, which nobody lists."""
+    """Another class, which is not listed."""
 
 
 class Evil:
-    """What whoever owns the machine would rather send."""
+    """A result that a hostile owner of the machine would send."""
 
     def __reduce__(self) -> Any:
         return ran.append, ("evil",)
@@ -151,7 +151,7 @@ def test_an_error_is_itself_where_its_class_is_listed(pool: sky.Compute) -> None
 
 
 def test_events_are_opened_where_their_class_is_listed(heard: list[Any]) -> None:
-    """Any other is told of once, in an event of Skyward's."""
+    """Any other is reported once, in an event of Skyward's."""
 
     def tells() -> None:
         for epoch in range(3):

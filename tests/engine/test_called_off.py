@@ -1,4 +1,4 @@
-"""A pool that another program ends stays ended, and its own program is told so."""
+"""A pool that another program ends stays ended, and its own program gets an error."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_machines_that_are_still_there_are_given_back(engine: SimulatedEngine) -
 
 
 def test_machines_that_bear_it_are_given_back(engine: SimulatedEngine) -> None:
-    """What is typed on another computer leaves no mark here, and is told by the machines' tags."""
+    """A command on another computer leaves no mark here, but on the machines' tags."""
     cloud = ScriptedCloud()
     pool, _ = compute(cloud, nodes=2)
     with pool:

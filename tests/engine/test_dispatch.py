@@ -341,7 +341,7 @@ def test_an_answer_that_makes_no_sense_is_refused_whole(status: int, seconds: fl
 
 
 def test_a_failure_is_told_of_without_being_opened() -> None:
-    """Whoever waits opens it; the loop reads the line that is plain text, and of other bytes none."""
+    """The waiting thread opens it; the loop reads the line that is plain text, and no other bytes."""
     ends = b"cos\n_exit\n(K\x03tR."
     record = Record("KeyError", "'gone'", "", (), None, None, False, ends, "")
     with Stage([1]) as stage:

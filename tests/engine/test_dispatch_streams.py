@@ -48,7 +48,7 @@ def test_a_node_that_sends_items_beyond_the_window_is_refused() -> None:
 
 
 def test_a_call_that_is_no_stream_has_no_items() -> None:
-    """A node that sends one is refused; of a call that is over it is nobody's."""
+    """A node that sends one is refused; the items of a finished call are dropped."""
     with Stage([1]) as stage:
         call = stage.send(returns("it", 5.0))
         stage.run(1.0)

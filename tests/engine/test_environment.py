@@ -128,7 +128,7 @@ def test_a_planted_uv_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("planted", [".", "environments", "environments/k"])
 def test_a_planted_environment_is_not_entered(planted: str) -> None:
-    """Whoever can change it, or the cache around it, would be run by every node."""
+    """A user that can change it, or the cache around it, could run code on every node."""
     _prepared(MAKE)
     give_away(cache_directory() / planted)
     with pytest.raises(ConfigError, match=r"is not used, because .* SKYWARD_CACHE may name another"):

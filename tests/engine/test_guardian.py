@@ -230,7 +230,7 @@ def test_a_full_disk_keeps_no_machine() -> None:
 
 
 def test_a_log_that_is_no_file_keeps_no_machine(tmp_path: Path) -> None:
-    """Whoever opens a pipe that nobody reads would wait for ever."""
+    """Opening a named pipe without a reader would block for ever."""
     os.mkfifo(tmp_path / "guardian.log")
 
     async def scene() -> None:

@@ -149,7 +149,7 @@ def secrets(tmp_path_factory):
 )
 def test_links_that_lead_out_are_refused(tree, secrets, link, to, include):
     """
-    Whoever wrote the folder must not say what else of this machine travels.
+    The author of a folder must not choose which other files of this machine travel.
     """
     (tree / link).symlink_to(secrets / to)
     named = re.escape(str(tree / link))

@@ -86,7 +86,7 @@ def test_buffers_count_when_they_are_announced() -> None:
 
 
 def test_what_has_arrived_is_passed_on_when_the_link_is_over() -> None:
-    """Also while handlers are behind: it is bounded, and nobody would ask for it later."""
+    """Also while handlers are behind: it is bounded, and would be lost otherwise."""
     handlers = Handlers()
     handlers.behind = True
     for number in range(3):

@@ -138,7 +138,7 @@ def test_a_damaged_journal_is_put_aside(path: Path) -> None:
 
 
 def test_a_journal_that_is_locked_is_not_put_aside(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for it for long, and what was to be written is written when it is free."""
+    """Launches do not wait for it for long, and the pending rows are written when it is free."""
     monkeypatch.setattr("skyward.engine.journal._WRITING", 0.1)
     ask(first := Journal(path), "before")
     first.close()
@@ -153,7 +153,7 @@ def test_a_journal_that_is_locked_is_not_put_aside(path: Path, monkeypatch: pyte
 
 
 def test_a_journal_without_room_is_written_when_there_is_some(path: Path) -> None:
-    """Nobody waits for it, and it is not put aside; what is there can be read."""
+    """Launches do not wait for it, and it is not put aside; its rows can be read."""
     ask(journal := Journal(path), "before")
     with full_disk():
         ask(journal, "meanwhile")

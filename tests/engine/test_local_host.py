@@ -1,4 +1,4 @@
-"""A node on this machine begins in a directory that nobody else can have made or filled."""
+"""A node on this machine starts in a directory that no other user can have made or filled."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def test_an_event_is_of_the_call_that_ran_when_it_came(engine: SimulatedEngine) 
 
 
 def test_a_line_that_makes_no_sense_ends_the_link_also_later(engine: SimulatedEngine) -> None:
-    """It is read when handlers have caught up, and nobody waits for that."""
+    """It is read only when handlers have caught up, without blocking the loop."""
     lost: list[str] = []
 
     async def body(shell: NodeShell) -> None:

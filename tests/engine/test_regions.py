@@ -55,7 +55,7 @@ class CarelessCloud(ScriptedCloud):
 
 
 def test_another_pools_machines_are_left_alone(engine: SimulatedEngine, caplog: pytest.LogCaptureFixture) -> None:
-    """Also where the provider forgets to look for the pool's tag, which is told once."""
+    """Also where the provider does not filter by the pool's tag, which is logged once."""
     cloud = CarelessCloud()
     first, _ = compute(cloud, nodes=2)
     second, _ = compute(cloud, nodes=2)

@@ -44,7 +44,7 @@ def test_a_file_that_wants_more_is_refused_until_it_is_trusted(file: Path) -> No
 
 
 def test_trust_ends_with_a_change(file: Path, tmp_path: Path) -> None:
-    """Of the content or of the place, as the next commit of somebody else's may bring it."""
+    """Of the content or of the path, such as by the next commit of another author."""
     trust(file, WISH)
     changed = WISH.replace("e.example", "evil.example")
     elsewhere = tmp_path / "home" / "skyward2.toml"
@@ -57,7 +57,7 @@ def test_trust_ends_with_a_change(file: Path, tmp_path: Path) -> None:
 
 
 def test_what_was_trusted_is_the_users_alone(file: Path, tmp_path: Path) -> None:
-    """Nobody else can trust a file in his name."""
+    """No other user can trust a file in their name."""
     trust(file, WISH)
     assert 0o700 == (tmp_path / "state" / "trusted").stat().st_mode & 0o777
     give_away(tmp_path / "state" / "trusted")

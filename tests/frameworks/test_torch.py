@@ -190,7 +190,7 @@ def test_another_call_is_a_world_of_one(pool: sky.Pool) -> None:
 
 
 def test_what_a_task_tells_itself_is_forgotten_with_it(pool: sky.Pool) -> None:
-    """The next one is told who it is, also where that is what it was told before."""
+    """The next one gets its variables anew, also where they are the same as before."""
     told = variables() @ pool
     tells_itself_otherwise() @ pool
     assert told == variables() @ pool

@@ -52,7 +52,7 @@ def test_an_event_of_ours_is_plain_data(event: SkywardEvent) -> None:
 
 
 def test_an_event_of_the_users_names_its_classes() -> None:
-    """Its own first, those it extends after it; its pickle is not opened before somebody does."""
+    """Its own first, its bases after it; its pickle is opened on demand only."""
     event = Steep(value=2.0)
     emit(event)
     body, _ = encode_event(7, event)

@@ -28,7 +28,7 @@ records = st.builds(
 
 
 def bombs() -> list[bytes]:
-    """Give pickles that keep whoever opens them busy for ever: tuples of one tuple twice, as the key of a dict."""
+    """Return pickles that would take for ever to open: nested pairs of one tuple, as the key of a dict."""
     nested = b"".join(b"0h" + bytes([at]) + b"h" + bytes([at]) + b"\x86q" + bytes([at + 1]) for at in range(40))
     return [b"\x80\x04)q\x00" + nested + b"}" + b"h\x28" + b"N" + b"s."]
 

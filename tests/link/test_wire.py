@@ -430,15 +430,15 @@ def test_buffers_that_should_not_come_close_the_link() -> None:
 
     def test(one: End, other: End) -> None:
         def announced(frame: Frame) -> bool:
-            raise ProtocolError("nobody asked for it")
+            raise ProtocolError("not asked for")
 
         other.wire.on_announced = announced
         line = Line(one, other)
         one.wire.send(*_result(1, bytes(300_000)))
         one.wire.flush()
         _while(line)
-        assert "nobody asked for it" == str(other.closed[0])
-        assert "nobody asked for it" in str(one.closed[0])
+        assert "not asked for" == str(other.closed[0])
+        assert "not asked for" in str(one.closed[0])
         assert not other.frames
 
     _run(test)

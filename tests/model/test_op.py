@@ -68,7 +68,7 @@ def test_a_password_in_an_index_is_not_shown() -> None:
 
 
 def test_a_repr_has_no_password() -> None:
-    """It is told where a step is not run on this machine."""
+    """It is logged where a step is skipped on this machine."""
     url = "https://me:p@ss@x.example"
     for step in (Shell(f"curl {url}"), PipInstall([f"own @ {url}"], index_url=url)):
         assert "https://***@x.example" in repr(step)

@@ -62,5 +62,5 @@ def test_packages_are_plain_names(packages: Any, message: str) -> None:
     ],
 )
 def test_passwords_are_hidden_wherever_they_stand(text: str, shown: str) -> None:
-    """Also one with an @ in it, which nobody should have to encode to keep it secret."""
+    """Also one with an unencoded @ in it."""
     assert shown == redacted(text)

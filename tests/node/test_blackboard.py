@@ -95,7 +95,7 @@ def test_visitors_that_say_nothing_keep_no_rank_away(boards: list[Blackboard]) -
 
 
 def test_a_head_that_does_not_know_the_secret_is_refused() -> None:
-    """Somebody else may listen there by now."""
+    """Another process may listen there by now."""
     with socket.create_server(("127.0.0.1", 0)) as taken, ThreadPoolExecutor(1) as threads:
 
         def pose() -> None:

@@ -83,7 +83,7 @@ def test_another_that_listens_there_hands_out_nothing(head: InstanceInfo) -> Non
 
 
 def test_ranks_meet_while_visitors_that_say_nothing_come(head: InstanceInfo) -> None:
-    """As many as like; they keep nobody away."""
+    """Any number of them keeps no rank out."""
     with ThreadPoolExecutor(3) as threads, ExitStack() as stack:
         first = threads.submit(exchange, "0", info=head, within=30.0)
         for _ in range(300):
@@ -103,7 +103,7 @@ def test_a_rank_that_does_not_come_is_named(head: InstanceInfo) -> None:
 
 
 def test_a_port_that_is_kept_can_be_had_when_it_is_opened_up() -> None:
-    """Not before: what is announced is nobody else's; and not by two at once."""
+    """Not before, because an announced port stays reserved; and not by two at once."""
 
     def listens(port: int) -> socket.socket:
         sock = socket.socket()

@@ -1,4 +1,4 @@
-"""The cache on a machine, as its shell sees it: what is made, who could change it, and what is removed."""
+"""The cache on a machine, run by real shells: its entries, the check of its permissions, and its removal."""
 
 from __future__ import annotations
 

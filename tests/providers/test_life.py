@@ -21,7 +21,7 @@ def test_a_word_that_is_known_means_its_state(
 
 @pytest.mark.parametrize("word", ["Active", "", "rebalancing", None, 3, True, ["active"], {"active": 1}])
 def test_any_other_counts_as_ending(word: object) -> None:
-    """It is billed as far as anybody knows, so it is never called ended; nor is it waited for."""
+    """It may still be billed, so it never counts as ended; nor is it waited for."""
     assert InstanceState.ENDING is life(word, WORDS, provider="x", instance="i-1")
 
 

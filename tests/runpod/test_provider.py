@@ -1,4 +1,4 @@
-"""What the provider says of itself without asking anybody."""
+"""Facts of the provider that need no call."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_what_a_machine_without_gpus_has_follows_its_vcpus(kind: str, vcpus: int
 
 
 def test_a_machine_whose_container_cannot_be_large_enough_is_no_offer() -> None:
-    """RunPod would refuse it; nobody has to know how much each kind can have."""
+    """RunPod would refuse it; users need not know each kind's limit."""
     assert [] == cpu_offers([CPU], 4, evolve(ANYWHERE, disk_gb=61))
     assert 1 == len(cpu_offers([CPU], 4, evolve(ANYWHERE, disk_gb=60)))
 
@@ -227,7 +227,7 @@ def test_a_status_means_one_state(status: str, expected: InstanceState, doing: s
 
 
 def test_a_status_that_is_new_counts_as_ending() -> None:
-    """The pod is billed as far as anybody knows; a pod without a status is no pod."""
+    """The pod may still be billed; a pod without a status is no pod."""
     assert InstanceState.ENDING is state({"id": "p1", "status": "HIBERNATED"})
     with pytest.raises(Misread, match="'status' is missing"):
         state({"id": "p1"})

@@ -1,7 +1,7 @@
 """
 A node that does what no node may, behind a real SSH server in a process of its own.
 
-`python -m tests.simulated.hostile ATTACK` prints its host key and port, and lets in whoever comes.
+`python -m tests.simulated.hostile ATTACK` prints its host key and port, and accepts any login.
 It speaks the link's protocol by hand: what it writes is checked by nothing at its end.
 """
 
@@ -29,7 +29,7 @@ from tests.simulated.machine import Machine
 
 TIB = 1 << 40
 ENOUGH = 3 << 30
-"""Bytes after which an attack that nobody stops ends by itself."""
+"""Bytes after which an attack that is not stopped ends by itself."""
 
 
 def small(*frames: bytes) -> bytes:
@@ -79,7 +79,7 @@ ITEM_OF = b"an item " * 1000
 NOTICE = encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False, "at": None})
 WORDS = encode_json(Kind.NOTICE, {"reason": "x" * 60_000, "certain": False, "at": None})
 ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
-    "buffers of calls nobody made": lambda call: buffers(
+    "buffers of unknown calls": lambda call: buffers(
         Kind.RESULT, [RESULT.pack(call + 1 + at, Status.OK, 0.0) for at in range(64)]
     ),
     "buffers of functions": lambda call: buffers(Kind.FILES, [b""] * 64),
@@ -93,7 +93,7 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "notices without end": lambda call: flood(NOTICE),
     "long notices": lambda call: flood(WORDS),
     "measurements without end": lambda call: measured(),
-    "results of calls nobody made": lambda call: flood(
+    "results of unknown calls": lambda call: flood(
         encode(Kind.RESULT, RESULT.pack(call + 1, Status.OK, 0.0) + dump(ITEM_OF).encode())
     ),
     "calls given back for ever": lambda call: flood(encode(Kind.RECALLED, CALL.pack(call))),

@@ -64,7 +64,7 @@ def test_a_host_that_fails_keeps_no_other_from_it(two: Site) -> None:
 
 @pytest.mark.slow
 def test_what_the_user_has_in_the_cache_stays() -> None:
-    """`SKYWARD_CACHE` may name a directory with more in it; it is told what that is."""
+    """`SKYWARD_CACHE` may name a directory with more in it; the rest is listed to the user."""
     base = Path(tempfile.mkdtemp(prefix="data-"))
     (base / "thesis.txt").write_text("years")
     try:

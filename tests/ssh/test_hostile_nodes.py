@@ -25,7 +25,7 @@ SECONDS = 8.0
 
 # What the error of the call says; nothing for an attack that the node goes on with until the call is given up.
 TOLD = {
-    "buffers of calls nobody made": r"announced \d+ bytes for call \d+, which it was not given",
+    "buffers of unknown calls": r"announced \d+ bytes for call \d+, which it was not given",
     "buffers of functions": r"announced buffers of a FILES frame, which has none",
     "buffers of events": r"sent a EMIT frame of \d+ bytes; \d+ are allowed",
     "two results of one call": r"announced two RESULT frames of one call at once",
@@ -37,14 +37,14 @@ TOLD = {
     "notices without end": r"sent more than 16 NOTICE frames in its life",
     "long notices": r"sent more than 16 NOTICE frames in its life",
     "measurements without end": "",
-    "results of calls nobody made": "",
+    "results of unknown calls": "",
     "calls given back for ever": r"gave hang\(\) back \d+ times, and has yet to take \d+ bytes",
     "a probe without end": r"printed more than \d+ bytes",
     "a bootstrap without end": r"was not ready within 5 s",
 }
 
 
-EACH = ("buffers of calls nobody made", "lines without credit", "a probe without end")
+EACH = ("buffers of unknown calls", "lines without credit", "a probe without end")
 """One attack on each of the link's parts; what holds against the others is held by tests of engine and link, too."""
 
 LARGE = bytes(32 << 10)

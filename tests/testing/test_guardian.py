@@ -64,7 +64,7 @@ def test_no_guardian_outlives_a_client_that_gave_everything_back(start: Start, i
 
 @pytest.mark.parametrize("ends", ['"running"', "False"])
 def test_a_machine_that_never_runs_is_ended_when_its_client_was_killed(start: Start, ends: str) -> None:
-    """Where machines end their own bill only once they run, one that is stuck before that has nobody else."""
+    """Where machines end their own bill only once they run, only a guardian can end one that is stuck before that."""
     client = start(f"""
         cloud = Rehearsal(directory=BOOKS, ends_own_bill={ends}, faults=[NeverBoots(times=9)])
         with pool(cloud, on_event=die("InstanceLaunched")):

@@ -6,7 +6,7 @@ What a client has installed for Session Manager: stand-ins for the command `aws`
 
 The first asks the API for a session, signed as any call, and becomes the second, which joins its input and output to
 the data channel. Names, words and order of the arguments are those of the real ones; the session comes in a variable
-that the first argument names, because its token is nobody else's.
+that the first argument names, because its token is secret.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Session Manager in the test cloud: who may have a session, and the agent's end of its data channel."""
+"""Session Manager in the test cloud: the permission for a session, and the agent's end of its data channel."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_many_machines_are_one_call(aws: Cloud, spot: bool) -> None:
             keys = {each.address.host_key for each in found if isinstance(each.address, SSHAddress)}
             data = yaml.safe_load(base64.b64decode(said["LaunchTemplateData.UserData"]))
             assert {data["ssh_keys"]["ed25519_public"].strip()} == keys
-            # Whoever knows nothing of this client knows them by their tags alone.
+            # Another client finds them by their tags alone.
             opened.provider = aws.provider()
             found = await opened.listed()
             assert {each.id: each.node for each in rented} == {each.id: each.node for each in found}
@@ -89,7 +89,7 @@ def test_few_machines_are_a_call_each(aws: Cloud) -> None:
 
 
 def test_zones_without_capacity_are_passed_over(aws: Cloud) -> None:
-    """The fleet takes the next; what it could not get is asked for one by one, and is told as ever."""
+    """The fleet takes the next; missing machines are launched one by one, and reported as usual."""
 
     async def scenario() -> None:
         async with client(aws.provider()) as opened:
@@ -161,7 +161,7 @@ def test_what_a_dead_client_rented_is_taken_over(aws: Cloud) -> None:
 
 
 def test_a_template_that_was_left_behind_goes_with_the_machines(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever ends machines deletes it, once it is too old to be in use."""
+    """Any client that terminates machines deletes it, once it is too old to be in use."""
 
     async def scenario() -> None:
         async with client(aws.provider()) as opened:

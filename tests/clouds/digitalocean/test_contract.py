@@ -1,4 +1,4 @@
-"""The test cloud answers as DigitalOcean's own description of its API says, to whoever speaks plain HTTP."""
+"""The test cloud answers plain HTTP as DigitalOcean's own description of its API says."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_droplet_is_made_tagged_listed_and_deleted(ocean: Cloud) -> None:
 
 
 def test_the_eleventh_list_of_keys_in_a_minute_is_refused(ocean: Cloud) -> None:
-    """Whoever asks; everything else goes on."""
+    """The limit is the account's; other calls go on."""
     assert [200] * 10 + [429] == [ask(ocean, "GET", "/v2/account/keys")[0] for _ in range(11)]
     assert 200 == ask(ocean, "GET", "/v2/account")[0]
 

@@ -100,14 +100,14 @@ def test_a_pool_without_a_ttl_needs_no_right_to_renew(ocean: Cloud) -> None:
 
 
 def test_a_network_that_does_not_exist(ocean: Cloud) -> None:
-    """It is told before anything is rented."""
+    """The error comes before anything is rented."""
     error = asked(ocean.provider(vpc="00000000-0000-4000-8000-000000000000"))
     assert ConfigError is type(error)
     assert "DigitalOcean has no VPC '00000000-" in str(error)
 
 
 def test_keys_are_listed_as_rarely_as_digitalocean_wants(ocean: Cloud) -> None:
-    """Ten times a minute, whoever asks; more would be refused for a minute."""
+    """Ten times a minute for all callers together; more would be refused for a minute."""
     assert (Limit(10, 60.0),) == LIMITS["keys"]
 
     async def scenario() -> list[float]:

@@ -57,7 +57,7 @@ FAULTS = (
         403,
         "access denied",
         where={"cloud": "COMMUNITY"},
-        # The other one is more than twice as dear, and not rented without being told to.
+        # The other one is more than twice as dear, and not rented without permission.
         options={**_TWO["options"], "max_hourly_cost": 5.0},
         provider=_TWO["provider"],
     ),

@@ -32,10 +32,10 @@ class Contract:
     born: float = field(factory=time.monotonic)
     started: float = field(factory=time.time)
     keys: list[str] = field(factory=list)
-    """Whom Vast.ai lets in: keys of the account, and those that were attached."""
+    """Keys that Vast.ai authorizes: the account's, and those attached."""
 
     def let_in(self, host: Host) -> None:
-        """Write who is let in, before anything runs there; Vast.ai writes no newline at the end."""
+        """Write the authorized keys, before anything runs there; Vast.ai writes no newline at the end."""
         file = host.base / "home" / ".ssh" / "authorized_keys"
         if self.keys:
             file.parent.mkdir(exist_ok=True)

@@ -62,7 +62,7 @@ class Verda(Emulator):
         """Forget what a test asked for, beside faults."""
         self.token_life: float = TOKEN_LIFE
         self.balance = 100.0
-        # Nobody says whether what is listed as deleted leaves the list; here it stays until the test is over.
+        # Whether a machine listed as deleted leaves the list is not documented; here it stays until the test is over.
         self.ended_as = "discontinued"
         for row in self.rows.values():
             row["status"] = "discontinued" if row["status"] == "deleted" else row["status"]

@@ -165,7 +165,7 @@ def test_a_disk_that_survives_an_eviction_is_found_and_deleted(verda: Cloud) -> 
 
 
 def test_a_machine_that_is_listed_as_deleted_is_gone(verda: Cloud) -> None:
-    """Its end is confirmed, nobody is shown it, and what its pool registered is removed."""
+    """Its end is confirmed, it is in no list, and what its pool registered is removed."""
     verda.ask("ended_as", "deleted")
 
     async def scenario() -> None:

@@ -116,7 +116,7 @@ def test_an_answer_that_is_none_is_shown(verda: Cloud, path: str, body: Any) -> 
 
 @pytest.mark.parametrize("changes", [{"status": None}, {"price_per_hour": "free"}, {"instance_type": None}])
 def test_a_machine_that_cannot_be_read_is_an_error_and_not_left_out(verda: Cloud, changes: dict[str, Any]) -> None:
-    """A field that vanished or is of another kind: nobody guesses, because it would be billed unseen."""
+    """A field that is missing or of another type is not guessed: the machine would be billed unseen."""
 
     async def scenario() -> None:
         async with client(verda.provider()) as opened:

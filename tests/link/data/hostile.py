@@ -1,4 +1,4 @@
-"""Pickles that somebody wrote who wants to run something here, or to keep this process busy; each says how."""
+"""Hostile pickles by attack: those that run code here, and those that exhaust this process."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ BOMBS = {
     "lists in lists": whole(b"]" * 100_000),
     "marks in marks": b"\x80\x04" + MARK * 100_000 + b"t" * 100_000 + STOP,
 }  # fmt: skip
-"""Pickles that are small, and keep whoever opens them busy or short of memory, or bring him down."""
+"""Small pickles that exhaust the time or memory of the process that opens them, or crash it."""
 
 
 def all_of_them() -> dict[str, bytes]:

@@ -186,5 +186,5 @@ def test_flags_are_numpys_own() -> None:
     """Whatever a state says of them, a type of objects is one."""
     made = open_data(whole(FLAGLESS), DataNames())
     assert made.hasobject
-    # NumPy itself takes over what it is told; if it does so no more, this test says it.
+    # NumPy itself takes the state over unchecked; this fails once it no longer does.
     assert not pickle.loads(whole(FLAGLESS)).hasobject

@@ -211,7 +211,7 @@ def test_a_listed_class_is_not_called() -> None:
 
 
 def test_a_state_is_taken_by_a_listed_class_alone() -> None:
-    """Not by a base that nobody listed."""
+    """Not by a base class that is not listed."""
     stateful = Stateful()
     stateful.value = 1  # type: ignore[attr-defined]
     assert 1 == trip(stateful, Stateful).value

@@ -33,7 +33,7 @@ HARMLESS = {
 
 @pytest.fixture(scope="module")
 def names() -> DataNames:
-    """Names of libraries that are loaded, so that none is imported while somebody watches."""
+    """Names of libraries that are loaded, so that none is imported while audit events are recorded."""
     return known_names()
 
 
@@ -163,7 +163,7 @@ def test_a_long_pickle_is_not_copied() -> None:
     assert value == open_data(data, DataNames())
 
 
-# Bytes that nobody thought of.
+# Random bytes.
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,4 +1,4 @@
-"""Values of the standard library that are opened as data, and how two of them are told to be the same."""
+"""Values of the standard library that are opened as data, and their comparison."""
 
 from __future__ import annotations
 

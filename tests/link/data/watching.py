@@ -1,4 +1,4 @@
-"""What the interpreter does while a pickle is opened as data: nothing that anybody could notice outside."""
+"""Side effects while a pickle is opened as data, recorded by an audit hook."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ sys.addaudithook(_watch)
 
 
 def opened(data: bytes, names: DataNames) -> tuple[Any, list[str]]:
-    """Open a pickle, and tell what the interpreter did meanwhile that nobody asked for."""
+    """Open a pickle, and return its value and the side effects meanwhile."""
     global _watched
     _watched = []
     try:
@@ -61,7 +61,7 @@ def opened(data: bytes, names: DataNames) -> tuple[Any, list[str]]:
 
 
 def known_names() -> DataNames:
-    """Make names of libraries that are loaded, so that none is imported while somebody watches."""
+    """Make names of libraries that are loaded, so that none is imported while audit events are recorded."""
     made = DataNames()
     known_zones()
     ours = (f"skyward.link.data.{name}" for name in ("arrow", "tables", "tensors"))
