@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError
-from skyward.node.blackboard import Blackboard
+from skyward.node.blackboard import _KEEPER, Blackboard
 from skyward.node.keeper import _SILENT, Members, noted
 from skyward.node.proof import introduction, question, reply
 
@@ -91,6 +92,28 @@ def test_visitors_that_say_nothing_keep_no_rank_away(boards: list[Blackboard]) -
     with ExitStack() as stack:
         for _ in range(_SILENT + 20):
             stack.enter_context(socket.create_connection(address, timeout=30.0))
+        assert {"at": ["", "1", ""]} == boards[1].write(at="1")
+
+
+def test_an_evicted_visitor_that_speaks_at_the_same_time_is_skipped(boards: list[Blackboard]) -> None:
+    """The keeper survives a round in which a newcomer takes a place, and the evicted visitor has written."""
+    address, keeper = boards[1]._sock.getpeername(), _KEEPER._process
+    assert keeper is not None
+    with ExitStack() as stack:
+
+        def connected() -> socket.socket:
+            return stack.enter_context(socket.create_connection(address, timeout=30.0))
+
+        silent = [connected() for _ in range(_SILENT)]
+        for sock in silent:
+            assert sock.recv(4096)
+        keeper.send_signal(signal.SIGSTOP)
+        try:
+            last = connected()
+            silent[0].sendall(b"x\n")
+        finally:
+            keeper.send_signal(signal.SIGCONT)
+        assert last.recv(4096)
         assert {"at": ["", "1", ""]} == boards[1].write(at="1")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError, exchange
+from skyward.node.meeting import _SILENT, _accept, _more_of, _Visit
 from skyward.node.proof import introduction, question, reply
 from skyward.node.welcome import meeting_socket, open_up, reserved_socket
 
@@ -90,6 +93,32 @@ def test_ranks_meet_while_visitors_that_say_nothing_come(head: InstanceInfo) -> 
             stack.enter_context(socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0))
         met = [threads.submit(exchange, str(node), info=evolve(head, node=node), within=30.0) for node in (1, 2)]
         assert [("0", "1", "2")] * 3 == [each.result() for each in (first, *met)]
+
+
+def test_an_evicted_visitor_that_speaks_at_the_same_time_is_skipped() -> None:
+    """Its socket may be ready in the same round in which another visitor took its place."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
+        heard: dict[socket.socket, _Visit] = {}
+        for _ in range(_SILENT + 1):
+            stack.enter_context(socket.create_connection(listener.getsockname(), timeout=10.0))
+            first = next(iter(heard), None)
+            _accept(listener, heard)
+        stack.callback(lambda: [sock.close() for sock in heard])
+        assert first is not None
+        assert first not in heard
+        assert _more_of(first, heard) is None
+
+
+def test_ranks_meet_in_a_process_with_many_open_files(head: InstanceInfo) -> None:
+    """`select` would refuse descriptors over 1023, which loaders of data soon use up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    with ThreadPoolExecutor(3) as threads, ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1100):
+            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        met = [threads.submit(exchange, str(node), info=evolve(head, node=node), within=30.0) for node in range(3)]
+        assert [("0", "1", "2")] * 3 == [each.result() for each in met]
 
 
 def test_a_rank_that_does_not_come_is_named(head: InstanceInfo) -> None:

@@ -118,9 +118,11 @@ def main(listener: socket.socket, orders: int) -> None:
                         return
                 elif key.fileobj is listener:
                     _admit(listener, heard)
+                elif heard.get_map().get(key.fd) is not key:
+                    # It was evicted in this round, by a newcomer.
+                    continue
                 elif not _served(key.fileobj, key.data, boards):
-                    heard.unregister(key.fileobj)
-                    key.fileobj.close()  # type: ignore[union-attr]
+                    _drop(key, heard)
                     _left(key.data, boards)
 
 
@@ -150,9 +152,14 @@ def _admit(listener: socket.socket, heard: selectors.BaseSelector) -> None:
         sock.sendall(question(visitor.asked))
         silent = [key for key in heard.get_map().values() if key.data is not None and key.data.board is None]
         if len(silent) >= _SILENT:
-            heard.unregister(silent[0].fileobj)
-            silent[0].fileobj.close()  # type: ignore[union-attr]
+            _drop(silent[0], heard)
         heard.register(sock, selectors.EVENT_READ, visitor)
+
+
+def _drop(key: selectors.SelectorKey, heard: selectors.BaseSelector) -> None:
+    heard.unregister(key.fileobj)
+    assert isinstance(key.fileobj, socket.socket)
+    key.fileobj.close()
 
 
 def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:

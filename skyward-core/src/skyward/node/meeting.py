@@ -105,7 +105,7 @@ def _gathered(
     waiting: dict[int, tuple[socket.socket, str]] = {}
     try:
         while len(values) < info.total_workers and time.monotonic() < deadline:
-            for sock in select.select([listener, *heard], [], [], _INTERRUPTIBLE)[0]:
+            for sock in _readable([listener, *heard]):
                 if sock is listener:
                     _accept(listener, heard)
                 elif (line := _more_of(sock, heard)) is not None:
@@ -125,6 +125,15 @@ def _gathered(
     finally:
         for sock in (listener, *heard, *(sock for sock, _ in waiting.values())):
             sock.close()
+
+
+def _readable(socks: list[socket.socket]) -> list[socket.socket]:
+    """Wait until sockets can be read; by `poll`, because `select` refuses descriptors over 1023."""
+    poll = select.poll()
+    for sock in socks:
+        poll.register(sock, select.POLLIN)
+    ready = {fd for fd, _ in poll.poll(_INTERRUPTIBLE * 1000)}
+    return [sock for sock in socks if sock.fileno() in ready]
 
 
 def _told(
@@ -226,13 +235,16 @@ def _accept(listener: socket.socket, heard: dict[socket.socket, _Visit]) -> None
 
 def _more_of(sock: socket.socket, heard: dict[socket.socket, _Visit]) -> bytes | None:
     """Read what a visitor says; give it once it is complete, and see off one that leaves or talks too much."""
+    visit = heard.get(sock)
+    if visit is None:
+        # It was evicted in this round, by a newcomer.
+        return None
     try:
         data = sock.recv(_LARGEST)
     except BlockingIOError:
         return None
     except OSError:
         data = b""
-    visit = heard[sock]
     visit.said += data
     if not data or len(visit.said) > _LARGEST:
         del heard[sock]
