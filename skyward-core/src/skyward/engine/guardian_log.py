@@ -11,6 +11,7 @@ from pathlib import Path
 
 from skyward import private
 from skyward.engine.journal import journal_path
+from skyward.errors import ConfigError
 
 PATIENCE = 5.0
 """Seconds that a guardian which has nothing left to do waits for its last lines to be written."""
@@ -35,37 +36,38 @@ class GuardianLog:
 
     def note(self, text: str) -> None:
         """
-        Have a line written, at some time; it never raises and never waits.
+        Queue a line to be written; never raises and never waits.
 
         Args:
             text: What happened.
         """
-        # Whatever is out of order: memory, threads, the clock's zone.
+        # Broad, because nothing may keep a guardian from ending machines: no home, no thread, no memory, a full queue.
         with contextlib.suppress(Exception):
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
             self._lines.put_nowait(f"{stamp} {self._who}: {text}\n")
             if self._thread is None:
                 path = journal_path().with_name("guardian.log")
-                self._thread = threading.Thread(
-                    target=self._run, args=(path,), name="skyward-guardian-log", daemon=True
-                )
-                self._thread.start()
+                thread = threading.Thread(target=self._run, args=(path,), name="skyward-guardian-log", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def close(self, patience: float = PATIENCE) -> None:
         """
-        Wait until all lines are written, or for as long as that makes sense.
+        Wait until all lines are written, but not for long.
 
         Args:
             patience: Seconds.
         """
-        with contextlib.suppress(Exception):
-            self._lines.put_nowait(None)
-            if self._thread is not None:
-                self._thread.join(patience)
+        if self._thread is None:
+            return
+        until = time.monotonic() + patience
+        with contextlib.suppress(queue.Full):
+            self._lines.put(None, timeout=patience)
+            self._thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self, path: Path) -> None:
         while (line := self._lines.get()) is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(OSError, ConfigError):
                 _append(path, line.encode(errors="backslashreplace"))
 
 
