@@ -30,9 +30,9 @@ def refuse(left: object, operator: str, right: str) -> NoReturn:
     The left-hand side of `>>` is an int, 6, and no pending call.
     """
     # A decorated function, or a decorated method of an object.
-    if hasattr(left, "stream_parameters") or hasattr(getattr(left, "__func__", None), "stream_parameters"):
-        name = getattr(left, "name", None) or getattr(left, "__func__").name  # noqa: B009  # typed as object
-        raise UsageError(f"{name} was not called.", hint=f"Write `{name}(...) {operator} {right}`.")
+    decorated: Any = left if hasattr(left, "stream_parameters") else getattr(left, "__func__", None)
+    if hasattr(decorated, "stream_parameters"):
+        raise UsageError(f"{decorated.name} was not called.", hint=f"Write `{decorated.name}(...) {operator} {right}`.")
     if isinstance(left, FunctionType | MethodType):
         raise UsageError(
             f"{left.__qualname__} is a plain function, and was not called.",

@@ -103,7 +103,7 @@ def opened(path: str | os.PathLike[str], flags: int) -> int:
         ConfigError: If it is no file, or another user owns it or could write it.
         OSError: If it cannot be opened; `ELOOP` if it is a link.
     """
-    # Without it, opening a named pipe would block.
+    # O_NONBLOCK, because opening a named pipe would block otherwise.
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         facts = os.fstat(descriptor)

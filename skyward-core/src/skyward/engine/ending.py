@@ -89,7 +89,7 @@ class Ending:
             journal = Journal.open()
             journal.settled(self._duty.pool_id)
             journal.close()
-        except Exception as error:
+        except (OSError, RuntimeError) as error:
             self.note(f"that could not be written into the journal: {_words(error)}")
 
     def give_up(self) -> None:
@@ -171,5 +171,5 @@ def _raise_if_ours(error: BaseException) -> None:
 def _words(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__
-    except Exception:
+    except Exception:  # broad, because a provider's `__str__` may raise anything
         return type(error).__name__

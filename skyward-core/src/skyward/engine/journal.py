@@ -225,7 +225,7 @@ class Journal:
     def _opened(self) -> sqlite3.Connection | None:
         try:
             return _connect(self._path)
-        except Exception as error:
+        except (OSError, ConfigError, sqlite3.Error) as error:
             _log.warning("journal.unusable path=%s: %s", self._path, error)
             return None
 
@@ -235,7 +235,7 @@ class Journal:
             try:
                 with connection:
                     connection.execute(waiting[0].statement, waiting[0].values)
-            except Exception as error:
+            except (sqlite3.Error, OverflowError, UnicodeError) as error:
                 _log.warning("journal.failed path=%s waiting=%d: %s", self._path, len(waiting), error)
                 if _code(error) in _PASSING:
                     return

@@ -68,6 +68,6 @@ def heavy(exc: BaseException, pickler: Callable[[io.BytesIO], Any]) -> list[str]
     for name, value in vars(exc).items():
         try:
             pickler(io.BytesIO()).dump(value)
-        except Exception:
+        except Exception:  # broad, because a user's `__reduce__` may raise anything
             found.append(name)
     return found

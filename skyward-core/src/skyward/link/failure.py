@@ -191,17 +191,17 @@ def _pickled(exc: BaseException, places: dict[int, int], *, data: bool) -> tuple
     try:
         pickler(sink, exc, places).dump(exc)
         return sink.getvalue(), ""
-    except BaseException as error:
+    except BaseException as error:  # broad, because a user's `__reduce__` may raise anything, an exit too
         reason = f"it cannot be pickled ({_brief(error)})"
     try:
-        # Without what is to blame it is worth more than something else in its place.
+        # The exception without the attributes at fault is worth more than a replacement.
         left_out = [] if data else heavy(exc, lambda sink: pickler(sink, exc, places))
         if not left_out:
             return None, reason
         sink = io.BytesIO()
         pickler(sink, exc, places, left_out).dump(exc)
         return sink.getvalue(), ""
-    except BaseException:
+    except BaseException:  # as above
         return None, reason
 
 

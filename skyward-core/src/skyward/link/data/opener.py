@@ -65,7 +65,7 @@ def open_data(
         return _Machine(data, names, iter(buffers), chained).run()
     except (Refused, ValueError, MemoryError):
         raise
-    except Exception as error:
+    except Exception as error:  # broad: a malformed pickle raises many kinds, such as IndexError and TypeError
         malformed(f"{type(error).__name__}: {error}")
 
 
@@ -130,8 +130,9 @@ class _Machine:
         numbers, width = _NUMBERS[order]
         data, end = self.data, at + width
         if end < len(data) and data[end] == order:
-            # A list of them: they are cut out together, and read by what reads many.
-            end = _RUNS[order].match(data, at).end()  # type: ignore[union-attr]  # it begins with one
+            # A list of them: they are cut out and unpacked together.
+            run = _RUNS[order].match(data, at)
+            end = run.end() if run else end
         if end > len(data):
             malformed("it is cut off")
         self.stack.extend(chain.from_iterable(numbers.iter_unpack(data[at:end])))
