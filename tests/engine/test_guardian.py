@@ -115,6 +115,18 @@ def play(what: Coroutine[Any, Any, None]) -> None:
         loop.close()
 
 
+async def client_dies(*said: Message) -> None:
+    """Have a client die after its last messages, and wait for its guardian to end."""
+    client = Client()
+    guarding = client.begin()
+    client.say(OPENED, *said)
+    client.die()
+    await guarding
+
+
+RENTED = Rented(("i-0", "i-1"))
+
+
 def test_a_client_that_gave_everything_back_leaves_nothing_to_do() -> None:
     """The guardian goes at once, and asks the cloud for nothing."""
 
@@ -171,7 +183,7 @@ def test_what_a_client_hands_over_is_ended_at_once() -> None:
     async def scene() -> None:
         client = Client()
         guarding = client.begin()
-        client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
+        client.say(OPENED, RENTED, TakeOver())
         await asyncio.sleep(1000.0)
         client.die()
         await guarding
@@ -199,15 +211,7 @@ def test_a_child_of_a_dead_client_does_not_deceive_it() -> None:
 def test_a_cloud_that_is_down_is_asked_again() -> None:
     """Less and less often, until it confirms the end."""
     state["refusals"] = 5
-
-    async def scene() -> None:
-        client = Client()
-        guarding = client.begin()
-        client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
-        client.die()
-        await guarding
-
-    play(scene())
+    play(client_dies(RENTED, TakeOver()))
     assert [] == state["there"]
     pauses = [later - before for before, later in zip(state["asked"], state["asked"][1:], strict=False)][:5]
     assert pauses == sorted(pauses)
@@ -216,31 +220,15 @@ def test_a_cloud_that_is_down_is_asked_again() -> None:
 
 def test_a_full_disk_keeps_no_machine() -> None:
     """Neither its log nor the journal can be written: that costs lines, and nothing else."""
-
-    async def scene() -> None:
-        client = Client()
-        guarding = client.begin()
-        client.say(OPENED, Rented(("i-0", "i-1")))
-        client.die()
-        await guarding
-
     with full_disk():
-        play(scene())
+        play(client_dies(RENTED))
     assert [] == state["there"]
 
 
 def test_a_log_that_is_no_file_keeps_no_machine(tmp_path: Path) -> None:
     """Opening a named pipe without a reader would block for ever."""
     os.mkfifo(tmp_path / "guardian.log")
-
-    async def scene() -> None:
-        client = Client()
-        guarding = client.begin()
-        client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
-        client.die()
-        await guarding
-
-    play(scene())
+    play(client_dies(RENTED, TakeOver()))
     assert [] == state["there"]
 
 
@@ -266,15 +254,7 @@ class WordlessError(Exception):
 def test_whatever_a_provider_raises_is_tried_again(raised: BaseException) -> None:
     """Its code may leave the whole program, or cancel what it was never given."""
     state.update(refusals=2, raises=raised)
-
-    async def scene() -> None:
-        client = Client()
-        guarding = client.begin()
-        client.say(OPENED, Rented(("i-0", "i-1")), TakeOver())
-        client.die()
-        await guarding
-
-    play(scene())
+    play(client_dies(RENTED, TakeOver()))
     assert [] == state["there"]
 
 
@@ -302,11 +282,7 @@ def test_a_cloud_that_stays_down_is_given_up(tmp_path: Path, monkeypatch: pytest
     state["refusals"] = 10**9
 
     async def scene() -> None:
-        client = Client()
-        guarding = client.begin()
-        client.say(OPENED, Rented(("i-0", "i-1")))
-        client.die()
-        await guarding
+        await client_dies(RENTED)
         assert 3600.0 <= asyncio.get_running_loop().time() <= 3600.0 + TTL + 600.0
 
     play(scene())
