@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
@@ -12,6 +9,7 @@ import pytest
 from tests.clouds.cloud import until
 from tests.clouds.contract import contract, found
 from tests.clouds.digitalocean.cloud import CPU, TOKEN, Cloud
+from tests.clouds.plain_http import send
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
@@ -20,16 +18,8 @@ ORDER = {"name": "by-hand", "region": "nyc3", "size": CPU, "image": "ubuntu-24-0
 
 def ask(ocean: Cloud, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     """Send a request, and return status and answer."""
-    data = json.dumps(body).encode() if body is not None else None
-    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{ocean.url}{path}", data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            status, text = answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            status, text = error.code, error.read()
-    return status, json.loads(text) if text else None
+    reply = send(f"{ocean.url}{path}", method, TOKEN, body)
+    return reply.status, reply.body
 
 
 def test_a_droplet_is_made_tagged_listed_and_deleted(ocean: Cloud) -> None:

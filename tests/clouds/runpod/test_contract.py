@@ -1,15 +1,13 @@
-"""The test cloud answers as RunPod's own description of its API says, to whoever speaks plain HTTP."""
+"""The test cloud answers plain HTTP as RunPod's own description of its API says."""
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
 
 from tests.clouds.contract import contract, found
+from tests.clouds.plain_http import send
 from tests.clouds.runpod.cloud import Cloud, until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
@@ -26,18 +24,11 @@ POD = {
 
 def ask(runpod: Cloud, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, Any]:
     """Send a request, and return status and answer."""
-    data = json.dumps(body).encode() if body is not None else None
-    headers = {"Authorization": f"Bearer {key or runpod.key}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{runpod.url}{path}", data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            status, text = answer.status, answer.read()
-            assert answer.headers["x-request-id"]
-            assert answer.headers["RateLimit"].startswith('"minute";r=')
-    except urllib.error.HTTPError as error:
-        status, text = error.code, error.read()
-        error.close()
-    return status, json.loads(text) if text else None
+    reply = send(f"{runpod.url}{path}", method, key or runpod.key, body)
+    if reply.status < 300:
+        assert reply.headers["x-request-id"]
+        assert reply.headers["RateLimit"].startswith('"minute";r=')
+    return reply.status, reply.body
 
 
 def test_pods_are_created_listed_and_deleted(runpod: Cloud) -> None:

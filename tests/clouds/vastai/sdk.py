@@ -14,6 +14,9 @@ import time
 
 from vastai import VastAI  # type: ignore[import-not-found,unused-ignore]  # in an environment of its own
 
+PACE = 1.1
+"""Seconds between two calls of one kind: Vast.ai's rate limit, which its SDK does not wait for."""
+
 
 def main(url: str, key: str, public: str, directory: str) -> None:
     """Search, rent with volume 7 in that directory, list, label and destroy."""
@@ -34,19 +37,19 @@ def main(url: str, key: str, public: str, directory: str) -> None:
     )
     number, deadline = seen["made"]["new_contract"], time.monotonic() + 30
     while True:
-        time.sleep(2.1)
+        time.sleep(2 * PACE)
         seen["shown"] = vast.show_instance(id=number)
         if seen["shown"]["actual_status"] == "running" or time.monotonic() > deadline:
             break
     vast.label_instance(id=number, label="by-hand-again")
     seen["key"] = vast.create_ssh_key(ssh_key=f"{public} of the account")
-    time.sleep(1.1)
+    time.sleep(PACE)
     seen["attached"] = vast.attach_ssh(instance_id=number, ssh_key=public)
-    time.sleep(1.1)
+    time.sleep(PACE)
     seen["keys"] = vast.show_ssh_keys()
     seen["listed"] = vast.show_instances()
     seen["destroyed"] = vast.destroy_instance(id=number)
-    time.sleep(1.1)
+    time.sleep(PACE)
     seen["left"] = vast.show_instances()
     seen["volumes"] = vast.show_volumes()
     print(json.dumps(seen))

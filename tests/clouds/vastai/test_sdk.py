@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.clouds.cloud import ROOT, until
+from tests.clouds.plain_http import send
 from tests.clouds.vastai.cloud import Cloud
 
 pytestmark = pytest.mark.clouds
@@ -91,16 +90,8 @@ def test_a_bid_can_be_changed_and_filters_are_checked(vastai: Cloud) -> None:
 
 def ask(cloud: Cloud, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, Any]:
     """Send a request, and return status and answer."""
-    data = json.dumps(body).encode() if body is not None else None
-    headers = {"Authorization": f"Bearer {key or cloud.key}"}
-    request = urllib.request.Request(f"{cloud.url}{path}", data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            status, text = answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            status, text = error.code, error.read()
-    return status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+    reply = send(f"{cloud.url}{path}", method, key or cloud.key, body)
+    return reply.status, reply.body
 
 
 def order(**changes: Any) -> dict[str, Any]:
