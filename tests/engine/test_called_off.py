@@ -123,6 +123,16 @@ def test_a_mark_is_only_the_users_and_has_no_foreign_name(state: Path) -> None:
     assert ["c3d4"] == [path.name for path in folder.iterdir()]
 
 
+def test_directories_above_a_mark_are_the_users_alone(state: Path) -> None:
+    """Whatever the umask: the journal and pools would refuse a directory that others can write to."""
+    before = os.umask(0)
+    try:
+        call_off(["a1b2"])
+    finally:
+        os.umask(before)
+    assert 0o700 == stat.S_IMODE(state.stat().st_mode)
+
+
 def test_a_mark_that_is_a_link_is_none(state: Path, tmp_path: Path) -> None:
     """Neither is written through it, nor read."""
     secret = tmp_path / "secret"

@@ -34,6 +34,7 @@ from skyward.plan.trust import fingerprint, wishes
         ('image = { includes = ["data/../../b"] }', "image.includes = 'data/../../b'"),
         ('logging = { file = "~/.bashrc" }', "logging.file = '~/.bashrc'"),
         ('options = { logging = { file = "x" } }', "options.logging.file = 'x'"),
+        ('trust = "code"', "trust = 'code'"),
     ],
 )
 def test_what_only_the_user_may_say(line: str, wish: str) -> None:
@@ -56,6 +57,7 @@ def test_what_only_the_user_may_say(line: str, wish: str) -> None:
         "options = { console = false }",
         "logging = false",
         "nodes = [2, 8]",
+        'trust = "data"',
     ],
 )
 def test_what_any_file_may_say(line: str) -> None:

@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from skyward.engine.journal import journal_path
+from skyward import private
+from skyward.engine.journal import STATE_HINT, journal_path
 from skyward.engine.loop import in_thread
 from skyward.errors import PoolEndedError
 from skyward.model.machine import Instance
@@ -40,15 +41,15 @@ def call_off(pools: Iterable[str]) -> None:
         pools: The pools' ids.
 
     Raises:
+        ConfigError: If the directory for state is not this user's alone.
         OSError: If it cannot be written down.
     """
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = private.directory(_folder(), hint=STATE_HINT)
     _forget_old(folder)
     text = f"{' '.join(['sky', *sys.argv[1:]])} (process {os.getpid()}, {time.strftime('%Y-%m-%d %H:%M:%S')})"
     for pool_id in filter(_ID.fullmatch, pools):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with open(os.open(folder / pool_id, flags, 0o600), "w", encoding="utf-8") as file:
+        descriptor = private.opened(folder / pool_id, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
 
 

@@ -20,7 +20,8 @@ def wishes(document: Mapping[str, Any]) -> tuple[str, ...]:
     """
     List the settings of a file that are taken only from one which the user trusts.
 
-    Those are addresses of APIs, keys and files of keys, commands, and files outside of the file's own folder.
+    Those are addresses of APIs, keys and files of keys, commands, files outside of the file's own folder, and trust in
+    the code of nodes.
 
     Args:
         document: The file, as TOML was read.
@@ -62,6 +63,9 @@ def _of_pool(where: str, table: Mapping[str, Any]) -> Iterator[str]:
         given = table.get(key)
         for entry in given if isinstance(given, list) else [given]:
             yield from _settings(f"{where}.{key}", entry)
+    # Only less trust than the provider's own may come with a project.
+    if table.get("trust", "data") != "data":
+        yield f"{where}.trust = {table['trust']!r}"
     options = table.get("options")
     for place, part in ((where, table), (f"{where}.options", options)):
         if not isinstance(part, Mapping):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from skyward.cli.machines import add_choice, agreed, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import complain, say, table
-from skyward.errors import UsageError
+from skyward.errors import ConfigError, UsageError
 from skyward.model.command import Command
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _call_off(instances: Sequence[Instance]) -> None:
 
     try:
         call_off({instance.tags.pool_id for instance in instances if instance.tags is not None})
-    except OSError as error:
+    except (OSError, ConfigError) as error:
         complain(f"the programs of these pools cannot be notified, and may rent other machines: {error}")
 
 
