@@ -63,6 +63,8 @@ def test_what_was_trusted_is_the_users_alone(file: Path, tmp_path: Path) -> None
     give_away(tmp_path / "state" / "trusted")
     with pytest.raises(ConfigError, match=r"is not used, .* SKYWARD_STATE may name another"):
         trust(file, WISH.replace("train", "more"))
+    with pytest.raises(ConfigError, match=r"is not used, .* SKYWARD_STATE may name another"):
+        check_trust(file, WISH)
 
 
 @pytest.mark.parametrize("place", ["skyward.toml", ".config/skyward/skyward.toml"])

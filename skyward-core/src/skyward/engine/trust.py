@@ -65,8 +65,21 @@ def own_files() -> tuple[Path, ...]:
 
 
 def is_trusted(path: Path, text: str) -> bool:
-    """Tell whether the user trusts a file with this content at this place."""
-    return _record(path, text).is_file()
+    """
+    Tell whether the user trusts a file with this content at this place.
+
+    Args:
+        path: The file.
+        text: What is in it.
+
+    Raises:
+        ConfigError: If another user could have written that down.
+    """
+    record = _record(path, text)
+    if not record.is_file():
+        return False
+    private.directory(record.parent, hint=STATE_HINT)
+    return True
 
 
 def trust(path: Path, text: str) -> None:
