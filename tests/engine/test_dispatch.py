@@ -7,6 +7,7 @@ import math
 import pytest
 
 from skyward.engine.dispatch import RECALL_AFTER
+from skyward.engine.parts import PART
 from skyward.errors import ProtocolError
 from skyward.link.envelope import Envelope, Record
 from skyward.link.frames import Frame, Kind
@@ -265,6 +266,34 @@ def test_closing_answers_all_that_is_open_and_what_comes() -> None:
         assert str(stage.dispatch.refusal) == "The pool 'train' is closed."
         stage.run()
         assert [1] * 4 == [len(call.sink.answers) for call in calls]
+
+
+def test_a_result_between_two_parts_of_a_close_is_taken() -> None:
+    """The call that would follow it on its lane has its answer already."""
+    with Stage([1], buffer=1) as stage:
+        # So long that only one call is sent ahead.
+        stage.outcome(returns(0, 20.0))
+        again = stage.send(dies(1.0), HANGS, retries=1)
+        others = [stage.send(returns(number, 20.0)) for number in range(2 * PART)]
+        # Since its second attempt it is the last of all calls, and one of the others is behind it on its lane.
+        stage.run()
+        assert 2 == stage.dispatch.running
+        stage.dispatch.close("The pool 'train' is closed.")
+        assert others[PART // 2].sink.answers
+        assert not again.sink.answers
+        forged(stage, RESULT.pack(again.id, Status.CANCELLED, 1.0))
+        assert again.sink.answers
+
+
+def test_a_node_that_leaves_after_a_close_has_calls_that_are_over() -> None:
+    """Its machine may be taken back while the pool ends, before the node has said that its calls have stopped."""
+    with Stage([1]) as stage:
+        call = stage.send(HANGS)
+        stage.run(1.0)
+        stage.dispatch.close("The pool 'train' is closed.")
+        assert ["PoolClosedError"] == call.sink.outcomes
+        stage.leave(0)
+        stage.run()
 
 
 def test_a_call_that_cannot_be_sent_fails_alone() -> None:

@@ -202,3 +202,20 @@ def test_a_coroutine_waits_for_what_was_posted_before(engine: EngineLoop) -> Non
         engine.post(done.append, number)
     engine.run(engine.caught_up())
     assert list(range(1000)) == done
+
+
+def test_a_wait_for_what_was_posted_can_be_cancelled(engine: EngineLoop) -> None:
+    """The posted end of the wait finds that it is over."""
+    errors: list[dict[str, Any]] = []
+
+    async def leave() -> None:
+        wait = asyncio.ensure_future(engine.caught_up())
+        await asyncio.sleep(0)
+        wait.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await wait
+        await engine.caught_up()
+
+    engine.loop.set_exception_handler(lambda loop, context: errors.append(context))
+    engine.run(leave())
+    assert [] == errors

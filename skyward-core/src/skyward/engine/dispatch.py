@@ -200,7 +200,9 @@ class Dispatch:
         member.index = seat
         self._members[seat] = member
         for number in self._scheduler.set_aside(node, seat):
-            self._calls[number].on = seat
+            # A closed pool has answered calls that are still on the node.
+            if (call := self._calls.get(number)) is not None:
+                call.on = seat
         for lane, _, _ in member.lanes:
             member.link.recall(lane)
         self._drop_groups(node, "a node of the broadcast is going away")
@@ -370,8 +372,9 @@ class Dispatch:
 
     def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
         follower = self._scheduler.finished(number, seconds)
-        if follower is not None and self._observer is not None:
-            self._begin(self._calls[follower], node)
+        # A pool that is being closed may have answered it already.
+        if follower is not None and self._observer is not None and (call := self._calls.get(follower)) is not None:
+            self._begin(call, node)
 
     def _begin(self, call: Call, node: int) -> None:
         call.began = time.monotonic()

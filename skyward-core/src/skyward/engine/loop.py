@@ -87,7 +87,8 @@ class EngineLoop:
     async def caught_up(self) -> None:
         """Wait in the loop until everything that was posted before is done."""
         done = self.loop.create_future()
-        self.post(done.set_result, None)
+        # The wait may be cancelled by then.
+        self.post(lambda: done.done() or done.set_result(None))
         await done
 
     def check(self) -> None:
