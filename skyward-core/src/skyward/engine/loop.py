@@ -86,10 +86,9 @@ class EngineLoop:
 
     async def caught_up(self) -> None:
         """Wait in the loop until everything that was posted before is done."""
-        done = self.loop.create_future()
-        # The wait may be cancelled by then.
-        self.post(lambda: done.done() or done.set_result(None))
-        await done
+        done = asyncio.Event()
+        self.post(done.set)
+        await done.wait()
 
     def check(self) -> None:
         """
