@@ -162,7 +162,7 @@ def test_what_is_typed_is_deleted(desk: Desk, words: list[str], left: list[str])
     ("words", "complaint"),
     [
         ([], "sky: Nothing says which images to delete. Name a hash, or write --older-than 30d.\n"),
-        (["4f1e"], "sky: Nobody can be asked here whether to delete them. Write --yes.\n"),
+        (["4f1e"], "sky: There is no terminal here to ask whether to delete them. Write --yes.\n"),
         (["--older-than", "ever"], "sky: A length of time is a number and s, min, h, d or w, not 'ever'. Write 30d.\n"),
     ],
 )

@@ -217,7 +217,7 @@ def test_a_pool_warns_of_machines_that_were_forgotten(desk: Desk) -> None:
     ("words", "complaint"),
     [
         (["down"], "sky: Nothing says which machines to end. Name a pool, or write --expired or --all.\n"),
-        (["down", "sweep"], "sky: Nobody can be asked here whether to end them. Write --yes.\n"),
+        (["down", "sweep"], "sky: There is no terminal here to ask whether to end them. Write --yes.\n"),
     ],
 )
 def test_nothing_is_ended_that_nobody_named(desk: Desk, words: list[str], complaint: str) -> None:

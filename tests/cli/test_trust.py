@@ -77,7 +77,7 @@ def test_a_token_goes_to_no_address_of_a_cloned_project(thief: Thief, tmp_path: 
     assert f"sky trust {file}\n" in complaint
     code, answer, complaint = sky("trust")
     assert (2, f"{file} wants:\n  pools.train.provider.endpoint = '{endpoint}'\n") == (code, answer)
-    assert complaint == "sky: Nobody can be asked here whether to trust it. Write --yes.\n"
+    assert complaint == "sky: There is no terminal here to ask whether to trust it. Write --yes.\n"
     assert [] == thief.tokens
     code, answer, _ = sky("trust", str(file), "--yes")
     assert (0, "It is trusted until it is changed.") == (code, answer.splitlines()[-1])

@@ -369,7 +369,7 @@ def test_an_answer_that_makes_no_sense_is_refused_whole(status: int, seconds: fl
         assert "good" == call.sink.outcome
 
 
-def test_a_failure_is_told_of_without_being_opened() -> None:
+def test_a_failure_has_a_headline_without_being_opened() -> None:
     """The waiting thread opens it; the loop reads the line that is plain text, and no other bytes."""
     ends = b"cos\n_exit\n(K\x03tR."
     record = Record("KeyError", "'gone'", "", (), None, None, False, ends, "")
@@ -386,7 +386,7 @@ def test_a_failure_is_told_of_without_being_opened() -> None:
         assert "a failure that cannot be read" == answer.headline()
 
 
-def test_only_a_call_that_is_on_a_node_may_be_told_of_by_it() -> None:
+def test_a_node_may_report_only_the_calls_that_run_on_it() -> None:
     """Not one that was never made, nor one that is elsewhere, waits or is over."""
     with Stage([1], [1]) as stage:
         calls = [stage.send(returns(number, 5.0)) for number in range(3)]

@@ -116,6 +116,7 @@ def test_the_runtime_is_what_the_client_runs() -> None:
 def test_a_planted_uv_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is one that was replaced, or lies where others could replace it."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    # The tests' own interpreter has a uv beside it.
     monkeypatch.setattr(environment.sysconfig, "get_path", lambda name: str(tmp_path))
     uv = cache_entry("tools") / "bin" / "uv"
     uv.parent.mkdir(0o700)

@@ -42,10 +42,11 @@ def test_a_planted_directory_is_refused_before_anything_is_started(tmp_path: Pat
     assert (node / "files" / "numpy.py").exists() == (os.geteuid() == 0)
 
 
-def test_the_directory_is_there_before_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_is_there_before_its_name_is_public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every user of the machine reads the command line of an agent."""
     seen: list[int] = []
 
+    # In place of a process, which would look at the directory some moments later.
     def popen(argv: list[str], **more: Any) -> Any:
         seen.append(Path(argv[-1]).stat().st_mode & 0o777)
         raise OSError("enough")

@@ -67,7 +67,7 @@ def test_old_files_are_kept_up_to_the_retention(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rotation", ["50 MB", "1 day"])
-def test_a_log_without_room_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], rotation: str) -> None:
+def test_a_log_without_room_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], rotation: str) -> None:
     """What is logged while it is full is lost, and the pool is left as it is without a log."""
     config = _config(tmp_path, rotation=rotation)
     with full_disk(), logging_to(config):

@@ -195,7 +195,7 @@ def test_a_frame_that_only_clients_send_is_refused(engine: SimulatedEngine) -> N
         run(engine, body, RUNS)
 
 
-def test_a_node_that_tells_more_than_it_may_is_refused(engine: SimulatedEngine) -> None:
+def test_a_node_that_sends_more_than_it_may_is_refused(engine: SimulatedEngine) -> None:
     """Notices without end, and buffers that no frame of a node has."""
 
     async def body(shell: NodeShell) -> None:

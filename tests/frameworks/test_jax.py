@@ -210,7 +210,7 @@ def test_the_coordinator_is_kept_over_other_calls(pool: sky.Pool) -> None:
         assert before == world() @ pool
 
 
-def test_programs_are_told_of_the_coordinator(pool: sky.Pool) -> None:
+def test_programs_find_the_coordinator_in_their_environment(pool: sky.Pool) -> None:
     """By JAX's own variable, in broadcasts alone."""
     told = sky.function(lambda: os.environ.get("JAX_COORDINATOR_ADDRESS"))
     first, second = told() @ pool

@@ -201,7 +201,7 @@ def test_predictions_and_a_saved_model_are_a_ranks_own() -> None:
         assert [True, True] == [distance < 1e-6 for distance in saves(directory).with_timeout(90) @ pool]
 
 
-def test_a_layer_that_one_rank_made_before_is_in_nobodys_way() -> None:
+def test_a_layer_that_one_rank_made_before_changes_no_names() -> None:
     """Ranks number their layers alike, by which torch orders parameters."""
     with fresh("torch") as pool:
         makes_a_layer() >> pool

@@ -189,7 +189,7 @@ def test_another_call_is_a_world_of_one(pool: sky.Pool) -> None:
     assert before == world() @ pool
 
 
-def test_what_a_task_tells_itself_is_forgotten_with_it(pool: sky.Pool) -> None:
+def test_variables_that_a_task_sets_are_forgotten_with_it(pool: sky.Pool) -> None:
     """The next one gets its variables anew, also where they are the same as before."""
     told = variables() @ pool
     tells_itself_otherwise() @ pool

@@ -51,7 +51,7 @@ def test_facts_are_complete() -> None:
     assert (facts["exit_code"], facts["out_of_memory"], facts["among"]) == (None, False, 1)
 
 
-def test_facts_that_nobody_asks_for_are_left_out() -> None:
+def test_unknown_facts_are_left_out() -> None:
     """What only the client knows is not the node's to say."""
     facts = decode_facts(b'{"error": "ResultError", "blame": "; you did it", "timeout": "x", "memory": {"more": 1}}')
     assert not {"blame", "timeout"} & facts.keys()

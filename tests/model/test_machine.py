@@ -62,7 +62,7 @@ def test_an_address_on_this_machine_is_a_directory(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "yes", "always", ""])
-def test_who_ends_a_bill_has_three_answers(wrong: Any) -> None:
+def test_ends_own_bill_has_three_values(wrong: Any) -> None:
     """Machines always, only once they run, or never."""
     for answer in (True, "running", False):
         assert answer == ProviderFacts(name="x", ends_own_bill=answer).ends_own_bill

@@ -6,7 +6,7 @@ from skyward.link.frames import MAX_BODY
 from skyward.node.last_answers import _last
 
 
-def test_a_failure_tells_of_the_last_lines_that_have_room() -> None:
+def test_a_failure_has_the_last_lines_that_fit() -> None:
     """Of endless ones the end, so that the answer fits into its frame whatever was written."""
     assert ["first", "last"] == _last(["first", "last"])
     assert ["x" * 65_535] == [line for line in _last(["early", "y" * 70_000, "x" * 65_535]) if line]

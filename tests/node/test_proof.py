@@ -17,7 +17,7 @@ def changed(line: bytes, **changes: Any) -> bytes:
     return json.dumps({**json.loads(line), **changes}).encode() + b"\n"
 
 
-def test_who_knows_the_secret_is_understood_both_ways() -> None:
+def test_both_sides_that_know_the_secret_accept_each_other() -> None:
     """Whatever is said."""
     asked = nonce()
     line, back = introduction("secret", question(asked), SAID)
@@ -68,7 +68,7 @@ def test_an_answer_without_proof_is_refused(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", [b"[]", b'{"nonce": 1}', b"{}", b"SSH-2.0"], ids=["list", "number", "none", "no JSON"])
-def test_what_asks_for_nothing_is_told_nothing(line: bytes) -> None:
+def test_a_malformed_question_is_not_answered(line: bytes) -> None:
     """It is none of ours."""
     with pytest.raises(ValueError, match=r"asks for nothing|Expecting"):
         introduction("secret", line, SAID)

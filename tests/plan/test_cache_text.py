@@ -63,7 +63,7 @@ def test_what_is_made_is_safe_and_listed(shell: list[str], tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "planted", [".", "tools", "tools/bin", "tools/bin/uv", "runtime/00", "environments/py3", "nodes"]
 )
-def test_what_another_user_could_change_is_told(shell: list[str], tmp_path: Path, planted: str) -> None:
+def test_what_another_user_could_change_is_named(shell: list[str], tmp_path: Path, planted: str) -> None:
     """Wherever we enter, import from or run something."""
     cache = tmp_path / "cache"
     make(shell, cache)
@@ -137,7 +137,7 @@ def test_nothing_is_left_of_what_we_made(shell: list[str], tmp_path: Path, varia
     assert 0 == ran(shell, CLEAN, **{variable: str(root)}).returncode
 
 
-def test_what_tells_how_gpus_were_cut_stays(shell: list[str], tmp_path: Path) -> None:
+def test_the_record_of_how_gpus_were_cut_stays(shell: list[str], tmp_path: Path) -> None:
     """Until they are put together again."""
     make(shell, tmp_path / "skyward")
     record = tmp_path / "skyward" / "mig.json"

@@ -26,7 +26,9 @@ EPOCH = "Thu, 01 Jan 1970 01:00:00 GMT"
         ({}, 0.0, 1.0, None),
     ],
 )
-def test_a_reply_tells_its_clock(headers: dict[str, str], sent: float, heard: float, expected: float | None) -> None:
+def test_a_reply_has_the_servers_clock(
+    headers: dict[str, str], sent: float, heard: float, expected: float | None
+) -> None:
     """Half way between question and answer; an answer that took long tells nothing, one that was kept is older."""
     assert expected == ahead_of_reply(headers, sent=sent, heard=heard)
 
@@ -41,7 +43,7 @@ def test_a_reply_tells_its_clock(headers: dict[str, str], sent: float, heard: fl
         (-61.0, "This computer's clock is 1 min ahead of that of aws (61 s): set it."),
     ],
 )
-def test_a_difference_of_more_than_a_minute_is_told(ahead: float, words: str) -> None:
+def test_a_difference_of_more_than_a_minute_is_a_warning(ahead: float, words: str) -> None:
     """In both directions."""
     assert warning(ahead, "aws").startswith(words)
     assert bool(words) is bool(warning(ahead, "aws"))

@@ -55,7 +55,7 @@ def cluster(region: str, spec: Spec | None = None) -> Cluster:
         (True, False, None, False),
     ],
 )
-def test_who_needs_a_guardian(*, rents: bool, ends: EndsOwnBill, ttl: float | None, expected: bool) -> None:
+def test_pools_that_need_a_guardian(*, rents: bool, ends: EndsOwnBill, ttl: float | None, expected: bool) -> None:
     """Pools whose machines are rented and cannot end their own bill in every state, unless that is disarmed."""
     assert expected is needed(ProviderFacts(name="cloud", ends_own_bill=ends, rents=rents), ttl)
 
@@ -68,7 +68,7 @@ def test_who_needs_a_guardian(*, rents: bool, ends: EndsOwnBill, ttl: float | No
         (False, ["guardian", "guardian", "guardian"]),
     ],
 )
-def test_each_state_of_a_machines_life_has_who_ends_it(ends: EndsOwnBill, enders: list[str]) -> None:
+def test_each_state_of_a_machines_life_has_an_ender(ends: EndsOwnBill, enders: list[str]) -> None:
     """On its way, running, and failed or taken back, which is billed until it is ended."""
     facts = ProviderFacts(name="cloud", ends_own_bill=ends)
     assert enders == [ender(facts, state) for state in LIFE]

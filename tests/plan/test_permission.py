@@ -45,7 +45,7 @@ def rented(spec: Spec, *offers: Offer) -> list[str]:
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else None,
 )
-def test_what_is_rented_without_being_told(wishes: dict[str, Any], offers: list[Offer], may: list[str]) -> None:
+def test_offers_that_are_rented_without_permission(wishes: dict[str, Any], offers: list[Offer], may: list[str]) -> None:
     """Twice the cheapest of the market; a spot machine may cost what one on demand may; what is free, and asked for."""
     assert may == rented(Spec(**wishes), *offers)
 
@@ -70,7 +70,7 @@ def test_what_is_rented_without_being_told(wishes: dict[str, Any], offers: list[
         ([SMALL], ""),
     ],
 )
-def test_what_is_not_rented_is_told_with_its_price(offers: list[Offer], line: str) -> None:
+def test_an_offer_that_needs_permission_is_named_with_its_price(offers: list[Offer], line: str) -> None:
     """And with what allows it."""
     assert line == unasked(choose(Spec(), offers)).removeprefix("Not tried: ")
 

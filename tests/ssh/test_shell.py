@@ -94,7 +94,7 @@ def test_a_machine_that_prints_without_end_is_given_up(stream: str) -> None:
     assert printed < 32 * MOST
 
 
-def test_a_machine_that_goes_away_or_says_nothing_is_told_apart() -> None:
+def test_a_lost_machine_and_a_silent_one_are_different_errors() -> None:
     """One may be reached again, the other does not answer."""
 
     async def leaves(process: Any) -> None:

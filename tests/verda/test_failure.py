@@ -78,7 +78,7 @@ def test_failures_within_a_success_are_found(rows: Any, failed: int) -> None:
         (500, "Invalid instance id", False),
     ],
 )
-def test_what_is_gone_is_told_by_the_words(status: int, message: str, gone: bool) -> None:
+def test_what_is_gone_is_recognised_by_the_message(status: int, message: str, gone: bool) -> None:
     """The status is that of a request that is wrong, and the code that of one that is forbidden."""
     error = ProvisionError("Verda refused.", provider="verda")
     error.reply = reply(status, "invalid_request", message)  # type: ignore[attr-defined]

@@ -32,4 +32,4 @@ def prepare() -> None:
         finally:
             os.environ[VARIABLE] = before
 
-    BaseProcess.start = start  # type: ignore[method-assign]
+    BaseProcess.start = start  # type: ignore[method-assign]  # the patch itself

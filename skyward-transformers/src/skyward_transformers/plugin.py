@@ -86,13 +86,13 @@ class Transformers:
     def skyward_around_process(self, info: InstanceInfo) -> Iterator[None]:
         """Load Transformers before the first task."""
         with importing(self.name, info):
-            import transformers  # noqa: F401
+            import transformers  # noqa: F401  # imported for its effect
         yield
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Load what the call needs; what is around it is Accelerate's."""
-        import transformers  # noqa: F401
+        import transformers  # noqa: F401  # imported for its effect
 
         return fn
 

@@ -45,7 +45,7 @@ def test_the_eleventh_list_of_keys_in_a_minute_is_refused(ocean: Cloud) -> None:
     assert 200 == ask(ocean, "GET", "/v2/account")[0]
 
 
-def test_a_token_without_a_scope_is_told_which(ocean: Cloud) -> None:
+def test_a_refusal_names_the_scope_that_a_token_lacks(ocean: Cloud) -> None:
     """What a call needs depends on what is in its body."""
     ocean.set(scopes=["droplet:create", "image:read", "tag:create"])
     row = {"resource_id": "1", "resource_type": "droplet"}

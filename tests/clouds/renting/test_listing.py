@@ -46,7 +46,7 @@ def test_a_machine_is_pending_until_it_can_be_reached(dialect: Dialect, cloud: C
 
 
 @everywhere
-def test_the_clouds_clock_is_told(dialect: Dialect, cloud: Cloud) -> None:
+def test_the_clouds_clock_is_read_from_its_replies(dialect: Dialect, cloud: Cloud) -> None:
     """From its answers, once there are any; the test cloud's is ours, as far as an answer of ten seconds tells."""
 
     async def scenario() -> None:

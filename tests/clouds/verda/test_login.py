@@ -132,7 +132,7 @@ def test_no_credentials_lists_the_places(verda: Cloud, monkeypatch: pytest.Monke
         (["DATACRUNCH_CLIENT_ID", "DATACRUNCH_CLIENT_SECRET"], "DATACRUNCH_CLIENT_SECRET alone is not enough"),
     ],
 )
-def test_variables_that_do_not_do_are_told(
+def test_variables_that_do_not_suffice_are_named(
     verda: Cloud, names: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other clouds have one key; the error names what is set, what is wanted, and shows nothing of it."""

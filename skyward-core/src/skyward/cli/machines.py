@@ -65,8 +65,8 @@ def agreed(what: str, question: str) -> bool:
         question: What is asked.
 
     Raises:
-        UsageError: If nobody is there who could answer.
+        UsageError: If standard input is no terminal.
     """
     if not sys.stdin.isatty():
-        raise UsageError(f"Nobody can be asked here whether to {what}.", hint="Write --yes.")
+        raise UsageError(f"There is no terminal here to ask whether to {what}.", hint="Write --yes.")
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
