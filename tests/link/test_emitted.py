@@ -70,6 +70,7 @@ def test_an_event_of_the_users_names_its_classes() -> None:
         Progress(label="epochs", done=[1]),  # type: ignore[arg-type]
         Log(line="x" * 100_000, node=0),
         Log(line="x", node=0, stream="other"),  # type: ignore[arg-type]
+        Metric(name="loss", value=10**400, unit="", node=0),
     ],
 )
 def test_what_is_not_plain_is_pickled(event: SkywardEvent) -> None:

@@ -23,7 +23,7 @@ TRIES = 8
 """Tries to attach a key, one with each listing."""
 
 WITHIN = 10.0
-"""Timeout of one try in seconds; it runs in the background."""
+"""Timeout of one try in seconds, by which a launch or a listing may be delayed."""
 
 
 async def attach(account: Account, instance: str) -> None:

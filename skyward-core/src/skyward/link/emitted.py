@@ -134,7 +134,7 @@ def _plain(event: Any) -> bytes | None:
     try:
         values = {name: kind(getattr(event, name)) for name, kind in fields.items()}
         head = json.dumps({"event": type(event).__name__, "fields": values}).encode()
-    except (TypeError, ValueError, LookupError, UnicodeError):
+    except (TypeError, ValueError, LookupError, OverflowError):
         return None
     return head if len(head) <= _HEAD_LIMIT else None
 
