@@ -61,7 +61,7 @@ def test_machines_that_are_still_there_are_given_back(engine: SimulatedEngine) -
     """Within a look at the cloud's list; leaving the block tells what no call has told."""
     cloud = ScriptedCloud()
     pool, _ = compute(cloud, nodes=2, reconcile_tick_interval=15.0)
-    with pytest.raises(sky.PoolEndedError), pool:  # noqa: PT012
+    with pytest.raises(sky.PoolEndedError), pool:  # noqa: PT012  # leaving the block raises
         call_off({cloud.rows[0].request.cluster.pool_id})
         assert engine.until(lambda: not cloud.there) <= 15.0 + 5.0 + cloud.ends
         engine.pass_by(60.0)
@@ -96,7 +96,7 @@ def test_another_error_of_the_block_is_not_hidden(engine: SimulatedEngine) -> No
     """What the program itself raised comes out."""
     cloud = ScriptedCloud()
     pool, _ = compute(cloud)
-    with pytest.raises(ZeroDivisionError), pool:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), pool:  # noqa: PT012  # leaving the block raises
         end_from_outside(engine, cloud)
         engine.until(lambda: pool.snapshot()["nodes"] == {})
         _ = 1 // 0
