@@ -72,3 +72,12 @@ def test_a_malformed_question_is_not_answered(line: bytes) -> None:
     """It is none of ours."""
     with pytest.raises(ValueError, match=r"asks for nothing|Expecting"):
         introduction("secret", line, SAID)
+
+
+def test_nesting_without_end_is_refused_as_any_nonsense() -> None:
+    """An impostor at the head's port must not break a rank by it."""
+    line = b"[" * 100_000
+    with pytest.raises(ValueError, match="nested too deep"):
+        introduction("secret", line, SAID)
+    with pytest.raises(ValueError, match="nested too deep"):
+        answer_of("secret", "b", line)

@@ -54,7 +54,7 @@ def introduction(secret: str, line: bytes, said: dict[str, Any]) -> tuple[bytes,
     Raises:
         ValueError: If that is no question.
     """
-    asked = json.loads(line)
+    asked = _read(line)
     if not isinstance(asked, dict) or not isinstance(asked.get("nonce"), str):
         raise ValueError("what listens there asks for nothing")
     back = nonce()
@@ -113,13 +113,20 @@ def answer_of(secret: str, asked: str, line: bytes) -> Any:
     >>> answer_of("s", asked, reply("s", asked, ["a", "b"]))
     ['a', 'b']
     """
-    body = json.loads(line)
+    body = _read(line)
     if not isinstance(body, dict) or not isinstance(body.get("proof"), str):
         raise ValueError("what listens there proves nothing")
     answer = body.get("answer")
     if not hmac.compare_digest(body["proof"].encode(), _proof(secret, _LISTENS, asked, answer).encode()):
         raise ValueError("what listens there does not know the pool's secret")
     return answer
+
+
+def _read(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except RecursionError:
+        raise ValueError("what listens there is nested too deep") from None
 
 
 def _proof(secret: str, role: str, asked: str, said: Any) -> str:
