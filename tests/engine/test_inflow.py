@@ -13,7 +13,7 @@ from skyward.link.frames import Frame, Kind
 from skyward.link.messages import EMIT
 from skyward.link.payload import pack
 from skyward.link.segment import anonymous_file
-from skyward.link.windows import TOLD, cost
+from skyward.link.windows import OUTPUT_WINDOW, cost
 
 
 class Handlers:
@@ -53,28 +53,28 @@ def test_frames_are_passed_on_in_order_and_paid_back() -> None:
         assert (10 if handlers.behind else number + 1) == len(handlers.taken)
     assert list(range(30)) == [frame.lane for frame in handlers.taken]
     owed = sum(map(cost, handlers.taken)) - handlers.leave
-    assert 0 <= owed < TOLD // 16
+    assert 0 <= owed < OUTPUT_WINDOW // 16
 
 
 def test_a_node_that_goes_on_beyond_its_window_is_refused() -> None:
     """What has arrived until then is at most the window and one frame."""
     handlers = Handlers()
     handlers.behind = True
-    most = TOLD // cost(line(0)) + 1
+    most = OUTPUT_WINDOW // cost(line(0)) + 1
     for number in range(most):
         handlers.inflow.take(line(number), ())
     with pytest.raises(ProtocolError, match="sent a LOG frame beyond its window"):
         handlers.inflow.take(line(most), ())
     handlers.behind = False
     handlers.inflow.go_on()
-    assert TOLD <= sum(map(cost, handlers.taken)) <= TOLD + 2 * cost(line(0))
+    assert OUTPUT_WINDOW <= sum(map(cost, handlers.taken)) <= OUTPUT_WINDOW + 2 * cost(line(0))
 
 
 def test_buffers_count_when_they_are_announced() -> None:
     """And not again when they are there; what a node may not send takes no memory."""
     handlers = Handlers()
     handlers.behind = True
-    coming = event(TOLD)
+    coming = event(OUTPUT_WINDOW)
     handlers.inflow.announced(coming)
     with pytest.raises(ProtocolError, match="sent a EMIT frame beyond its window"):
         handlers.inflow.announced(event(70_000_000 // 64))

@@ -16,7 +16,7 @@ from skyward.engine.reporting import OPENED_AT_ONCE, Reporting
 from skyward.link.emitted import Emitted, decode_event, encode_event
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import LogLine, decode_lines, encode_lines
-from skyward.link.windows import TOLD, cost
+from skyward.link.windows import OUTPUT_WINDOW, cost
 from skyward.model.event import ALL, CostFinal, Error, Log, NodeReady, Progress, SkywardEvent
 
 BODY = encode_lines(1, [LogLine(0, "one")] * 20_000)
@@ -111,7 +111,7 @@ def test_a_node_is_held_back_while_its_events_are_unpickled() -> None:
         reporting.close()
         dispatcher.close()
     assert not reporting.behind(node)
-    assert TOLD > OPENED_AT_ONCE * 1024
+    assert OUTPUT_WINDOW > OPENED_AT_ONCE * 1024
 
 
 def test_a_result_waits_no_longer_for_a_handler_than_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
-from skyward.link.windows import LARGEST_EVENT, OVERHEAD, TOLD, Life, Told, cost
+from skyward.link.windows import LARGEST_EVENT, OUTPUT_WINDOW, OVERHEAD, Life, OutputWindow, cost
 
 
 def frame(kind: Kind, size: int = 2) -> Frame:
@@ -47,20 +47,20 @@ def test_measurements_have_no_number() -> None:
 
 def test_an_honest_end_never_meets_the_window() -> None:
     """It sends while no more than the window waits, so one frame of any size may go beyond."""
-    told = Told()
+    window = OutputWindow()
     waiting = 0
-    for size in (1, TOLD // 2, TOLD // 2 - 1000, 1 << 20):
-        assert waiting <= TOLD
-        waiting += told.arrived(frame(Kind.LOG, size))
-    assert waiting > TOLD
+    for size in (1, OUTPUT_WINDOW // 2, OUTPUT_WINDOW // 2 - 1000, 1 << 20):
+        assert waiting <= OUTPUT_WINDOW
+        waiting += window.arrived(frame(Kind.LOG, size))
+    assert waiting > OUTPUT_WINDOW
     with pytest.raises(ProtocolError, match="sent a EMIT frame beyond its window"):
-        told.arrived(frame(Kind.EMIT))
-    told.waiting -= waiting - TOLD
-    told.arrived(frame(Kind.EMIT))
+        window.arrived(frame(Kind.EMIT))
+    window.waiting -= waiting - OUTPUT_WINDOW
+    window.arrived(frame(Kind.EMIT))
 
 
 def test_short_frames_count_for_what_it_takes_to_hold_them() -> None:
     """Or a window of bytes would hold a million of them."""
     assert OVERHEAD + 2 == cost(frame(Kind.LOG))
-    assert TOLD // OVERHEAD < 20_000
-    assert LARGEST_EVENT >= TOLD
+    assert OUTPUT_WINDOW // OVERHEAD < 20_000
+    assert LARGEST_EVENT >= OUTPUT_WINDOW

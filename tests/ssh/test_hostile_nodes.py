@@ -24,7 +24,7 @@ SECONDS = 8.0
 """For how long an attack is borne that costs nothing."""
 
 # What the error of the call says; nothing for an attack that the node goes on with until the call is given up.
-TOLD = {
+EXPECTED = {
     "buffers of unknown calls": r"announced \d+ bytes for call \d+, which it was not given",
     "buffers of functions": r"announced buffers of a FILES frame, which has none",
     "buffers of events": r"sent a EMIT frame of \d+ bytes; \d+ are allowed",
@@ -118,7 +118,7 @@ def slow(event: Any) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures what Linux tells of a process")
 @pytest.mark.parametrize(
-    "attack", [pytest.param(one, marks=pytest.mark.slow if one in EACH else pytest.mark.everything) for one in TOLD]
+    "attack", [pytest.param(one, marks=pytest.mark.slow if one in EACH else pytest.mark.everything) for one in EXPECTED]
 )
 def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
     """
@@ -147,5 +147,5 @@ def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
         print(f"{attack}: {max(curve):.1f} MB at most; {said[0][:200]}")
         print("curve", " ".join(f"{value:.0f}" for value in curve[:: max(1, len(curve) // 40)]))
         assert max(curve) < MOST_MB
-    if TOLD[attack]:
-        assert re.search(TOLD[attack], said[0]), said[0]
+    if EXPECTED[attack]:
+        assert re.search(EXPECTED[attack], said[0]), said[0]

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable
 
 from skyward.link.frames import Frame
-from skyward.link.windows import TOLD, Told
+from skyward.link.windows import OUTPUT_WINDOW, OutputWindow
 from skyward.node.held import Held
 
-_LEAVE = TOLD // 16
+_LEAVE = OUTPUT_WINDOW // 16
 
 
 class Inflow:
@@ -31,7 +31,7 @@ class Inflow:
         self._pass_on = pass_on
         self._give_leave = give_leave
         self._behind = behind
-        self._told = Told()
+        self._window = OutputWindow()
         self._announced: dict[int, int] = {}
         self._waiting: deque[tuple[Frame, tuple[int, ...], int, Held | None]] = deque()
         self._taken = 0
@@ -43,7 +43,7 @@ class Inflow:
         Raises:
             ProtocolError: If the node had no leave to send it.
         """
-        self._announced[id(frame)] = self._told.arrived(frame)
+        self._announced[id(frame)] = self._window.arrived(frame)
 
     def take(self, frame: Frame, fds: tuple[int, ...]) -> None:
         """
@@ -54,7 +54,7 @@ class Inflow:
         """
         size = self._announced.pop(id(frame), None)
         if size is None:
-            size = self._told.arrived(frame)
+            size = self._window.arrived(frame)
         self._waiting.append((frame, fds, size, Held(fds) if fds else None))
         self.go_on()
 
@@ -75,6 +75,6 @@ class Inflow:
         frame, fds, size, held = self._waiting.popleft()
         if held is not None:
             fds = held.hand_over()
-        self._told.waiting -= size
+        self._window.waiting -= size
         self._taken += size
         self._pass_on(frame, fds)

@@ -74,7 +74,7 @@ class NodeShell:
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._asked = 0
         self._life = Life()
-        self._inflow = Inflow(self._take_told, self._give_leave, lambda: self.on_behind(self))
+        self._inflow = Inflow(self._take_output, self._give_leave, lambda: self.on_behind(self))
         self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
         self.on_call_announced: Callable[[NodeShell, Frame], bool] = lambda *_: False
         self._unasked: set[int] = set()
@@ -293,7 +293,7 @@ class NodeShell:
         self._inflow.announced(frame)
         return True
 
-    def _take_told(self, frame: Frame, fds: tuple[int, ...]) -> None:
+    def _take_output(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if frame.kind == Kind.LOG:
             self.on_lines(self, *decode_lines(frame.body))
         elif id(frame) in self._unasked:

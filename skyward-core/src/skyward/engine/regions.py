@@ -50,7 +50,7 @@ class Regions:
         self._pool_id = pool_id
         self._options = options
         self._reporting = reporting
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._making: dict[str | None, asyncio.Task[Any]] = {}
         self._open: dict[str | None, tuple[Cluster, Any]] = {}
         self._checks: dict[str | None, asyncio.Task[CredentialsError | None]] = {}
@@ -95,8 +95,8 @@ class Regions:
         # A provider that lists all regions at once lists a machine for each.
         every = {instance.id: instance for answer in answers for instance in answer or ()}
         own = {name: instance for name, instance in every.items() if not of_another(instance, self._pool_id)}
-        if new := every.keys() - own.keys() - self._told:
-            self._told |= new
+        if new := every.keys() - own.keys() - self._reported:
+            self._reported |= new
             _log.warning(
                 "Provider %r lists machines of another pool for pool %s, and they are left alone: %s. This is a flaw "
                 "of the provider: skyward_instances has to look for the pool's own tag.",

@@ -23,7 +23,7 @@ from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.order import sizes_of
 
-TOLD: Final = 4 << 20
+OUTPUT_WINDOW: Final = 4 << 20
 """Bytes of lines and events that a node may send before handlers have taken them."""
 
 OVERHEAD: Final = 256
@@ -63,14 +63,14 @@ def cost(frame: Frame) -> int:
     return OVERHEAD + len(frame.body) + (sum(sizes_of(frame)) if frame.fds else 0)
 
 
-class Told:
+class OutputWindow:
     """
     Bound the lines and events that a node has sent and handlers have not taken, as the client sees it.
 
-    >>> told = Told()
-    >>> told.arrived(Frame(Kind.LOG, 0, 0, bytes(TOLD)))
+    >>> window = OutputWindow()
+    >>> window.arrived(Frame(Kind.LOG, 0, 0, bytes(OUTPUT_WINDOW)))
     4194560
-    >>> told.arrived(Frame(Kind.LOG, 0, 0, b"more"))
+    >>> window.arrived(Frame(Kind.LOG, 0, 0, b"more"))
     Traceback (most recent call last):
         ...
     skyward.errors.ProtocolError: The node sent a LOG frame beyond its window: 4194560 bytes of lines and events wait...
@@ -89,10 +89,10 @@ class Told:
             ProtocolError: If the node had no leave to send it.
         """
         name, size = _NAMES[frame.kind], cost(frame)
-        if self.waiting > TOLD:
+        if self.waiting > OUTPUT_WINDOW:
             raise ProtocolError(
                 f"The node sent a {name} frame beyond its window: {self.waiting} bytes of lines and events wait to be "
-                f"taken, and it may send {TOLD}."
+                f"taken, and it may send {OUTPUT_WINDOW}."
             )
         if size > 2 * LARGEST_EVENT:
             raise ProtocolError(f"The node sent a {name} frame of {size} bytes; {LARGEST_EVENT} are allowed.")

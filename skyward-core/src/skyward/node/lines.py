@@ -10,13 +10,13 @@ from struct import Struct
 
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import LogLine, encode_lines
-from skyward.link.windows import OVERHEAD, TOLD, cost
+from skyward.link.windows import OUTPUT_WINDOW, OVERHEAD, cost
 from skyward.link.wire import Wire
 from skyward.node.held import Held
 from skyward.node.process import Process
 from skyward.node.spool import Spool
 
-WINDOW = TOLD
+WINDOW = OUTPUT_WINDOW
 """Bytes that may be sent before the client has read them, and one frame more."""
 
 SILENT = 15.0
