@@ -34,10 +34,20 @@ from skyward.model.instance import InstanceInfo
         (Log(line="hello", node=1), "hello"),
         (InstanceLaunching(count=1, instance_type="p4d", provider="aws"), "launching 1 instance of type p4d at aws"),
         (
+            InstanceLaunching(count=2, instance_type="p4d", provider="aws", accelerator="8 × A100 40GB"),
+            "launching 2 instances of type p4d with 8 × A100 40GB at aws",
+        ),
+        (
             InstanceProvisioned(
                 instance_id="i-1", node=0, spot=True, provider="aws", ip="1.2.3.4", instance_type="p4d", price_spot=9.8
             ),
             "runs: i-1, p4d, spot, 1.2.3.4, $9.80 an hour",
+        ),
+        (
+            InstanceProvisioned(
+                instance_id="i-1", node=0, spot=False, provider="aws", instance_type="p4d", accelerator="8 × A100 40GB"
+            ),
+            "runs: i-1, p4d, 8 × A100 40GB",
         ),
         (
             BootstrapPhase(phase="apt", event="completed", elapsed=3.0, instance=InstanceInfo(node=2)),
@@ -158,8 +168,8 @@ def a_receipt(**changes: Any) -> Receipt:
     )  # fmt: skip
     other = evolve(node, node=1, instance_id="i-1", ended=False)
     first = FirstResult(offers=1, launch=1, boot=2, bootstrap=1, agent=1, waiting=0, first_call=2)
-    facts: dict[str, Any] = {"total_cost": 0.2, "foreseen": 3.6, "first_result": first}
-    return Receipt(nodes=(node, other), **(facts | changes))
+    facts: dict[str, Any] = {"nodes": (node, other), "total_cost": 0.2, "foreseen": 3.6, "first_result": first}
+    return Receipt(**(facts | changes))
 
 
 def test_a_receipt_is_told_in_six_lines() -> None:
@@ -177,6 +187,15 @@ def test_a_receipt_is_told_in_six_lines() -> None:
         ),
         "may still be billed: i-1",
     ] == line.text.split("\n")
+
+
+def test_a_receipt_tells_which_accelerators_were_rented() -> None:
+    """A name without a memory means several, so that the one that was taken is told."""
+    first, second = a_receipt().nodes
+    nodes = (evolve(first, accelerator="1 × A100 40GB"), evolve(second, accelerator="1 × A100 80GB"), first)
+    line = tell(CostFinal(total_cost=0.2, total_seconds=99.5, receipt=a_receipt(nodes=nodes)))
+    assert line is not None
+    assert "billed 5:00 of 3 machines (1 with 1 × A100 40GB, 1 with 1 × A100 80GB)" in line.text.split("\n")
 
 
 def test_a_receipt_tells_only_what_there_is() -> None:

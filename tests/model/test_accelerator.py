@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from skyward.errors import ConfigError
+from skyward.model import accelerators
 from skyward.model.accelerator import (
     NVIDIA,
     Accelerator,
@@ -79,19 +80,38 @@ def test_the_type_names_what_the_catalogue_has() -> None:
 @pytest.mark.parametrize(
     ("asked", "memory"),
     [
-        (Accelerator("A100"), 80),
         (Accelerator("A100", memory_gb="40GB"), 40),
         (Accelerator("H100", form_factor="NVL"), 94),
         (Accelerator("A100", mig="1g.5gb"), 40),
         (Accelerator("A100", mig="1g.10gb"), 80),
         (Accelerator("B200", memory_gb=180), 192),
-        (Accelerator("V100"), 16),
+        (Accelerator("T4"), 16),
     ],
 )
 def test_the_memory_follows_from_what_is_stated(asked: Accelerator, memory: float) -> None:
     """The first variant that meets all that is stated is meant."""
     assert memory == asked.memory_gb
     assert f"{memory}GB" == asked.memory
+
+
+@pytest.mark.parametrize("one", DEVICES, ids=lambda one: one.name)
+def test_a_name_means_any_memory_and_a_factory_the_usual_one(one: Device) -> None:
+    """A name as text takes every variant; called, the factory takes one: the usual, or the one that is stated."""
+    offers = {made.memory_gb: recognise(one.name, memory_gb=made.memory_gb) for made in one.variants}
+    factory = getattr(accelerators, one.name)
+    assert all(accelerator(one.name).accepts(offer) for offer in offers.values())
+    assert [one.memory_gb] == [memory for memory, offer in offers.items() if factory().accepts(offer)]
+    for stated in offers:
+        asked = (accelerator(f"{one.name}-{stated:g}GB"), factory(memory=stated))
+        assert all([stated] == [memory for memory, offer in offers.items() if one.accepts(offer)] for one in asked)
+
+
+def test_a_factory_keeps_to_the_form_factor() -> None:
+    """The usual memory is that of the form factor, and a name takes any memory that it has in it."""
+    nvl, plain = recognise("H100 NVL"), recognise("H100 SXM", memory_gb=94)
+    assert (94, 80) == (accelerators.H100(form_factor="NVL").memory_gb, accelerators.H100(form_factor="SXM").memory_gb)
+    assert accelerators.H100(form_factor="NVL").accepts(nvl) and accelerator("H100-NVL").accepts(nvl)
+    assert accelerator("H100-SXM").accepts(plain) and not accelerators.H100(form_factor="SXM").accepts(plain)
 
 
 def test_facts_come_from_the_catalogue() -> None:
@@ -206,7 +226,10 @@ def test_profiles_of_the_usual_memory_are_listed() -> None:
     ("asked", "offered", "accepted"),
     [
         ("A100", recognise("NVIDIA A100-SXM4-80GB"), True),
-        ("A100", recognise("NVIDIA A100-SXM4-40GB"), False),
+        ("A100", recognise("NVIDIA A100-SXM4-40GB"), True),
+        ("A100-80GB", recognise("NVIDIA A100-SXM4-40GB"), False),
+        ("A100", recognise("A100", memory_gb=20), False),
+        ("A100", recognise("A100", memory_gb=96), True),
         ("A100", recognise("A100"), True),
         ("A100-40GB", recognise("A100", memory_gb=39.6), True),
         ("A100-40GB", recognise("A100", memory_gb=80), False),
@@ -226,7 +249,7 @@ def test_profiles_of_the_usual_memory_are_listed() -> None:
     ],
 )
 def test_an_offer_is_matched(asked: str, offered: Accelerator, accepted: bool) -> None:
-    """Stated memory has to be that memory, else the usual one or more will do; what is not told is taken as right."""
+    """Stated memory has to be that memory, else any that is made will do, or more; what is not told is right."""
     assert accepted is accelerator(asked).accepts(offered)
 
 
@@ -285,7 +308,7 @@ def test_makers_are_told_of_values() -> None:
 def test_older_ways_to_write_one_mean_the_same() -> None:
     """`Accelerator.NVIDIA.H100` and `AcceleratorSpec.NVIDIA.H100` are the factories of the catalogue."""
     assert AcceleratorSpec is Accelerator
-    assert Accelerator("H100", count=8) == Accelerator.NVIDIA.H100(count=8)
+    assert Accelerator("H100", count=8, memory_gb=80) == Accelerator.NVIDIA.H100(count=8)
     assert Accelerator("H100", mig="3g.40gb") == AcceleratorSpec.NVIDIA.H100(mig="3g.40gb")
     assert "Trainium2" == AcceleratorSpec.AWS.Trainium(version=2).name
     assert "Inferentia2" == AcceleratorSpec.AWS.Inferentia(version=2).name

@@ -14,9 +14,10 @@ from skyward.model.catalogue import CATALOGUE
 
 @pytest.mark.parametrize("name", CATALOGUE.names)
 def test_every_device_has_a_factory(name: str) -> None:
-    """The factory makes what the name means, and is listed."""
-    factory = getattr(accelerators, name)
-    assert Accelerator(name, count=2) == factory(count=2)
+    """The factory makes what the name means, of its usual memory, and is listed."""
+    factory, made = getattr(accelerators, name), CATALOGUE[name].variants
+    usual = Accelerator(name, count=2, memory_gb=made[0].memory_gb, exact_memory=len(made) > 1)
+    assert usual == factory(count=2)
     assert name in dir(accelerators)
     assert f"sky.accelerators.{name}" == repr(factory)
 
@@ -25,9 +26,9 @@ def test_arguments_say_which_one() -> None:
     """Count, memory, form factor and profile are what a factory takes, each optional."""
     assert Accelerator("A100", memory_gb=40) == accelerators.A100(memory="40GB")
     assert accelerators.A100(memory=40) == accelerators.A100(memory="40GB")
-    assert Accelerator("H100", count=8, form_factor="SXM") == accelerators.H100(count=8, form_factor="SXM")
+    assert Accelerator("H100", count=8, form_factor="SXM", memory_gb=80) == accelerators.H100(count=8, form_factor="SXM")
     assert Accelerator("H100", mig="3g.40gb") == accelerators.H100(mig="3g.40gb")
-    assert Accelerator("H100") == accelerators.H100(count=1, memory=None, form_factor=None, mig=None)
+    assert Accelerator("H100", memory_gb=80) == accelerators.H100(count=1, memory=None, form_factor=None, mig=None)
 
 
 def test_arguments_are_given_by_name() -> None:

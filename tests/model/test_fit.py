@@ -39,6 +39,7 @@ OFFERS = [
         ({"accelerator": "H100:4"}, "h100x8"),
         ({"accelerator": "H100", "cpu": 33}, "h100x8"),
         ({"accelerator": "H100", "cpu": 32, "memory": "128GB"}, "h100x1"),
+        ({"accelerator": "A100"}, "a100x8"),
         ({"accelerator": Accelerator("A100", memory_gb=40)}, "a100x8"),
     ],
 )
@@ -64,9 +65,9 @@ def test_where_none_will_do_each_wish_is_counted() -> None:
     """The error says which requirement excludes how many."""
     with pytest.raises(
         NoAvailableProviderError,
-        match=r"None of 5 offers will do: accelerator='A100' excludes 5, cpu=16 excludes 1, memory='64GB' excludes 1",
+        match=r"None of 5 offers will do: accelerator='A100-80GB' excludes 5, cpu=16 excludes 1, memory='64GB' excludes 1",
     ):
-        select_instance(OFFERS, accelerator="A100", cpu=16, memory="64GB")
+        select_instance(OFFERS, accelerator="A100-80GB", cpu=16, memory="64GB")
 
 
 def test_no_offers_are_said_to_be_none() -> None:

@@ -27,7 +27,7 @@ NAMES = [
     "Frob 9000",
     "frob-9000",
 ]
-ASKED = ["H100", "H100:4", "H100-NVL", "H100-SXM", "A100-40GB", "A100-80GB:2", "L4:0.5", "MI300X:8"]
+ASKED = ["H100", "A100", "H100:4", "H100-NVL", "H100-SXM", "A100-40GB", "A100-80GB:2", "L4:0.5", "MI300X:8"]
 PLACES = st.none() | st.sampled_from(["a", "b", "it's", 'a"b', "a; DROP TABLE offer"])
 FIGURES = st.none() | st.sampled_from([0.5, 1, 4, 8, 80.0, 100])
 PRICES = st.none() | st.sampled_from([0.0, 0.5, 1.0, 2.5])

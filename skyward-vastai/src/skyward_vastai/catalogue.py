@@ -113,8 +113,8 @@ def query(spec: Spec, wish: Wish) -> dict[str, Any]:
     if wanted is not None:
         # Prices are for all GPUs of a listing.
         asked["num_gpus"] = {"eq": ceil(wanted.count)}
-        if wanted.memory_gb:
-            asked["gpu_ram"] = {"gte": int(wanted.memory_gb * _MIB * _NEARLY)}
+        if wanted.memories_gb:
+            asked["gpu_ram"] = {"gte": int(min(wanted.memories_gb) * _MIB * _NEARLY)}
     return asked
 
 

@@ -121,7 +121,8 @@ def _standing(view: NodeView, now: float, width: int) -> Text:
 
 def _machine(view: NodeView) -> str:
     loads = [f"{name} {load:.0f}%" for name, load in (("cpu", view.cpu), ("gpu", view.gpu)) if load is not None]
-    return "  ".join([*loads, " ".join(fact for fact in ("spot" if view.spot else "", view.instance_type) if fact)])
+    machine = ("spot" if view.spot else "", view.instance_type, f"({view.accelerator})" if view.accelerator else "")
+    return "  ".join([*loads, " ".join(fact for fact in machine if fact)])
 
 
 def _counted(number: int, word: str, style: str = "") -> Text:

@@ -73,6 +73,7 @@ class NodeView:
     since: float = 0.0
     detail: str = field(default="", converter=plain_line)
     instance_type: str | None = field(default=None, converter=optional(plain_line))
+    accelerator: str | None = field(default=None, converter=optional(plain_line))
     spot: bool = False
     cpu: float | None = None
     gpu: float | None = None
@@ -239,13 +240,14 @@ def _launching(draft: _Draft, event: InstanceLaunching) -> None:
     draft.facts["provider"] = event.provider
     for index, view in draft.nodes.items():
         if view.state == "requested":
-            draft.node(index, event, "launching", instance_type=event.instance_type)
+            draft.node(index, event, "launching", instance_type=event.instance_type, accelerator=event.accelerator)
 
 
 def _instance(state: NodeState) -> Apply:
     def apply(draft: _Draft, event: InstanceLaunched) -> None:
         draft.facts["provider"] = event.provider
-        draft.node(event.node, event, state, instance_type=event.instance_type, spot=event.spot)
+        known = {"instance_type": event.instance_type, "accelerator": event.accelerator}
+        draft.node(event.node, event, state, spot=event.spot, **known)
 
     return apply
 

@@ -4,6 +4,7 @@ How the consoles put things: durations, counts, money, and the one line that an 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -152,7 +153,8 @@ def _infrastructure(event: InfraCreating) -> Line:
 
 def _launching(event: InstanceLaunching) -> Line:
     kind = f" of type {event.instance_type}" if event.instance_type else ""
-    return Line(f"launching {several(event.count, 'instance')}{kind} at {event.provider}", passing=True)
+    having = f" with {event.accelerator}" if event.accelerator else ""
+    return Line(f"launching {several(event.count, 'instance')}{kind}{having} at {event.provider}", passing=True)
 
 
 def _provisioned(event: InstanceProvisioned) -> Line:
@@ -160,6 +162,7 @@ def _provisioned(event: InstanceProvisioned) -> Line:
     facts = [
         event.instance_id,
         event.instance_type,
+        event.accelerator,
         "spot" if event.spot else None,
         event.ip,
         f"{money(price)} an hour" if price else None,
@@ -231,7 +234,9 @@ def _receipt(receipt: Receipt) -> Iterator[str]:
     if receipt.foreseen is not None:
         yield f"foreseen {money(receipt.foreseen)} for as long as timeout= allows"
     billed = sum(node.billed_seconds for node in receipt.nodes)
-    yield f"billed {lasted(billed)} of {several(len(receipt.nodes), 'machine')}"
+    having = Counter(node.accelerator for node in receipt.nodes if node.accelerator)
+    which = ", ".join(f"{count(number)} with {accelerator}" for accelerator, number in having.most_common())
+    yield f"billed {lasted(billed)} of {several(len(receipt.nodes), 'machine')}{f' ({which})' if which else ''}"
     yield "time " + ", ".join(f"{what} {lasted(receipt.spent(what))}" for what in _DOING)
     first = receipt.first_result
     if first is not None:

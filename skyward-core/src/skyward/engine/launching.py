@@ -368,7 +368,10 @@ class Launching:
         )
         self._reporting.publish(
             events.InstanceLaunching(
-                count=len(nodes), instance_type=candidate.offer.instance_type, provider=self._provider.name
+                count=len(nodes),
+                instance_type=candidate.offer.instance_type,
+                provider=self._provider.name,
+                accelerator=candidate.offer.accelerators,
             )
         )
         await self._records.asked(request, infra)

@@ -346,6 +346,7 @@ class Meter:
                 instance_id=event.instance_id,
                 provider=event.provider,
                 instance_type=event.instance_type,
+                accelerator=event.accelerator,
                 spot=event.spot,
                 launched=self._clock(),
                 tariff=self._tariff(event.provider, rate, event.price_on_demand),

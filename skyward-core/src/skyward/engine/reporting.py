@@ -276,6 +276,7 @@ class Reporting:
             "provider": instance.provider,
             "ip": instance.ip,
             "instance_type": instance.instance_type,
+            "accelerator": shell.blueprint.cluster.offer.accelerators,
             "price_on_demand": shell.info.on_demand_rate,
             "price_spot": shell.info.hourly_rate if instance.spot else None,
         }

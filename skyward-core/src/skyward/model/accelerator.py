@@ -65,10 +65,10 @@ class Accelerator:
     Raises:
         ConfigError: If the name is not known, or the device is not made so.
 
-    >>> Accelerator("h100", count=8).memory_gb
-    80
     >>> str(Accelerator("A100", memory_gb="40GB", count=2))
     'A100-40GB:2'
+    >>> Accelerator("a100", count=8).memory_gb is None, Accelerator("t4").memory_gb
+    (True, 16)
     """
 
     name: str
@@ -105,10 +105,11 @@ class Accelerator:
         made = None if device is None else device.choose(memory_gb=memory, form_factor=form, mig=profile)
         if profile is not None and made is None:
             raise ConfigError(f"mig={mig!r} needs a device of the catalogue; {name!r} is in none.")
+        settled = memory is not None or profile is not None or device is None or len(device.made(form)) == 1
         self.__attrs_init__(
             name=device.name if device is not None else _custom_name(name),
             count=_count(count),
-            memory_gb=made.memory_gb if made is not None else memory,
+            memory_gb=memory if made is None else made.memory_gb if settled else None,
             form_factor=form,
             mig=profile,
             topology=topology,
@@ -145,16 +146,28 @@ class Accelerator:
         """
         if self.exact_memory or self.device is None:
             return self.memory_gb
-        made = [one for one in self.device.variants if self.form_factor in (None, *one.form_factors)]
+        made = self.device.made(self.form_factor)
         return made[0].memory_gb if len(made) == 1 else None
 
     @property
+    def memories_gb(self) -> tuple[float, ...]:
+        """
+        Return the amounts of memory, in GB, that one may have, as devices are sold under; empty where none is known.
+
+        >>> Accelerator("A100").memories_gb, Accelerator("A100", memory_gb=40).memories_gb
+        ((80, 40), (40,))
+        """
+        if self.memory_gb is not None or self.device is None or self.custom:
+            return () if self.memory_gb is None else (self.memory_gb,)
+        return tuple(made.memory_gb for made in self.device.made(self.form_factor))
+
+    @property
     def least_memory_gb(self) -> float | None:
-        """Return the memory, in GB, from which on one will do; None where only `memory_gb` itself will."""
-        if self.memory_gb is None or (self.exact_memory and not self.custom):
+        """Return the memory, in GB, from which on any will do; None where only one of `memories_gb` will."""
+        if not self.memories_gb or (self.exact_memory and not self.custom):
             return None
         # Firmware keeps some of it, so that a figure may stay a little below the one a device is sold under.
-        return self.memory_gb * 0.95
+        return self.memories_gb[0] * 0.95
 
     @property
     def manufacturer(self) -> str | None:
@@ -188,10 +201,9 @@ class Accelerator:
         Args:
             offered: What a node would have; see `recognise` for what clouds call it.
 
-        >>> Accelerator("A100").accepts(recognise("A100-SXM4-40GB"))
-        False
-        >>> Accelerator("A100", memory_gb=40).accepts(recognise("NVIDIA A100-SXM4-40GB", count=8))
-        True
+        >>> offered = recognise("NVIDIA A100-SXM4-40GB", count=8)
+        >>> Accelerator("A100").accepts(offered), Accelerator("A100", memory_gb=80).accepts(offered)
+        (True, False)
         """
         return (
             compact(offered.name) == compact(self.name)
@@ -202,10 +214,10 @@ class Accelerator:
 
     def _accepts_memory(self, offered: Accelerator) -> bool:
         """Return whether the memory of one offered accelerator will do."""
-        if self.memory_gb is None or offered.memory_gb is None or not offered.exact_memory:
+        if not self.memories_gb or offered.memory_gb is None or not offered.exact_memory:
             return True
         least = self.least_memory_gb
-        return offered.memory_gb == self.memory_gb if least is None else offered.memory_gb >= least
+        return offered.memory_gb in self.memories_gb or (least is not None and offered.memory_gb >= least)
 
 
 AcceleratorSpec = Accelerator

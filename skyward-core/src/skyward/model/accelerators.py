@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skyward.errors import ConfigError
 from skyward.model.accelerator import Accelerator, accelerator
@@ -26,13 +26,15 @@ __all__ = ["MAKERS", "MI", "TPU", "Custom", "Factory", "Inferentia", "Maker", "T
 @frozen(repr=False)
 class Factory:
     """
-    Make `Accelerator` values of one device.
+    Make `Accelerator` values of one device: of its usual memory, where no other is given.
 
     Args:
         device: The device.
 
     >>> Factory(CATALOGUE["A100"])(memory="40GB", count=8).memory_gb
     40
+    >>> str(Factory(CATALOGUE["A100"])())
+    'A100-80GB'
     """
 
     device: Device
@@ -50,14 +52,16 @@ class Factory:
 
         Args:
             count: How many at least; below 1 for a share of one.
-            memory: Memory of one, such as `"80GB"` or a number of GB; the usual one or more where it is not given.
+            memory: Memory of one, such as `"80GB"` or a number of GB; where it is not given, the usual one of the
+                device. Its name as text, such as `"A100"`, means any.
             form_factor: `"SXM"`, `"PCIe"`, `"NVL"` or `"OAM"`; any where it is not given.
             mig: MIG profile that each one is cut into, such as `"3g.40gb"`.
 
         Raises:
             ConfigError: If the device is not made so.
         """
-        return Accelerator(self.device.name, count=count, memory_gb=memory, form_factor=form_factor, mig=mig)
+        asked = Accelerator(self.device.name, count=count, memory_gb=memory, form_factor=form_factor, mig=mig)
+        return asked if asked.memory_gb is not None else evolve(asked, memory_gb=asked.memories_gb[0], exact_memory=True)
 
     @property
     def __name__(self) -> str:

@@ -93,6 +93,7 @@ class NodeReceipt:
         instance_id: The provider's name for it.
         provider: The provider's name.
         instance_type: The provider's name for this kind of machine.
+        accelerator: Its accelerators, such as `"8 × A100 40GB"`; None without any, or where that is not known.
         spot: Whether the provider might have taken it back.
         hourly_rate: What it cost, in USD an hour; 0 where nothing is billed.
         seconds: From the answer to its launch until its end was confirmed.
@@ -121,6 +122,7 @@ class NodeReceipt:
     ending: float
     cost: float
     ended: bool
+    accelerator: str | None = None
 
 
 @frozen(kw_only=True)

@@ -118,7 +118,7 @@ class Device:
         name: Its name in Skyward; a Python identifier, because `sky.accelerators` has an attribute of that name.
         manufacturer: Who makes it.
         architecture: The generation that its maker counts it to.
-        variants: What it is made with; the first is meant where nothing is said.
+        variants: What it is made with; the first is the usual one, which its factory means where no memory is given.
         spellings: What clouds call it beside its name.
 
     >>> Device(name="T4", manufacturer="NVIDIA", architecture="Turing", variants=[Variant(memory_gb=16)]).memory_gb
@@ -133,7 +133,7 @@ class Device:
 
     @property
     def memory_gb(self) -> float:
-        """Return the memory that is meant where nothing is said, in GB."""
+        """Return the usual memory, in GB."""
         return self.variants[0].memory_gb
 
     @property
@@ -145,6 +145,10 @@ class Device:
     def mig_profiles(self) -> tuple[str, ...]:
         """Return every MIG profile that some variant of it can be cut into."""
         return tuple(dict.fromkeys(profile for variant in self.variants for profile, _ in variant.mig))
+
+    def made(self, form_factor: FormFactor | None = None) -> tuple[Variant, ...]:
+        """Return what it is made with in a form factor; everything where none is stated."""
+        return tuple(one for one in self.variants if form_factor in (None, *one.form_factors))
 
     def variant(self, memory_gb: float) -> Variant | None:
         """Return the variant that a figure for the memory belongs to, if it is near to one."""

@@ -114,11 +114,17 @@ class InfraCreated(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceLaunching(SkywardEvent):
-    """Tell that `count` instances are being asked for."""
+    """
+    Tell that `count` instances are being asked for.
+
+    Args:
+        accelerator: The accelerators of each, such as `"8 × A100 40GB"`; None without any.
+    """
 
     count: int
     instance_type: str | None
     provider: str
+    accelerator: str | None = None
 
 
 @frozen(kw_only=True)
@@ -129,6 +135,7 @@ class _InstanceFacts(SkywardEvent):
     Args:
         price_on_demand: In USD an hour; None where the provider does not sell it so.
         price_spot: In USD an hour; None where the provider does not sell it so.
+        accelerator: Its accelerators, such as `"8 × A100 40GB"`; None without any.
     """
 
     instance_id: str
@@ -139,6 +146,7 @@ class _InstanceFacts(SkywardEvent):
     instance_type: str | None = None
     price_on_demand: float | None = None
     price_spot: float | None = None
+    accelerator: str | None = None
 
 
 @frozen(kw_only=True)

@@ -14,6 +14,7 @@ from skyward.model.accelerator import Accelerator, recognise
 from skyward.model.catalogue import CATALOGUE
 from skyward.model.details import NONE, Details, details
 from skyward.model.device import FormFactor
+from skyward.model.memory import written
 
 if TYPE_CHECKING:
     from skyward.model.spec import Architecture
@@ -111,6 +112,20 @@ class Offer:
             self.accelerator_form_factor,
             len(CATALOGUE),
         )
+
+    @property
+    def accelerators(self) -> str | None:
+        """
+        Return its accelerators in words, with the memory of one where that is known; None without any.
+
+        >>> Offer(provider="a", instance_type="b", accelerator_name="A100-SXM4-40GB", accelerator_count=8).accelerators
+        '8 × A100 40GB'
+        """
+        seen = self.accelerator
+        if seen is None:
+            return None
+        memory = seen.known_memory_gb
+        return f"{seen.count:g} × {seen.name}" + ("" if memory is None else f" {written(memory)}")
 
     @property
     def accelerator_manufacturer(self) -> str | None:

@@ -90,6 +90,7 @@ class Life:
     tariff: Tariff = Tariff()
     provider: str = ""
     instance_type: str | None = None
+    accelerator: str | None = None
     spot: bool = False
     reachable: float | None = None
     bootstrapped: float | None = None
@@ -296,6 +297,7 @@ def _node_receipt(life: Life, now: float) -> NodeReceipt:
         instance_id=life.instance_id,
         provider=life.provider,
         instance_type=life.instance_type,
+        accelerator=life.accelerator,
         spot=life.spot,
         hourly_rate=tariff.hourly_rate,
         seconds=seconds,

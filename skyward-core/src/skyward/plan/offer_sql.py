@@ -168,11 +168,13 @@ def _accelerator(asked: Accelerator) -> Iterator[Condition]:
     yield "accelerator = ? AND accelerator_count >= ?", (compact(asked.name), asked.count)
     if asked.form_factor is not None:
         yield "(accelerator_form_factor IS NULL OR accelerator_form_factor = ?)", (asked.form_factor,)
-    if asked.memory_gb is not None:
+    if memories := asked.memories_gb:
         least = asked.least_memory_gb
-        sign = "=" if least is None else ">="
-        memory = asked.memory_gb if least is None else least
-        yield f"(accelerator_memory_gb IS NULL OR accelerator_memory_gb {sign} ?)", (memory,)
+        known = f"accelerator_memory_gb IS NULL OR accelerator_memory_gb IN ({', '.join('?' * len(memories))})"
+        if least is None:
+            yield f"({known})", memories
+        else:
+            yield f"({known} OR accelerator_memory_gb >= ?)", (*memories, least)
 
 
 def _ordering(wanted: Wanted) -> str:
