@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 
 from skyward.errors import ConfigError
+from skyward.model import accelerators
 from skyward.model.cluster import Cluster
 from skyward.model.key_pair import KeyPair
 from skyward.model.machine import InstanceState, LaunchRequest, SSHAddress
@@ -51,6 +52,9 @@ def gpu(name: str, count: int, mib: int, share: float = 1.0) -> dict[str, Any]:
         (type_row("g5.xlarge", **gpu("A10G", 1, 22888)), "A10G", True),
         (type_row("g5.xlarge", **gpu("A10G", 1, 22888)), "A10G-24GB", True),
         (type_row("p4d.24xlarge", **gpu("A100", 8, 40960)), "A100-80GB", False),
+        (type_row("p4d.24xlarge", **gpu("A100", 8, 40960)), "A100", True),
+        (type_row("p4de.24xlarge", **gpu("A100", 8, 81920)), "A100", True),
+        (type_row("p4d.24xlarge", **gpu("A100", 8, 40960)), accelerators.A100(), False),
         (type_row("p4d.24xlarge", **gpu("A100", 8, 40960)), "A100-40GB:8", True),
         (type_row("p5en.48xlarge", **gpu("H200", 8, 144384)), "H200:8", True),
         (type_row("p6-b200.48xlarge", **gpu("B200", 8, 183359)), "B200:8", True),

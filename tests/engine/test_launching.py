@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from attrs import evolve
@@ -12,7 +12,8 @@ from attrs import evolve
 import skyward as sky
 from skyward.engine.identity import owner
 from skyward.engine.launching import BATCH, LIFE
-from skyward.hookspecs import Instance, Tags
+from skyward.hookspecs import Instance, Offer, Tags, hookimpl
+from skyward.model import event as events
 from skyward.plan.choice import REMEMBERED
 from skyward.plan.owned import GRACE
 from skyward.testing import NeverBoots, NoCapacity, Quota
@@ -88,6 +89,55 @@ def test_a_quota_rules_out_the_other_zones_of_its_region(engine: SimulatedEngine
 GPU = evolve(
     SMALL, instance_type="gpu", accelerator_name="H100", accelerator_count=8, spot_price=9.0, on_demand_price=44.0
 )
+
+
+class Narrow(ScriptedCloud):
+    """A cloud whose answer holds only what has as many accelerators as are asked for, as those of real ones do."""
+
+    asked_for: ClassVar[list[str]] = []
+
+    @hookimpl
+    async def skyward_offers(self, spec: sky.Spec) -> Sequence[Offer]:  # type: ignore[override]
+        self.asked_for.append(str(spec.accelerator))
+        wanted = spec.accelerator
+        return [one for one in self.offers if wanted is None or one.accelerator_count == wanted.count]
+
+
+def test_what_comes_near_is_asked_for_once_more(engine: SimulatedEngine) -> None:
+    """A cloud that narrows its answer hides what is on sale in another number: it is asked again, and that is told."""
+    cloud = Narrow(offers=(SMALL, evolve(GPU, accelerator_memory_gb=80)))
+    refused(
+        {"accelerator": "H100:16"},
+        cloud,
+        error=sky.NoAvailableProviderError,
+        match=r"Nearest is gpu in a, .* with accelerator=8 × H100 80GB. Write accelerator=\"H100-80GB:8\" to get it",
+    )
+    assert ["H100:16", "H100", "H100:2", "H100:4", "H100:8"] == cloud.asked_for
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "rented"),
+    [
+        ("H100", "1 × H100 80GB"),
+        ("H100-94GB", "1 × H100 94GB"),
+        (sky.accelerators.H100(memory="94GB"), "1 × H100 94GB"),
+        (sky.accelerators.H100(), "1 × H100 80GB"),
+    ],
+    ids=str,
+)
+def test_the_variant_that_was_rented_is_told(engine: SimulatedEngine, accelerator: Any, rented: str) -> None:
+    """In the events of each machine, and on the receipt."""
+    large = evolve(GPU, instance_type="large", accelerator_count=1, accelerator_memory_gb=94, spot_price=3.0)
+    cloud = ScriptedCloud(
+        offers=(large, evolve(large, instance_type="small", accelerator_memory_gb=80, spot_price=2.0))
+    )
+    pool, heard = compute(cloud, accelerator=accelerator)
+    with pool:
+        pass
+    kinds = (events.InstanceLaunching, events.InstanceLaunched, events.InstanceProvisioned)
+    assert {rented} == {event.accelerator for kind in kinds for event in heard.of(kind)}
+    [final] = heard.of(events.CostFinal)
+    assert [rented] == [node.accelerator for node in final.receipt.nodes]
 
 
 def test_a_limit_of_the_account_rents_nothing_dearer(engine: SimulatedEngine) -> None:

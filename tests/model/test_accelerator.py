@@ -110,8 +110,10 @@ def test_a_factory_keeps_to_the_form_factor() -> None:
     """The usual memory is that of the form factor, and a name takes any memory that it has in it."""
     nvl, plain = recognise("H100 NVL"), recognise("H100 SXM", memory_gb=94)
     assert (94, 80) == (accelerators.H100(form_factor="NVL").memory_gb, accelerators.H100(form_factor="SXM").memory_gb)
-    assert accelerators.H100(form_factor="NVL").accepts(nvl) and accelerator("H100-NVL").accepts(nvl)
-    assert accelerator("H100-SXM").accepts(plain) and not accelerators.H100(form_factor="SXM").accepts(plain)
+    assert accelerators.H100(form_factor="NVL").accepts(nvl)
+    assert accelerator("H100-NVL").accepts(nvl)
+    assert accelerator("H100-SXM").accepts(plain)
+    assert not accelerators.H100(form_factor="SXM").accepts(plain)
 
 
 def test_facts_come_from_the_catalogue() -> None:

@@ -26,7 +26,9 @@ def test_arguments_say_which_one() -> None:
     """Count, memory, form factor and profile are what a factory takes, each optional."""
     assert Accelerator("A100", memory_gb=40) == accelerators.A100(memory="40GB")
     assert accelerators.A100(memory=40) == accelerators.A100(memory="40GB")
-    assert Accelerator("H100", count=8, form_factor="SXM", memory_gb=80) == accelerators.H100(count=8, form_factor="SXM")
+    assert Accelerator("H100", count=8, form_factor="SXM", memory_gb=80) == accelerators.H100(
+        count=8, form_factor="SXM"
+    )
     assert Accelerator("H100", mig="3g.40gb") == accelerators.H100(mig="3g.40gb")
     assert Accelerator("H100", memory_gb=80) == accelerators.H100(count=1, memory=None, form_factor=None, mig=None)
 

@@ -124,18 +124,20 @@ def test_spot_comes_first_where_it_is_cheaper_than_any_on_demand() -> None:
 
 
 def test_why_not_counts_wishes_and_names_the_nearest() -> None:
-    """The nearest misses the fewest wishes."""
+    """The nearest has the accelerators that are asked for, and misses the fewest other wishes."""
     choice = choose(Spec(accelerator="H100", region="eu"), [SMALL, LARGE, evolve(LARGE, available=False)])
     assert choice.why_not == (
         "region='eu' excludes 2, accelerator='H100' excludes 1, available excludes 1 of 3. "
-        "Nearest is small in eu-a, $0.1/h spot or $0.4/h on demand, with accelerator=none."
+        'Nearest is large in us-a, $30/h spot or $90/h on demand, with region=us. Write region="us" to get it.'
     )
 
 
 def test_what_costs_nothing_is_free() -> None:
     """Such as the user's own machine."""
     own = Offer(provider="local", instance_type="desk", on_demand_price=0.0)
-    assert "Nearest is desk, free, with accelerator=none." in choose(Spec(accelerator="H100"), [own]).why_not
+    assert (
+        "Nearest is desk, free, with vcpus=unknown. Leave out vcpus to get it." in choose(Spec(vcpus=4), [own]).why_not
+    )
 
 
 def test_nothing_for_sale_is_said() -> None:

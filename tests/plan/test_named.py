@@ -146,3 +146,13 @@ def test_a_refused_table_keeps_its_secrets() -> None:
     with pytest.raises(ConfigError, match="a table of api_key") as caught:
         load("[pools.train]\nprovider = { api_key = 'hunter2' }")
     assert "hunter2" not in str(caught.value)
+
+
+def test_an_accelerator_is_written_as_in_python() -> None:
+    """A name alone means any memory, and one with a memory that one."""
+    pools = (
+        load('[pools.any]\naccelerator = "A100:2"\n[pools.train]\naccelerator = "A100-40GB"\n'),
+        load('[pools.any]\naccelerator = "A100:2"\n[pools.train]\naccelerator = "A100-40GB"\n', "any"),
+    )
+    known = [request((), one.keywords).specs[0].accelerator for one in pools]
+    assert [(40,), (80, 40)] == [one.memories_gb for one in known if one is not None]

@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from skyward.errors import ProvisionError
 from skyward.hookspecs import InstanceState, SSHAddress, Tags
+from skyward.model import accelerators
 from skyward.model.key_pair import KeyPair
 from skyward.model.spec import Spec
 from skyward.rest import Misread
@@ -108,6 +109,15 @@ def test_the_question_narrows_down_to_what_can_be_used() -> None:
     assert {"gte": 12.8} == asked["cuda_max_good"]
     assert {"gte": 32} == asked["cpu_cores_effective"]
     assert {"in": ["amd64", "arm64"]} == asked["cpu_arch"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "least"), [("A100", 40), ("A100:2", 40), (accelerators.A100(), 80), ("A100-40GB", 40), ("T4", 16)]
+)
+def test_the_question_asks_for_the_smallest_memory_that_will_do(asked: Any, least: int) -> None:
+    """A name alone means any, and a driver reports a little less than a card is sold under."""
+    ram = query(Spec(accelerator=asked), Wish())["gpu_ram"]["gte"]
+    assert 0.9 * least * 1024 - 1 <= ram <= least * 1024
 
 
 def test_unverified_machines_are_let_in_by_leaving_the_filter_out() -> None:

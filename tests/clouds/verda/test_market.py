@@ -12,6 +12,7 @@ import skyward as sky
 from skyward.errors import ConfigError, ProvisionError
 from skyward.model.machine import InstanceState
 from skyward.model.spec import Spec
+from skyward.plan.choice import choose, in_order
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud
 
@@ -36,6 +37,21 @@ def test_each_market_has_a_stock_of_its_own(verda: Cloud) -> None:
     flags = [call["query"] for call in verda.calls("GET /v1/instance-availability")]
     assert [("false", "false"), ("true", "true")] == sorted((each["isSpot"], each["is_spot"]) for each in flags)
     assert [{"currency": "usd"}] == [call["query"] for call in verda.calls("GET /v1/instance-types")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "rented"),
+    [
+        ("A100", "1A100.40S.22V"),
+        (sky.accelerators.A100(), "1A100.22V"),
+        (sky.accelerators.A100(memory="40GB"), "1A100.40S.22V"),
+    ],
+    ids=str,
+)
+def test_a_name_takes_the_cheapest_variant(verda: Cloud, asked: Any, rented: str) -> None:
+    """A factory takes the usual one, or the one it says."""
+    spec = Spec(accelerator=asked, allocation="on-demand")
+    assert rented == in_order(spec, choose(spec, offers(verda, spec).values()))[0].offer.instance_type
 
 
 def test_what_is_sold_takes_four_calls(verda: Cloud) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -20,10 +21,13 @@ from skyward.errors import (
 )
 from skyward.plan.choice import Candidate, Choice, Kind, Refusal, choose, in_order, remaining
 from skyward.plan.failing import Failing, hopeless, noted
+from skyward.plan.nearest import broader, has_device
 from skyward.plan.tried import tried, unasked
 
 if TYPE_CHECKING:
     from skyward.model.cluster import Cluster
+    from skyward.model.offer import Offer
+    from skyward.model.spec import Spec
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +48,7 @@ class Offers:
         self._provider = provider
         self._cluster = cluster
         self._choice = Choice()
+        self._looked = False
         self._refusals: list[Refusal] = []
         self._last: SkywardError | None = None
         self._failing = Failing()
@@ -67,8 +72,25 @@ class Offers:
         """
         self._refusals.clear()
         spec = self._cluster.spec
-        offers = await self._provider.call("skyward_offers", spec=spec, timeout=PROVIDER_TIMEOUT)
-        self._choice = choose(spec, offers or (), self._choice.least)
+        offers = await self._ask(spec)
+        self._choice = choose(spec, offers, self._choice.least)
+        first, self._looked = not self._looked, True
+        if first and not any(has_device(spec, offer) for offer in offers):
+            self._choice = choose(spec, [*offers, *await self._ask_for_more(spec)], self._choice.least)
+
+    async def _ask(self, spec: Spec) -> Sequence[Offer]:
+        return tuple(await self._provider.call("skyward_offers", spec=spec, timeout=PROVIDER_TIMEOUT) or ())
+
+    async def _ask_for_more(self, spec: Spec) -> list[Offer]:
+        """Ask for the accelerators of a spec in every memory and number, to tell what comes near; may fail."""
+        answers = await asyncio.gather(*map(self._ask, broader(spec)), return_exceptions=True)
+        found: dict[str, Offer] = {}
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                _log.info("offer.nearest provider=%s error=%s", self._provider.name, answer)
+            else:
+                found |= {offer.key: offer for offer in answer if has_device(spec, offer)}
+        return list(found.values())
 
     def candidates(self, *, spot: bool | None = None, since: float | None = None) -> tuple[Candidate, ...]:
         """

@@ -61,7 +61,9 @@ class Factory:
             ConfigError: If the device is not made so.
         """
         asked = Accelerator(self.device.name, count=count, memory_gb=memory, form_factor=form_factor, mig=mig)
-        return asked if asked.memory_gb is not None else evolve(asked, memory_gb=asked.memories_gb[0], exact_memory=True)
+        return (
+            asked if asked.memory_gb is not None else evolve(asked, memory_gb=asked.memories_gb[0], exact_memory=True)
+        )
 
     @property
     def __name__(self) -> str:

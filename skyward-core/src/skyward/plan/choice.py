@@ -4,8 +4,6 @@ Which machines a pool asks for: the offers that meet its spec, in the order to t
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
@@ -16,6 +14,7 @@ from skyward.model.accelerator import Accelerator, recognise
 from skyward.model.allocation import Allocation
 from skyward.model.offer import Offer
 from skyward.model.spec import Spec
+from skyward.plan.nearest import Rejection, why_not
 from skyward.plan.permission import Least, least_of, not_asked_for, seen, too_dear
 
 __all__ = ["Candidate", "Choice", "Refusal", "Rejection", "Unasked", "choose", "in_order"]
@@ -70,20 +69,6 @@ class Unasked:
     why: str
 
 
-@frozen
-class Rejection:
-    """
-    Say why an offer is not for a pool.
-
-    Args:
-        offer: The offer.
-        wishes: What it does not meet, as the user would write it, such as `"memory_gb=64"`.
-    """
-
-    offer: Offer
-    wishes: tuple[str, ...]
-
-
 @frozen(kw_only=True)
 class Choice:
     """
@@ -97,6 +82,7 @@ class Choice:
         unasked: Ways to rent that meet the spec, and that nothing asks for: much dearer than the cheapest, or with
             accelerators. They are told, and not rented; cheapest first.
         least: The cheapest of what has met the spec so far.
+        spec: What the user asks for.
     """
 
     spot: tuple[Candidate, ...] = ()
@@ -105,25 +91,22 @@ class Choice:
     others: tuple[Candidate, ...] = ()
     unasked: tuple[Unasked, ...] = ()
     least: Least = field(factory=Least)
+    spec: Spec = field(factory=Spec)
 
     @property
     def why_not(self) -> str:
         """
-        Say which wish excludes how many offers, and which of them comes nearest.
+        Say which wish excludes how many offers, which of them comes nearest, and what to write to get it.
 
         >>> offers = [Offer(provider="x", instance_type="big", memory_gb=16, on_demand_price=1)]
         >>> choose(Spec(memory_gb=64), offers).why_not
-        'memory_gb=64 excludes 1 of 1. Nearest is big, $1/h on demand, with memory_gb=16.'
+        'memory_gb=64 excludes 1 of 1. Nearest is big, $1/h on demand, with memory_gb=16. Write memory_gb=16 to get it.'
         """
-        rejected = self.rejections
-        if not rejected:
+        if not self.rejections:
             return "It sells nothing at this moment."
         met = (*self.spot, *self.on_demand, *(each.candidate for each in self.unasked))
-        total = len(rejected) + len({id(made.offer) for made in met})
-        counted = Counter(wish for rejection in rejected for wish in rejection.wishes)
-        excluded = ", ".join(f"{wish} excludes {count}" for wish, count in counted.most_common())
-        nearest = min(rejected, key=lambda rejection: (len(rejection.wishes), _least(rejection.offer)))
-        return f"{excluded} of {total}. Nearest is {_described(nearest)}."
+        total = len(self.rejections) + len({id(made.offer) for made in met})
+        return why_not(self.spec, self.rejections, total)
 
 
 @frozen(kw_only=True)
@@ -194,6 +177,7 @@ def choose(spec: Spec, offers: Iterable[Offer], least: Least | None = None) -> C
         others=tuple(others),
         unasked=tuple(sorted(unasked, key=lambda each: each.candidate.price)),
         least=least,
+        spec=spec,
     )
 
 
@@ -287,10 +271,6 @@ def _allowed(allocation: Allocation, *, spot: bool) -> bool:
     return allocation.allows_spot if spot else allocation.allows_on_demand
 
 
-def _least(offer: Offer) -> float:
-    return min((made.price for made in _markets(offer)), default=math.inf)
-
-
 def _wishes(spec: Spec) -> list[_Wish]:
     """List what a spec asks of an offer, each with the words the user would write."""
     wishes: list[_Wish] = [("available", lambda offer: offer.available)]
@@ -317,25 +297,3 @@ def _has(offer: Offer, wanted: Accelerator) -> bool:
         return False
     memory = offer.accelerator_memory_gb
     return wanted.accepts(recognise(offer.accelerator_name, count=offer.accelerator_count, memory_gb=memory))
-
-
-def _described(rejection: Rejection) -> str:
-    """Return an offer with those of its facts that it was rejected for."""
-    offer = rejection.offer
-    facts = {
-        "accelerator": f"{offer.accelerator_count:g} × {offer.accelerator_name}" if offer.accelerator_name else "none",
-        "vcpus": "unknown" if offer.vcpus is None else f"{offer.vcpus:g}",
-        "memory_gb": "unknown" if offer.memory_gb is None else f"{offer.memory_gb:g}",
-        "disk_gb": "unknown" if offer.disk_gb is None else f"{offer.disk_gb:g}",
-        "architecture": offer.architecture or "unknown",
-        "region": offer.region or "unknown",
-    }
-    wanted = [wish.partition("=")[0] for wish in rejection.wishes]
-    told = ", ".join(f"{name}={facts[name]}" for name in wanted if name in facts)
-    markets = _markets(offer)
-    prices = " or ".join(f"${made.price:.4g}/h {'spot' if made.spot else 'on demand'}" for made in markets)
-    if markets and not any(made.price for made in markets):
-        prices = "free"
-    place = f" in {offer.zone or offer.region}" if offer.zone or offer.region else ""
-    sold = "" if offer.available else ", none left"
-    return f"{offer.instance_type}{place}, {prices or 'not for sale'}{sold}{f', with {told}' if told else ''}"
