@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import skyward as sky
 from skyward.model.op import Shell
+from skyward.testing import Rehearsal
 
 
 @sky.function
@@ -44,6 +46,21 @@ def test_default_compute_timeout() -> None:
         with pytest.raises(sky.TaskTimeoutError, match=r"timeout of 0\.2 s"):
             wait(30) >> pool
         assert 0.4 == wait(0.4).with_timeout(20) >> pool
+
+
+@pytest.mark.parametrize("provider", [sky.Local(), Rehearsal()], ids=["local", "rehearsal"])
+def test_image_of_this_machine(provider: Any) -> None:
+    """Variables are worked out here, once for all nodes; packages that are missing are told in one line."""
+    image = sky.Image(
+        env={"OWN": "1"}, shell_vars={"SUM": 'echo "$((OWN + 1))"', "OWN": "echo 2"}, apt=["no-such-package"]
+    )
+    told: list[str] = []
+    pool = _compute(provider=provider, nodes=2, image=image)
+    with pool.on(sky.Error, lambda event: told.append(event.message)):
+        assert [("2", "1")] * 2 == sky.function(lambda: (os.environ["SUM"], os.environ["OWN"]))() @ pool
+    [line] = told
+    assert line.startswith("apt: ")
+    assert "no-such-package" in line
 
 
 @pytest.mark.parametrize(("mode", "shown"), [("log", True), ("silent", False)])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from skyward.model.image import Image
 from skyward.model.op import PipInstall, Shell
 from skyward.model.pip_index import PipIndex
-from skyward.plan.bootstrap import Step, environment_steps, op_step
+from skyward.plan.bootstrap import Step, environment_steps, not_installed, op_step
 
 
 def test_packages_are_installed_into_the_environment() -> None:
@@ -40,6 +42,31 @@ def test_plugins_packages_come_after_the_images() -> None:
     """With their own index, if they name one."""
     step = op_step(PipInstall(["flash-attn"], index_url="https://f.example/simple"))
     assert (step.argv[-1], step.env) == ("flash-attn", (("UV_INDEX", "https://f.example/simple"),))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "missing", "said"),
+    [
+        ([], None, ""),
+        (["git"], [], ""),
+        (
+            ["git", "libc++1=2"],
+            ["git", "libc++1=2"],
+            "git, libc++1=2 are not on this machine, .* install --yes git libc",
+        ),
+        (
+            ["git"],
+            None,
+            "apt: whether git is on this machine is not known, because it has no dpkg, and Skyward installs",
+        ),
+    ],
+)
+def test_missing_system_packages_are_told_in_a_line(wanted: list[str], missing: list[str] | None, said: str) -> None:
+    """With what to type, where that is known; nothing where nothing is missing."""
+    line = not_installed(wanted, missing)
+    assert bool(said) is bool(line)
+    assert re.search(re.escape(said).replace(r"\.\*", ".*"), line)
+    assert "\n" not in line
 
 
 SECRET = "https://me:hun@ter2@x.example/simple"

@@ -20,6 +20,7 @@ from skyward.engine.giving_back import GivingBack
 from skyward.engine.host import Host, HostAddress, Prepared
 from skyward.engine.launching import Launching
 from skyward.engine.local_host import LocalHost
+from skyward.engine.local_machine import missing_packages, shell_variables
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.machine_images import MachineImages
 from skyward.engine.node_shell import NodeShell, facts_of
@@ -34,11 +35,13 @@ from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.image import Image, check_python
 from skyward.model.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.offer import Offer
+from skyward.model.op import AptInstall
 from skyward.model.trust import opened_as
-from skyward.plan.bootstrap import Step, op_step
+from skyward.plan.bootstrap import Step, apt_packages, not_installed, op_step
 from skyward.plan.retry import worth_another_start
 
 if TYPE_CHECKING:
+    from skyward.engine.blueprint import Blueprint
     from skyward.engine.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec import Spec
@@ -81,6 +84,8 @@ class Provisioning:
         self._worker = request.options.workers
         self._provider = ProviderHandle(spec.provider)
         self._preparing: dict[str, asyncio.Task[Path]] = {}
+        self._variables: asyncio.Task[dict[str, str]] | None = None
+        self._looked = False
         self._plugins_pickle = b""
         self._uploads = Uploads()
         self._reaching = Reaching()
@@ -289,16 +294,17 @@ class Provisioning:
         return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
 
     async def _local_environment(self, shell: NodeShell) -> Prepared:
-        """Give the interpreter of the image's environment; made once, however many nodes wait for it."""
+        """Give the interpreter of the image's environment and its variables; made once, however many nodes wait."""
         blueprint = shell.blueprint
         ops = [op for op in blueprint.ops if op.scope == "environment"]
+        await self._look_for_packages(blueprint)
         for op in blueprint.ops:
-            if op.scope != "environment":
+            if op.scope != "environment" and not isinstance(op, AptInstall):
                 self._reporting.publish(
                     events.BootstrapConsole(line=f"not run on this machine: {op}", instance=shell.info)
                 )
         if not blueprint.image.needs_environment and not ops:
-            return Prepared(python=sys.executable, env={})
+            return Prepared(python=sys.executable, env=await self._local_variables(shell, None))
         steps = (*image_steps(blueprint.image), *map(op_step, ops))
         key = _environment_key(blueprint.image, steps if ops else ())
         if key not in self._preparing:
@@ -307,7 +313,25 @@ class Provisioning:
                 in_thread(partial(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell)))
             )
         python = await asyncio.shield(self._preparing[key])
-        return Prepared(python=str(python), env={"PYTHONPATH": str(runtime_directory())})
+        variables = await self._local_variables(shell, python)
+        return Prepared(python=str(python), env={**variables, "PYTHONPATH": str(runtime_directory())})
+
+    async def _look_for_packages(self, blueprint: Blueprint) -> None:
+        """Tell once which system packages this machine lacks, which are not installed here."""
+        wanted, self._looked = () if self._looked else apt_packages(blueprint.image, blueprint.ops), True
+        if wanted and (line := not_installed(wanted, await in_thread(missing_packages, wanted))):
+            self._reporting.publish(events.Error(message=line))
+
+    async def _local_variables(self, shell: NodeShell, python: Path | None) -> Mapping[str, str]:
+        """Give what the image's `shell_vars` print here; as elsewhere, its `env` counts more than they."""
+        image = shell.blueprint.image
+        if not image.shell_vars:
+            return {}
+        if self._variables is None:
+            timeout = self._bootstrap_timeout(image)
+            self._variables = asyncio.ensure_future(in_thread(partial(shell_variables, image, python, timeout=timeout)))
+        found = await asyncio.shield(self._variables)
+        return {name: text for name, text in found.items() if name not in image.env}
 
     def _tell_phase(self, shell: NodeShell) -> Any:
         def tell(phase: str, event: Any) -> None:

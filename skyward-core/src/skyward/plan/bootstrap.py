@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 
 from attrs import field, frozen
 
 from skyward.model.image import Image
-from skyward.model.op import Op, PipInstall, Shell
+from skyward.model.op import AptInstall, Op, PipInstall, Shell
 from skyward.plain import redacted
 
 _ADVICE = (
@@ -37,6 +38,9 @@ _ADVICE = (
     (("uv cannot be had",), "Install it there: pip install uv."),
 )
 
+
+SHELL_VARS = "shell_vars"
+"""The phase in which an image's `shell_vars` are worked out."""
 
 _INSTALL = ("{uv}", "pip", "install", "--python", "{environment}/bin/python")
 
@@ -94,6 +98,47 @@ def environment_steps(image: Image, python: str) -> tuple[Step, ...]:
     if rest:
         steps.append(_install("deps", rest, None, image.pip_extra_index_url))
     return tuple(steps)
+
+
+def apt_packages(image: Image, ops: Iterable[Op]) -> tuple[str, ...]:
+    """
+    List the system packages that a machine must have, each once.
+
+    Args:
+        image: The image.
+        ops: What plugins add.
+
+    >>> apt_packages(Image(apt=["git"]), [AptInstall(["jq", "git"])])
+    ('git', 'jq')
+    """
+    added = (package for op in ops if isinstance(op, AptInstall) for package in op.packages)
+    return tuple(dict.fromkeys((*image.apt, *added)))
+
+
+def not_installed(wanted: Sequence[str], missing: Sequence[str] | None) -> str:
+    """
+    Say in a line which system packages this machine lacks, why they are not installed, and what to type.
+
+    Args:
+        wanted: Those that are asked for.
+        missing: Those that it lacks; None where that cannot be found out.
+
+    Returns:
+        The line; empty where there is nothing to say.
+
+    >>> not_installed(["git", "jq"], ["jq"])
+    'apt: jq is not on this machine, where Skyward installs no system packages. Type: sudo apt-get install --yes jq'
+    """
+    if missing is None and wanted:
+        return (
+            f"apt: whether {', '.join(wanted)} is on this machine is not known, because it has no dpkg, and Skyward "
+            "installs no system packages here. Install what is missing with the machine's own package manager."
+        )
+    if not missing:
+        return ""
+    what = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
+    command = f"sudo apt-get install --yes {shlex.join(missing)}"
+    return f"apt: {what} not on this machine, where Skyward installs no system packages. Type: {command}"
 
 
 def op_step(op: Op) -> Step:

@@ -14,7 +14,7 @@ from attrs import frozen
 from skyward.model.image import Image, python_version
 from skyward.model.op import AptInstall, Op, Shell
 from skyward.plain import redacted
-from skyward.plan.bootstrap import Step, environment_steps, op_step
+from skyward.plan.bootstrap import SHELL_VARS, Step, apt_packages, environment_steps, op_step
 from skyward.plan.cache_text import CACHE, MAKE
 from skyward.plan.script_text import BEGIN, CARRIES, HEAD, WATCHDOG
 from skyward.plan.uv_text import UV
@@ -157,8 +157,7 @@ def _here(text: str, delimiter: str) -> str:
 
 
 def _packages(image: Image, ops: Sequence[Op]) -> Iterable[str]:
-    added = (package for op in ops if isinstance(op, AptInstall) for package in op.packages)
-    if names := dict.fromkeys((*image.apt, *added)):
+    if names := apt_packages(image, ops):
         yield f"install_packages {shlex.join(names)}"
     # From here on, what the script runs belongs to the node; a package manager must never be cut off.
     yield 'export SKYWARD_NODE="$MARK"'
@@ -206,7 +205,7 @@ def _machine_ops(ops: Sequence[Op]) -> Iterable[str]:
 
 def _shell_vars(image: Image) -> Iterable[str]:
     if image.shell_vars:
-        yield "phase shell_vars"
+        yield f"phase {SHELL_VARS}"
         yield ': >"$NODE/shell_vars.new"'
         for name, text in image.shell_vars.items():
             yield f"shell_var {name} {_shown(text)} {shlex.quote(text)}"
