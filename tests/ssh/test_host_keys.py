@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import asyncssh
@@ -30,3 +31,28 @@ def test_a_first_use_sticks(tmp_path: Path, before: str, port: int) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
     assert not keys.client().validate_host_public_key("gpu-box", "10.0.0.5", port, other)
     assert lines == path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("port", [22, 2222])
+def test_the_old_key_is_forgotten_by_what_is_said(tmp_path: Path, port: int) -> None:
+    """The command names the file, and a shell takes it as it stands."""
+    path = tmp_path / "my hosts" / "known & 'mine'"
+    path.parent.mkdir()
+    keys = HostKeys(SSHAddress(host="gpu-box", known_hosts=str(path)))
+    old, new = (asyncssh.generate_private_key("ssh-ed25519").convert_to_public() for _ in range(2))
+    assert keys.client().validate_host_public_key("gpu-box", "10.0.0.5", port, old)
+    assert not keys.client().validate_host_public_key("gpu-box", "10.0.0.5", port, new)
+    command = str(keys.refusal()).rpartition("forget the old key: ")[2]
+    assert command.startswith("ssh-keygen -R ")
+    subprocess.run(command, shell=True, check=True, capture_output=True)
+    assert keys.client().validate_host_public_key("gpu-box", "10.0.0.5", port, new)
+
+
+def test_a_key_that_was_given_is_in_no_file(tmp_path: Path) -> None:
+    """There is nothing to forget: another one has to be given."""
+    given = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
+    keys = HostKeys(SSHAddress(host="gpu-box", host_key=given, known_hosts=str(tmp_path / "known_hosts")))
+    other = asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
+    assert not keys.client().validate_host_public_key("gpu-box", "10.0.0.5", 22, other)
+    assert "give the new one: SSHAddress(host_key=...)" in str(keys.refusal())
+    assert "ssh-keygen" not in str(keys.refusal())

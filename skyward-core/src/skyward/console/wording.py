@@ -170,6 +170,11 @@ def _provisioned(event: InstanceProvisioned) -> Line:
     return Line(f"runs: {', '.join(fact for fact in facts if fact)}", node=event.node, passing=True)
 
 
+def _progress(event: BootstrapProgress) -> Line | None:
+    # What a machine does that is not one of the usual phases may take its time.
+    return Line(event.step, "note", event.instance.node if event.instance is not None else None, passing=True)
+
+
 def _phase(event: BootstrapPhase) -> Line | None:
     if event.event == "started" or (event.event == "completed" and event.elapsed < WORTH_A_LINE_S):
         return None
@@ -268,7 +273,7 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     ClusterDestroyed: lambda event: Line(f"closed after {lasted(event.elapsed)}", passing=True),
     Error: lambda event: Line(event.message, "error" if event.fatal else "warning"),
     BootstrapStarting: _phase,
-    BootstrapProgress: _phase,
+    BootstrapProgress: _progress,
     BootstrapPhase: _phase,
     BootstrapCompleted: _phase,
 }

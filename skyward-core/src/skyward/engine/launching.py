@@ -37,6 +37,7 @@ from skyward.model.tags import Tags
 from skyward.plan.choice import Candidate, must_be_spot
 from skyward.plan.left_behind import reason
 from skyward.plan.owned import forgotten, of_another
+from skyward.ssh.waiting import listening
 
 if TYPE_CHECKING:
     from skyward.engine.machine_images import MachineImages
@@ -126,7 +127,8 @@ class Launching:
         """
         self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
-        await self.offers.look()
+        with listening(lambda line: self._reporting.publish(events.Error(message=line))):
+            await self.offers.look()
         if wrong := await self._provider.look_at_clock():
             _log.warning("%s", wrong)
         candidates = self.offers.candidates()

@@ -101,6 +101,11 @@ class NodeShell:
         """Tell whether its machine runs, and has an address."""
         return self._runs.done() and self._runs.exception() is None
 
+    @property
+    def was_ready(self) -> bool:
+        """Tell whether its workers have taken calls, now or before."""
+        return self._ready.done() and self._ready.exception() is None
+
     async def running(self) -> None:
         """
         Wait until the machine runs, as somebody tells by `began` or `never`.

@@ -279,6 +279,7 @@ class Provisioning:
             tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
             behind=lambda: self._reporting.pressed,
             unreachable=shell.on_unreachable,
+            waiting=partial(self._reporting.waiting, shell),
         )
         if not self._provider.facts.rents:
             return recipe

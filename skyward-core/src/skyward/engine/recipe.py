@@ -28,6 +28,7 @@ class Recipe:
         tell: Takes the events of making it ready.
         behind: Tells whether handlers are behind with these events, so that no more should be made.
         unreachable: Called when the machine does not answer, each time.
+        waiting: Takes a line where the machine has not answered after a second, once for each time it is dialled.
         faults: Says what is wrong with the machine that was found, before anything is done to it.
         uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
     """
@@ -41,5 +42,6 @@ class Recipe:
     tell: Callable[[events.SkywardEvent], None]
     behind: Callable[[], bool] = lambda: False
     unreachable: Callable[[], None] = lambda: None
+    waiting: Callable[[str], None] = lambda line: None
     faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
     uploads: Uploads | None = None

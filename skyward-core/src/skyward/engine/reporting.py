@@ -252,6 +252,14 @@ class Reporting:
         self._busy[shell] = doing, time.monotonic()
         self.publish(events.BootstrapProgress(step=doing, instance_id=shell.instance.id, instance=shell.info))
 
+    def waiting(self, shell: NodeShell, line: str) -> None:
+        """Tell that a machine does not answer yet: on its way to a node that is usual, afterwards it is trouble."""
+        facts: dict[str, Any] = {"instance_id": shell.instance.id, "instance": shell.info}
+        if shell.was_ready:
+            self.publish(events.Error(message=line, **facts))
+        else:
+            self.publish(events.BootstrapProgress(step=line, **facts))
+
     def _no_longer_busy(self, shell: NodeShell) -> None:
         doing, since = self._busy.pop(shell, ("", 0.0))
         if doing:

@@ -238,8 +238,15 @@ class SSHHost:
         """Give the connection, a new one if the last is lost."""
         async with self._dialling:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await dial(self._address, patience=patience, missed=self._recipe.unreachable)
+                self._connection = await dial(
+                    self._address, patience=patience, missed=self._recipe.unreachable, told=self._waiting
+                )
             return self._connection
+
+    def _waiting(self, line: str) -> None:
+        """Tell that the machine does not answer yet; once it was given back, that is of no interest."""
+        if not self._ended:
+            self._recipe.waiting(line)
 
     async def _look(self, connection: SSHClientConnection) -> probe.Findings:
         done = await run(connection, probe.SCRIPT, timeout=COMMAND_TIMEOUT)

@@ -15,6 +15,7 @@ from skyward.errors import ConfigError, CredentialsError, HostKeyError, Transpor
 from skyward.ssh.host_keys import HostKeys
 from skyward.ssh.jump import hops
 from skyward.ssh.per_packet import keep_one_timer, leave_out_ignored
+from skyward.ssh.waiting import Waiting, tell
 
 if TYPE_CHECKING:
     from asyncssh import ChannelOpenError, SSHClientConnection
@@ -52,7 +53,11 @@ _attempts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphor
 
 
 async def dial(
-    address: SSHAddress, *, patience: float, missed: Callable[[], None] = lambda: None
+    address: SSHAddress,
+    *,
+    patience: float,
+    missed: Callable[[], None] = lambda: None,
+    told: Callable[[str], None] = tell,
 ) -> SSHClientConnection:
     """
     Connect to a machine and log in.
@@ -65,6 +70,7 @@ async def dial(
         address: The machine.
         patience: Seconds after which a host that does not answer is given up; it is tried once at least.
         missed: Called whenever it did not answer.
+        told: Takes a line where it has not answered after a second, once.
 
     Raises:
         UnreachableError: If it did not answer in time.
@@ -73,6 +79,14 @@ async def dial(
         HostKeyError: If it is not the host that we know, or none that we know.
         ConfigError: If a key or a file of known hosts cannot be read.
     """
+    with Waiting(str(address), patience, told) as waiting:
+        return await _try(address, patience, missed, waiting)
+
+
+async def _try(
+    address: SSHAddress, patience: float, missed: Callable[[], None], waiting: Waiting
+) -> SSHClientConnection:
+    """Try a machine again and again."""
     loop = asyncio.get_running_loop()
     began, settled = loop.time(), math.inf
     while True:
@@ -81,7 +95,7 @@ async def dial(
             async with _attempts.setdefault(loop, asyncio.Semaphore(AT_ONCE)):
                 return await _dial_once(address)
         except (UnreachableError, HostKeyError, CredentialsError) as error:
-            tried = loop.time() - began
+            tried, waiting.why = loop.time() - began, str(error)
             if isinstance(error, UnreachableError):
                 missed()
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,15 @@ class HostKeys:
         fingerprint = key.get_fingerprint()
         name = f"{host}, port {port}"
         if self._address.host_key is not None or any(self.known(host, addr, port)[0]):
-            where = "the key it was given" if self._address.host_key is not None else str(self._path())
+            given = self._address.host_key is not None
+            where = "the key it was given" if given else str(self._path())
+            forget = shlex.join(("ssh-keygen", "-R", _spelled(host, port), "-f", str(self._path())))
             self._refusal = HostKeyError(
                 f"THE HOST KEY OF {name} HAS CHANGED: it is {fingerprint} and not the one in {where}. "
                 "Either the machine was set up anew, or somebody stands between you and it. Nothing was sent.",
-                hint=f"If you know why it changed, forget the old key: ssh-keygen -R {_spelled(host, port)}.",
+                hint="If you know why it changed, give the new one: SSHAddress(host_key=...)."
+                if given
+                else f"If you know why it changed, forget the old key: {forget}",
             )
             return False
         if self._address.trust == "known":

@@ -1,0 +1,71 @@
+"""What is told while a machine does not answer yet, so that nobody takes patience for a hang."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Self
+
+from attrs import define
+
+__all__ = ["SOON", "Waiting", "listening", "tell"]
+
+_log = logging.getLogger(__name__)
+
+SOON = 1.0
+"""Seconds after which it is told that a machine has not answered yet."""
+
+_listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Have a function told in this block, and in what is begun in it, of machines that do not answer yet."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tell(line: str) -> None:
+    """Tell what listens here; where nothing does, the log has a warning."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(line)
+    else:
+        _log.warning("%s", line)
+
+
+@define(eq=False)
+class Waiting:
+    """
+    Tell once that a machine has not answered yet, if it takes longer than `SOON`.
+
+    Args:
+        where: What messages call the machine.
+        patience: Seconds for which it is tried.
+        told: Takes the line.
+    """
+
+    where: str
+    patience: float
+    told: Callable[[str], None]
+    why: str = ""
+    _timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        if self.patience > SOON:
+            self._timer = asyncio.get_running_loop().call_later(SOON, self._tell)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _tell(self) -> None:
+        why = self.why or f"{self.where} has not answered yet."
+        self.told(f"{why} It is tried for {self.patience:g} s.")
