@@ -123,11 +123,56 @@ def test_a_pool_that_is_resized_may_become_elastic(engine: SimulatedEngine) -> N
         calls = [work(300.0) > pool for _ in range(4)]
         pool.resize((1, 2))
         engine.until(lambda: pool.current_nodes() == 2)
-        pool.resize(1)
+        pool.resize(sky.Nodes(1))
         engine.until(lambda: len(cloud.there) == 1)
         for call in calls:
             engine.result(call)
+    assert ([], 2) == (cloud.there, len(cloud.rows))
+
+
+def test_an_elastic_pool_that_is_resized_stays_elastic(engine: SimulatedEngine) -> None:
+    """It has that many nodes at once, whatever the cooldown, and goes on growing and shrinking from there."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=(1, 4), autoscale_cooldown=30.0, autoscale_idle_timeout=60.0)
+    with pool:
+        engine.pass_by(100.0)
+        pool.resize(3)
+        engine.until(lambda: pool.current_nodes() == 3, within=30.0)
+        calls = [work(200.0) > pool for _ in range(8)]
+        engine.until(lambda: pool.current_nodes() == 4)
+        for call in calls:
+            engine.result(call)
+        pool.resize(2)
+        engine.until(lambda: len(cloud.there) == 2, within=30.0)
+        engine.until(lambda: len(cloud.there) == 1)
     assert [] == cloud.there
+
+
+def test_a_number_of_nodes_that_the_bounds_exclude_is_refused(engine: SimulatedEngine) -> None:
+    """At once, by the bounds that were said last, and the pool stays as it is."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=(1, 2))
+    with pool:
+        with pytest.raises(sky.ConfigError, match=r"1 to 2 nodes; it cannot be resized to 3"):
+            pool.resize(3)
+        pool.resize(sky.Nodes(1, max=3))
+        pool.resize(3)
+        with pytest.raises(sky.ConfigError, match=r"1 to 3 nodes; it cannot be resized to 4"):
+            pool.resize(4)
+        engine.until(lambda: pool.current_nodes() == 3)
+
+
+def test_nodes_that_were_asked_for_are_waited_for(engine: SimulatedEngine) -> None:
+    """However long they take: a node is not idle while it waits for others, and they don't go before they have come."""
+    cloud = ScriptedCloud(boots=600.0)
+    pool, _ = compute(cloud, nodes=(1, 3), autoscale_cooldown=5.0, autoscale_idle_timeout=60.0)
+    with pool:
+        engine.pass_by(500.0)
+        pool.resize(3)
+        engine.until(lambda: pool.current_nodes() == 3)
+        stayed = engine.until(lambda: pool.snapshot()["desired"] < 3)
+    assert 60.0 <= stayed <= 65.0
+    assert 3 == len(cloud.rows)
 
 
 def test_machines_that_an_elastic_pool_cannot_have_are_done_without(engine: SimulatedEngine) -> None:

@@ -16,7 +16,7 @@ from skyward.errors import PoolClosedError, UsageError
 from skyward.function import as_function
 from skyward.model.cost import Cost, Receipt
 from skyward.model.keywords import PoolKeywords
-from skyward.model.nodes import NodeSpec, nodes
+from skyward.model.nodes import NodeSpec
 from skyward.model.options import Options
 from skyward.model.port import port
 from skyward.model.spec import Spec
@@ -279,13 +279,16 @@ class Pool(RightOperand):
         """
         Change how many nodes the pool has; returns at once.
 
+        An elastic pool goes on growing and shrinking from the number given, within the bounds that it has.
+
         Args:
-            size: As for `nodes=`.
+            size: A number of nodes; or, as for `nodes=`, a pair or a `Nodes`, which replaces the bounds.
+                `sky.Nodes(4)` makes an elastic pool one of fixed size.
 
         Raises:
-            ConfigError: If it is no number of nodes.
+            ConfigError: If it is no number of nodes, or one that the bounds of an elastic pool exclude.
         """
-        self._running.resize(nodes(size))
+        self._running.resize(size)
 
     def refresh(self) -> None:
         """

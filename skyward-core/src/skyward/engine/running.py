@@ -29,7 +29,6 @@ from skyward.engine.sizing import Sizing
 from skyward.engine.stopping import Stopping
 from skyward.errors import OfferError, PoolEndedError, ProvisionError, SkywardError
 from skyward.model.machine import LocalAddress
-from skyward.model.nodes import Nodes
 from skyward.plan import lifecycle
 from skyward.plan.lifecycle import PoolState, Status
 from skyward.plan.retry import launch_pause, start_failure, worth_another_start
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from skyward.engine.meter import Meter
     from skyward.engine.node_link import NodeLink
     from skyward.link.payload import Payload
+    from skyward.model.nodes import NodeSpec
     from skyward.model.spec import Spec
     from skyward.pending import PendingFunction
     from skyward.plan.request import Request
@@ -169,9 +169,9 @@ class Running:
         with self._whole:
             self._whole.wait_for(lambda: len(self._state.ready) >= self._state.desired or self._given_up)
 
-    def resize(self, nodes: Nodes) -> None:
+    def resize(self, size: NodeSpec) -> None:
         """Change how many nodes the pool has."""
-        self.engine.post(self._sizing.resize, nodes)
+        self._sizing.resize(size)
 
     def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
         """Find the node that a placement target means, as `lifecycle.place` does."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
-from skyward.plan.scaling import Load, scale
+from skyward.plan.scaling import Load, resized, scale
 
 if TYPE_CHECKING:
     from skyward.engine.running import Running
-    from skyward.model.nodes import Nodes
+    from skyward.model.nodes import Nodes, NodeSpec
     from skyward.model.options import Options
 
 _ELASTIC_TICK = 1.0
@@ -30,11 +31,27 @@ class Sizing:
         self._idle_since: dict[int, float] = {}
         self._changed_at = pool.engine.loop.time()
         self._ticking = False
+        # Nodes that were asked for are on their way; those that wait for them are not idle.
+        self._gathering = True
         self.bounds = bounds
+        # The bounds as the user's threads see them: the loop may have yet to take the latest.
+        self._asked = bounds
+        self._asking = threading.Lock()
 
-    def resize(self, bounds: Nodes) -> None:
-        """Take other bounds, and the number of nodes they want."""
+    def resize(self, size: NodeSpec) -> None:
+        """
+        Have another number of nodes, or other bounds; from any thread, returns at once.
+
+        Raises:
+            ConfigError: If it is no number of nodes, or one that the bounds exclude.
+        """
+        with self._asking:
+            self._asked = resized(self._asked, size, self._pool.name)
+            self._pool.engine.post(self._take, self._asked)
+
+    def _take(self, bounds: Nodes) -> None:
         self.bounds = bounds
+        self._gathering = True
         self._to(bounds.desired)
         self.start()
 
@@ -53,7 +70,8 @@ class Sizing:
             self._ticking = False
             return
         now = self._pool.engine.loop.time()
-        idle = self._pool.idle_nodes()
+        self._gathering = self._gathering and self._pool.ready_nodes < self._pool.desired
+        idle = () if self._gathering else self._pool.idle_nodes()
         self._idle_since = {node: self._idle_since.get(node, now) for node in idle}
         load = Load(
             queued=self._pool.queued,

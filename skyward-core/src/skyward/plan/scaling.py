@@ -1,4 +1,4 @@
-"""How many nodes an elastic pool should have now."""
+"""How many nodes an elastic pool should have now, and what becomes of its bounds when it is resized."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 
 from attrs import frozen
 
-from skyward.model.nodes import Nodes
+from skyward.errors import ConfigError
+from skyward.model.nodes import Nodes, NodeSpec, nodes
 
 
 @frozen(kw_only=True)
@@ -53,3 +54,36 @@ def scale(desired: int, bounds: Nodes, load: Load, *, cooldown: float, idle_time
         return max(desired, min(needed, desired * 2, bounds.max))
     idle = sum(seconds >= idle_timeout for seconds in load.idle_seconds)
     return max(floor, desired - idle) if idle else desired
+
+
+def resized(bounds: Nodes, size: NodeSpec, pool: str) -> Nodes:
+    """
+    Return the bounds of a pool that is resized: a number keeps an elastic pool elastic, all else replaces its bounds.
+
+    Args:
+        bounds: What they are.
+        size: What is asked for, as for `nodes=`.
+        pool: The pool's name, for the error.
+
+    Raises:
+        ConfigError: If it is no number of nodes, or a number that the bounds exclude.
+
+    >>> resized(Nodes(2, max=8), 5, "train")
+    Nodes(desired=5, min=2, max=8)
+    >>> resized(Nodes(2, max=8), Nodes(5), "train")
+    Nodes(desired=5, min=None, max=None)
+    """
+    asked = nodes(size)
+    pair = asked.max is not None
+    if isinstance(size, Nodes) or pair or not bounds.elastic:
+        return asked
+    least, most = bounds.floor, bounds.ceiling
+    if not least <= asked.desired <= most:
+        wider = f"min={min(least, asked.desired)}, max={max(most, asked.desired)}"
+        raise ConfigError(
+            f"The pool is elastic, with {least} to {most} nodes; it cannot be resized to {asked.desired}.",
+            pool=pool,
+            hint=f"Write pool.resize(sky.Nodes({asked.desired}, {wider})) for wider bounds, "
+            f"or pool.resize(sky.Nodes({asked.desired})) for a fixed size.",
+        )
+    return Nodes(asked.desired, min=least, max=most)
