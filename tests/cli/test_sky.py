@@ -79,7 +79,7 @@ def test_every_way_to_start_it() -> None:
     for command in ([SKY], [SKY.with_name("skyward")], [sys.executable, "-m", "skyward"]):
         for words in ("--version", "-V", "version"):
             printed = subprocess.run([*command, words], capture_output=True, text=True, check=True).stdout
-            assert f"skyward {skyward.__version__}\n" == printed
+            assert f"skyward-core {skyward.__version__}\n" == printed
 
 
 def test_the_version_loads_next_to_nothing() -> None:

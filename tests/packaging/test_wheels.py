@@ -4,48 +4,18 @@ The wheels of this repository, built and installed as a user would get them.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
 
+from tests.packaging.installing import FOLDERS, ROOT, run
+
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(300), pytest.mark.xdist_group("packaging")]
-
-ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("skyward-*/pyproject.toml"))]
-
-
-def run(command: Sequence[str | Path], folder: Path) -> str:
-    """Run a command away from the checkout and return what it prints."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stdout
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Build one wheel for each distribution of the repository."""
-    folder = tmp_path_factory.mktemp("dist")
-    for source in FOLDERS:
-        run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source], folder)
-    return sorted(folder.glob("*.whl"))
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def _do(words: list[str]) -> int:
         case [] | ["help"] | ["-h" | "--help", *_]:
             _list_commands()
         case ["-V" | "--version" | "version", *_]:
-            say(f"skyward {_version()}")
+            say(f"skyward-core {_version()}")
         case ["help", name, *_]:
             _parser(name, _find(name)).print_help()
         case [name, *_] if name.startswith("-"):

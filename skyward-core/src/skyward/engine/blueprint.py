@@ -13,6 +13,7 @@ from skyward.model.image import Image
 from skyward.model.instance import AcceleratorInfo, InstanceInfo
 from skyward.model.machine import Instance
 from skyward.model.offer import Offer
+from skyward.origin import install
 
 
 @frozen(kw_only=True, eq=False)
@@ -92,7 +93,7 @@ def _check_slices(cluster: Cluster) -> None:
     if profile is not None and "mig" not in map(hooks.name_of, cluster.spec.plugins):
         raise ConfigError(
             f"accelerator= asks for slices of {profile}, and no plugin cuts the nodes' GPUs into them.",
-            hint="Write plugins=[sky.plugins.mig()], which pip install skyward-mig brings, or leave mig= out.",
+            hint=f"Write plugins=[sky.plugins.mig()], which {install('mig')} brings, or leave mig= out.",
         )
 
 
