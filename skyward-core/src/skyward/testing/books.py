@@ -27,7 +27,7 @@ from skyward.testing.market import GRANULARITY, NAME
 
 __all__ = ["Books", "Machine"]
 
-_HINT = "Rehearsal(directory=...) may name another directory."
+HINT = "Rehearsal(directory=...) may name another directory."
 
 GRACE = 1200.0
 """Seconds past its expiry after which a machine ends itself: long after it can be found as forgotten."""
@@ -178,7 +178,7 @@ class Books:
         """
         if not self._directory.exists():
             return []
-        private.directory(self._directory, hint=_HINT)
+        private.directory(self._directory, hint=HINT)
         found = []
         for path in self._rows.glob("*.json"):
             # It may have been cleared away this moment.
@@ -186,6 +186,10 @@ class Books:
                 found.append(Machine(**json.loads(path.read_text())))
         found = [machine for machine in found if Path(machine.host).parent == self._hosts]
         return sorted(found, key=lambda machine: (machine.launched_at, machine.node, machine.id))
+
+    def has(self, name: str) -> bool:
+        """Tell whether a machine of this name is written in them."""
+        return (self._rows / f"{name}.json").is_file()
 
     def new_host(self) -> tuple[str, str]:
         """Return the name of a machine to come, and its directory; short, because of the sockets in it."""
@@ -195,7 +199,7 @@ class Books:
     def write(self, machine: Machine) -> None:
         """Write a machine down, in one piece."""
         path = self._rows / f"{machine.id}.json"
-        private.directory(self._rows, hint=_HINT)
+        private.directory(self._rows, hint=HINT)
         draft = path.with_suffix(f".{secrets.token_hex(4)}")
         draft.write_text(json.dumps(attrs.asdict(machine), indent=1))
         draft.replace(path)
@@ -228,7 +232,7 @@ class Books:
             path = self._counts / f"{scope}.json"
             counts: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
             counts[what] = counts.get(what, 0) + 1
-            private.directory(path.parent, hint=_HINT)
+            private.directory(path.parent, hint=HINT)
             path.write_text(json.dumps(counts))
             return bool(counts[what] <= times)
 
@@ -248,7 +252,7 @@ class Books:
     def locked(self) -> Iterator[None]:
         """Let no other process, and no other thread, change the books meanwhile."""
         # Only for the user: what runs on machines is in there.
-        private.directory(self._directory, hint=_HINT)
+        private.directory(self._directory, hint=HINT)
         descriptor = private.opened(self._directory / "lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -8,10 +8,8 @@ import asyncio
 import logging
 import os
 import random
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from attrs import field, frozen
 
@@ -19,7 +17,7 @@ from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.model.machine import EndsOwnBill
 from skyward.model.setting import whole
-from skyward.testing import fault, market, power
+from skyward.testing import fault, market, power, programs
 from skyward.testing.books import Books, Machine
 from skyward.testing.cloud import Cloud
 from skyward.testing.fault import Fault
@@ -35,10 +33,8 @@ _PAUSE = 0.05
 
 
 def _directory(value: str | os.PathLike[str] | None) -> str:
-    """Return where the books are; unless it is said, a directory that all programs of this user share."""
-    if value is not None:
-        return os.path.abspath(value)
-    return str(Path(tempfile.gettempdir()) / f"skyward-rehearsal-{os.getuid()}")
+    """Return where the books are; unless it is said, a directory of this program's own."""
+    return programs.own() if value is None else os.path.abspath(value)
 
 
 def _seed(value: int) -> int:
@@ -53,13 +49,13 @@ class Rehearsal:
 
     Nothing is installed and nothing costs money, but all the rest is real: nodes are process trees, prices are counted,
     and a machine that is taken back is killed with all that runs on it.
-    What exists and what it has cost is written in books, which any process may read.
+    What exists and what it has cost is written in books, which are this program's own unless `directory=` is said.
 
     Args:
         faults: What goes wrong, such as `NoCapacity(zone="north-a")`; nothing unless it is said.
         seed: Says what the faults leave open; the same seed always says the same.
-        directory: Where the books and the machines are, with a short path; None is one place for all of the user's
-            programs.
+        directory: Where the books and the machines are, with a short path; programs that name the same directory
+            share them. None is a place of this program's own, where `skyward_owned` finds them all the same.
         ends_own_bill: Whether a machine ends itself when its client has died: `"running"` if it has to run for that,
             False for a cloud where one that is switched off is billed all the same. Both need a guardian.
 
@@ -96,11 +92,11 @@ class Rehearsal:
         return cls(faults=fault.bad_day(chosen), seed=chosen, directory=directory)
 
     def machines(self) -> list[Instance]:
-        """List all machines that exist now and cost money, whoever rented them."""
+        """List all machines in these books that exist now and cost money, whichever pool rented them."""
         return self._cloud.listed(time.time())
 
     def bill(self) -> float:
-        """Return what all machines together have cost until now, in USD of play money."""
+        """Return what all machines in these books have cost until now, in USD of play money."""
         now = time.time()
         return sum(machine.cost(now) for machine in Books(self.directory).machines())
 
@@ -153,6 +149,7 @@ class Rehearsal:
     async def skyward_open(self, cluster: Cluster) -> str:
         """Say where the machines are; they share nothing else."""
         await self._reach(cluster.pool_id)
+        await asyncio.to_thread(programs.sweep, self.directory)
         return self.directory
 
     @hookimpl
@@ -200,13 +197,15 @@ class Rehearsal:
     async def skyward_renew(self, cluster: Cluster, ids: Sequence[str], expires_at: float) -> None:
         """Write a later expiry on machines."""
         await self._reach(cluster.pool_id)
-        await asyncio.to_thread(self._cloud.renew, ids, expires_at)
+        for books, held in await asyncio.to_thread(programs.holding, self.directory, ids):
+            await asyncio.to_thread(self._at(books).renew, held, expires_at)
 
     @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
-        """List the machines of all pools."""
+        """List the machines of all pools; where no directory was named, those of all such programs of this user."""
         await self._reach()
-        return await asyncio.to_thread(self._cloud.listed, self._seen)
+        account = await asyncio.to_thread(programs.account, self.directory)
+        return [one for books in account for one in await asyncio.to_thread(self._at(books).listed, self._seen)]
 
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:
@@ -223,7 +222,10 @@ class Rehearsal:
 
     @property
     def _cloud(self) -> Cloud:
-        return Cloud(self.faults, self.seed, Books(self.directory), self.ends_own_bill)
+        return self._at(Books(self.directory))
+
+    def _at(self, books: Books) -> Cloud:
+        return Cloud(self.faults, self.seed, books, self.ends_own_bill)
 
     @property
     def _seen(self) -> float:
@@ -251,7 +253,8 @@ class Rehearsal:
             watcher = self._watchers.pop(name, None)
             if watcher is not None:
                 watcher.cancel()
-        await asyncio.to_thread(self._cloud.end, ids)
+        for books, held in await asyncio.to_thread(programs.holding, self.directory, ids):
+            await asyncio.to_thread(self._at(books).end, held)
 
     def _watch(self, machine: Machine) -> None:
         """See to it, once, that a machine is taken back if that was written about it."""
