@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attrs import asdict, evolve
 
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import CapacityError, ConfigError, QuotaError, TransportError
-from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, Tags
+from skyward.hookspecs import InstanceState, Tags
 from skyward.model.spec import Spec
 from skyward.testing import (
-    Fault,
     ListingLag,
     LostResponse,
     NeverBoots,
@@ -38,42 +33,9 @@ from skyward.testing import (
 from skyward.testing.books import GRACE, Books, Machine
 from skyward.testing.market import offers
 from tests.strangers import give_away
+from tests.testing.client import Client
 
-SMALL = offers()[0]
 PENDING, RUNNING = InstanceState.PENDING, InstanceState.RUNNING
-
-
-class Client:
-    """Ask a rehearsal cloud on behalf of one pool, as core does."""
-
-    def __init__(self, books: str, *faults: Fault, pool: str = "a1") -> None:
-        self.cloud = Rehearsal(faults=faults, directory=books)
-        self.cluster = Cluster(pool_id=pool, pool_name="train", spec=Spec(), offer=SMALL, provider="rehearsal", nodes=3)
-
-    def ask(self, hook: str, **arguments: Any) -> Any:
-        """Call a hook, and wait for its answer."""
-        return asyncio.run(ProviderHandle(self.cloud).call(hook, timeout=20, **arguments))
-
-    def launch(
-        self, *nodes: int, token: str = "t1", offer: Offer = SMALL, spot: bool = False, tags: Tags | None = None
-    ) -> list[Instance]:
-        """Rent machines."""
-        cluster = evolve(self.cluster, offer=offer)
-        request = LaunchRequest(cluster=cluster, nodes=nodes or (0,), token=token, spot=spot)
-        if tags is not None:
-            request = evolve(request, tags=tags)
-        machines: list[Instance] = self.ask("skyward_launch", request=request, infra=None)
-        return machines
-
-    def list(self) -> dict[str, InstanceState]:
-        """List the pool's machines."""
-        machines = self.ask("skyward_instances", cluster=self.cluster, infra=None)
-        return {machine.id: machine.state for machine in machines}
-
-    def end(self, *ids: str) -> None:
-        """End machines; all that the account has if none is named."""
-        named = ids or [machine.id for machine in self.cloud.machines()]
-        self.ask("skyward_terminate", cluster=self.cluster, infra=None, ids=named)
 
 
 def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
@@ -375,82 +337,3 @@ def test_cleared_books_leave_nothing(tmp_path: Path) -> None:
     assert {0o700} == {path.stat().st_mode & 0o777 for path in (tmp_path / "books", tmp_path / "books" / "machines")}
     Rehearsal(directory=tmp_path / "books").clear()
     assert [] == list(tmp_path.iterdir())
-
-
-OTHER = """
-import asyncio, json, sys
-from skyward.engine.provider_handle import ProviderHandle
-from skyward.testing import Rehearsal
-
-cloud = Rehearsal()
-owned = asyncio.run(ProviderHandle(cloud).call("skyward_owned", timeout=20))
-cloud.clear()
-seen = [len(cloud.machines()), cloud.bill(), sorted(one.id for one in owned)]
-if "end" in sys.argv:
-    asyncio.run(ProviderHandle(cloud).call("skyward_end", instances=owned, timeout=20))
-print(json.dumps(seen))
-"""
-
-
-def other(*words: str) -> Any:
-    """Run another program of this user, and return its machines, its bill, and all machines of the user."""
-    command = [sys.executable, "-c", OTHER, *words]
-    done = subprocess.run(
-        command, env={**os.environ, "TMPDIR": tempfile.gettempdir()}, check=True, capture_output=True, text=True
-    )
-    return json.loads(done.stdout)
-
-
-@pytest.fixture
-def together(books: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have programs that name no directory rehearse in a place of this test's own, and return where this one does."""
-    monkeypatch.setattr(tempfile, "tempdir", books)
-    return Rehearsal().directory
-
-
-def test_programs_that_name_no_directory_are_apart(together: str) -> None:
-    """Neither sees, pays for or clears what another rents; in lists of all it is found, and can be ended."""
-    client = Client(together)
-    made = sorted(machine.id for machine in client.launch(0, 1))
-    assert client.cloud == Rehearsal()
-    assert [0, 0.0, made] == other()
-    assert made == sorted(client.list())
-    other("end")
-    assert {} == client.list()
-    client.cloud.clear()
-
-
-def test_what_another_program_rented_is_renewed_and_ended_by_its_id(together: str) -> None:
-    """As `sky down` does; nothing is written about it anywhere else."""
-    client, theirs = Client(together), Client(str(Path(together).with_name(f"{os.getpid()}-ffff")))
-    [machine] = theirs.launch(0)
-    client.ask("skyward_renew", cluster=theirs.cluster, infra=None, ids=[machine.id], expires_at=0.0)
-    assert "0" == Books(theirs.cloud.directory).machines()[0].tags["skyward:expires"]
-    client.ask("skyward_end", instances=[machine])
-    assert ({}, False) == (theirs.list(), Path(together).exists())
-    theirs.cloud.clear()
-
-
-def test_books_of_programs_that_are_over_are_removed(together: str) -> None:
-    """With the next pool that is opened; not while a machine is left, nor what a running program has."""
-    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    number = int(gone.stdout)
-    ended, left, running = (
-        Client(str(Path(together).with_name(name))) for name in (f"{number}-aa", f"{number}-bb", f"{os.getpid()}-cc")
-    )
-    for client in (ended, left, running):
-        client.launch(0)
-    for client in (ended, running):
-        client.end()
-    Path(together).parent.joinpath("notes").mkdir()
-    mine = Client(together)
-    mine.ask("skyward_open", cluster=mine.cluster)
-    assert ["notes", *sorted(Path(client.cloud.directory).name for client in (left, running))] == sorted(
-        (path.name for path in Path(together).parent.iterdir()), key=lambda name: (name != "notes", name)
-    )
-    left.end()
-    mine.ask("skyward_open", cluster=mine.cluster)
-    assert not Path(left.cloud.directory).exists()
-    for client in (running, mine):
-        client.cloud.clear()
-    shutil.rmtree(Path(together).parent)
