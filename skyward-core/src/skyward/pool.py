@@ -277,13 +277,10 @@ class Pool(RightOperand):
 
     def resize(self, size: NodeSpec) -> None:
         """
-        Change how many nodes the pool has; returns at once.
-
-        An elastic pool goes on growing and shrinking from the number given, within the bounds that it has.
+        Change how many nodes the pool has, which stays elastic if it is; returns at once.
 
         Args:
-            size: A number of nodes; or, as for `nodes=`, a pair or a `Nodes`, which replaces the bounds.
-                `sky.Nodes(4)` makes an elastic pool one of fixed size.
+            size: A number, or what replaces the bounds, as for `nodes=`; `sky.Nodes(4)` makes the size fixed.
 
         Raises:
             ConfigError: If it is no number of nodes, or one that the bounds of an elastic pool exclude.
