@@ -119,6 +119,20 @@ def test_each_attempt_after_an_exception_has_a_fresh_clock(pool: sky.Pool, log: 
     assert time.monotonic() - began > 0.8
 
 
+def test_delays_and_failures_are_as_was_asked_for(pool: sky.Pool, log: str) -> None:
+    """They are told of before they are waited for; another failure ends it."""
+    told: list[float | None] = []
+    pool.on(sky.TaskCompleted, lambda event: told.append(event.retry_in))
+    retry = sky.Retry(9, delay=0.1, backoff=3, jitter=0, on=lambda error: str(error) in ("attempt 1", "attempt 2"))
+    began = time.monotonic()
+    with pytest.raises(sky.WorkerDiedError):
+        attempt(log, "raise", "raise", "exit").with_retries(retry) >> pool
+    assert time.monotonic() - began >= 0.4
+    assert attempts(log) == 3
+    until(lambda: len(told) >= 3)
+    assert told[:3] == [pytest.approx(0.1), pytest.approx(0.3), None]
+
+
 @pytest.mark.slow
 def test_cancelled_call_that_waits_for_its_next_attempt_never_has_it(log: str, tmp_path: Path) -> None:
     """Also where it waits in the worker that ran the last one."""
@@ -164,6 +178,7 @@ def test_each_attempt_is_told_of(log: str) -> None:
     assert [event.task_id for event in begun] == [event.task_id for event in ended] == [begun[0].task_id] * 3
     assert [event.success for event in ended] == [False, False, True]
     assert [event.again for event in ended] == [True, True, False]
+    assert [event.retry_in for event in ended] == [0.0, 0.0, None]
     assert [event.error is None for event in ended] == [False, False, True]
 
 

@@ -66,6 +66,7 @@ class ScriptedPool(Running):
         self._dispatch = Dispatch(
             self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self._membership.of
         )
+        self.pause = self._dispatch.pause
         maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
         self.call, self.caller = maker.call, maker.caller
         self.dispatch = self._dispatch

@@ -89,14 +89,17 @@ class Attempts:
     def __init__(self) -> None:
         self.begun: list[tuple[int, int]] = []
         self.over: list[tuple[int, bool]] = []
+        self.delays: list[float] = []
 
     def started(self, call: Call, node: int) -> None:
         """Take note that an attempt began, and where."""
         self.begun.append((call.attempt, node))
 
-    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
-        """Take note that an attempt ended, and whether another follows."""
+    def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
+        """Take note that an attempt ended, whether another follows, and when."""
         self.over.append((call.attempt, again))
+        if again:
+            self.delays.append(delay)
 
 
 class Stage:

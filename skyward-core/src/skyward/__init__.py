@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         SelectionStrategy as SelectionStrategy,
     )
     from skyward.model.pip_index import PipIndex as PipIndex
+    from skyward.model.retry import Retry as Retry
     from skyward.model.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.trust import Data as Data
     from skyward.model.worker import Worker as Worker

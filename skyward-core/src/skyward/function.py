@@ -11,8 +11,9 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from skyward.errors import UsageError
+from skyward.model.retry import Retries, retries as checked_retries, times
 from skyward.model.setting import known_only
-from skyward.pending import PendingFunction, checked_retries, checked_timeout, short
+from skyward.pending import PendingFunction, checked_timeout, short
 
 _VARARGS, _VARKEYWORDS = 4, 8
 """Flags of code objects, as `inspect` names them."""
@@ -31,10 +32,10 @@ class Function(Generic[P, T]):
     Args:
         local: The plain function.
         timeout: Seconds that one attempt may run; None for no limit.
-        retries: How many more attempts there are after one that fails.
+        retries: How many more attempts there are after one that fails, or a `Retry`.
     """
 
-    def __init__(self, local: Callable[P, Any], *, timeout: float | None = None, retries: int = 0) -> None:
+    def __init__(self, local: Callable[P, Any], *, timeout: float | None = None, retries: Retries = 0) -> None:
         self.local: Callable[P, T] = local
         self.timeout = timeout
         self.retries = retries
@@ -119,7 +120,8 @@ class Function(Generic[P, T]):
     def __reduce__(self) -> str | tuple[Any, ...]:
         if self._importable():
             return self.__qualname__
-        return (_restored, (self.local, self.timeout, self.retries))
+        # Nodes send no calls: what decides about attempts stays here, with all that it captures.
+        return (_restored, (self.local, self.timeout, times(self.retries)))
 
     def __repr__(self) -> str:
         return f"<sky.function {self.name}>"
@@ -182,15 +184,15 @@ def function(fn: Callable[P, Generator[T, Any, Any]], /) -> Function[P, Iterator
 @overload
 def function(fn: Callable[P, T], /) -> Function[P, T]: ...
 @overload
-def function(*, timeout: float | None = None, retries: int = 0) -> _Decorator: ...
-def function(fn: Any = None, /, *, timeout: float | None = None, retries: int = 0, **unknown: Any) -> Any:
+def function(*, timeout: float | None = None, retries: Retries = 0) -> _Decorator: ...
+def function(fn: Any = None, /, *, timeout: float | None = None, retries: Retries = 0, **unknown: Any) -> Any:
     """
     Make a function whose calls can be sent to a pool.
 
     Args:
         fn: The function: plain, generator, or `async def`.
         timeout: Seconds that one attempt may run; None for no limit.
-        retries: How many more attempts there are after one that fails.
+        retries: How many more attempts there are after one that fails, or a `Retry`.
         unknown: What there is no setting for.
 
     Raises:

@@ -119,6 +119,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.keywords": ("ProviderLike",),
         "skyward.model.options": ("Options", "ProviderSelector", "SelectionLike", "SelectionStrategy"),
         "skyward.model.pip_index": ("PipIndex",),
+        "skyward.model.retry": ("Retry",),
         "skyward.model.spec": ("Architecture", "ProviderName", "Spec"),
         "skyward.model.trust": ("Data",),
         "skyward.model.worker": ("Worker",),

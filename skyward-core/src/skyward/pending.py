@@ -28,6 +28,7 @@ from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError, NoPoolError, UsageError
 from skyward.model.duration import seconds
+from skyward.model.retry import Retries, retries as checked_retries
 from skyward.node.descendants import MARK
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class PendingFunction(Generic[T]):
         args: Positional arguments.
         kwargs: Keyword arguments.
         timeout: Seconds that one attempt may run; None for no limit.
-        retries: How many more attempts there are after one that fails.
+        retries: How many more attempts there are after one that fails, or a `Retry`.
 
     >>> import skyward as sky
     >>> @sky.function
@@ -128,7 +129,7 @@ class PendingFunction(Generic[T]):
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(factory=dict)
     timeout: float | None = None
-    retries: int = 0
+    retries: Retries = 0
 
     def with_timeout(self, limit: float) -> PendingFunction[T]:
         """
@@ -142,15 +143,15 @@ class PendingFunction(Generic[T]):
         """
         return evolve(self, timeout=checked_timeout(limit))
 
-    def with_retries(self, retries: int) -> PendingFunction[T]:
+    def with_retries(self, retries: Retries) -> PendingFunction[T]:
         """
         Give the same call with more attempts.
 
         Args:
-            retries: How many more attempts there are after one that fails.
+            retries: How many more attempts there are after one that fails, or a `Retry`.
 
         Raises:
-            ConfigError: If it is no whole number from 0.
+            ConfigError: If it is neither a whole number from 0 nor a `Retry`.
         """
         return evolve(self, retries=checked_retries(retries))
 
@@ -390,18 +391,6 @@ def checked_timeout(limit: float) -> float:
     if not checked:
         raise ConfigError("timeout must be more than 0 seconds; leave it out for no limit.")
     return checked
-
-
-def checked_retries(retries: object) -> int:
-    """
-    Give a number of further attempts.
-
-    Raises:
-        ConfigError: If it is no whole number from 0.
-    """
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise ConfigError(f"retries must be a whole number from 0, not {retries!r}.")
-    return retries
 
 
 def short(value: object) -> str:

@@ -202,7 +202,8 @@ def _completed(event: TaskCompleted) -> Line | None:
                 f"{event.function} was stopped after {lasted(event.duration)}", "note", event.node, passing=True
             )
         if event.again:
-            text = f"{event.function} is tried again, after {lasted(event.duration)}{why}"
+            later = f" in {lasted(event.retry_in)}" if event.retry_in else ""
+            text = f"{event.function} is tried again{later}, after {lasted(event.duration)}{why}"
             return Line(text, "warning", event.node)
         return Line(f"{event.function} failed after {lasted(event.duration)}{why}", "error", event.node)
     if event.duration <= LONG_TASK_S:

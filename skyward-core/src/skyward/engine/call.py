@@ -26,6 +26,7 @@ from skyward.errors import (
 from skyward.link.data.maker import Refused
 from skyward.link.messages import Status
 from skyward.link.payload import Payload, load
+from skyward.model.retry import Retries, Retry, times
 from skyward.model.trust import Data
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan import exhaustion
@@ -86,8 +87,8 @@ class Observer(Protocol):
     def started(self, call: Call, node: int) -> None:
         """Take note that a call began."""
 
-    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
-        """Take note that an attempt ended, and whether another follows."""
+    def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
+        """Take note that an attempt ended, whether another follows, and how many seconds later."""
 
 
 class Feeder(Protocol):
@@ -112,7 +113,7 @@ class Call:
         payload: Its arguments.
         sink: Who waits for it.
         timeout: Seconds it may run; 0 for no limit.
-        retries: How many more attempts there are after one that fails.
+        retries: How many more attempts there are after one that fails, and when.
         interruptions: How many more attempts there are after its node was lost.
         node: The only node it may run on.
         streams: Whether its items are wanted one by one.
@@ -123,7 +124,8 @@ class Call:
 
     __slots__ = (
         "attempt", "began", "broadcast", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions",
-        "lane", "members", "node", "on", "payload", "retries", "returned", "sink", "streams", "timeout", "window",
+        "lane", "members", "node", "on", "payload", "retries", "retry", "returned", "sink", "streams", "timeout",
+        "window",
     )  # fmt: skip
 
     def __init__(
@@ -133,7 +135,7 @@ class Call:
         sink: Sink,
         *,
         timeout: float = 0.0,
-        retries: int = 0,
+        retries: Retries = 0,
         interruptions: int = 0,
         node: int | None = None,
         streams: bool = False,
@@ -146,7 +148,8 @@ class Call:
         self.payload = payload
         self.sink = sink
         self.timeout = timeout
-        self.retries = retries
+        self.retries = times(retries)
+        self.retry = retries if isinstance(retries, Retry) else None
         self.interruptions = interruptions
         self.node = node
         self.streams = streams
@@ -264,7 +267,9 @@ class Answer:
         trust: What of its failure is opened as data; None opens anything.
     """
 
-    __slots__ = ("function", "heard", "node", "payload", "pool", "seconds", "status", "text", "trust", "where")
+    __slots__ = (
+        "function", "heard", "instead", "node", "payload", "pool", "seconds", "status", "text", "trust", "where",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -290,6 +295,8 @@ class Answer:
         self.pool = pool
         self.heard = heard
         self.trust = trust
+        self.instead: BaseException | None = None
+        """What is raised in place of the failure, because the user's own code failed at judging that."""
 
     @property
     def failed(self) -> bool:
@@ -335,6 +342,8 @@ class Answer:
 
     def headline(self) -> str:
         """Say in one line why there is no result, without unpickling anything of the user's."""
+        if self.instead is not None:
+            return str(self.instead).partition("\n")[0]
         if self.status == Status.RAISED:
             from skyward.link.envelope import headline_of
 
@@ -345,6 +354,8 @@ class Answer:
 
     def error(self) -> BaseException:
         """Give the exception that stands for a call that did not end well."""
+        if self.instead is not None:
+            return self.instead
         if self.status == Status.RAISED:
             from skyward.link.failure import load_failure
 

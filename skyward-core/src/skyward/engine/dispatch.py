@@ -13,13 +13,14 @@ from skyward.engine.loop import EngineLoop
 from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
 from skyward.engine.parts import in_parts
+from skyward.engine.retrying import Retrying
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts, decode_result
 from skyward.link.order import sizes_of
 from skyward.link.payload import decode
 from skyward.node.held import close_all
-from skyward.plan.retry import Failure, decide
+from skyward.plan.retry import Decision, Failure
 from skyward.plan.scheduling import Assignment, Scheduler
 
 RECALL_AFTER = 0.02
@@ -56,6 +57,8 @@ class Dispatch:
         self._calls: dict[int, Call] = {}
         self._watching = False
         self._closed: Answer | None = None
+        self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
+        self.pause = self._retrying.pause
         self.on_progress: Callable[[], None] | None = None
 
     @property
@@ -67,6 +70,11 @@ class Dispatch:
     def queued(self) -> int:
         """Count what waits for a slot."""
         return self._scheduler.queued
+
+    @property
+    def waiting(self) -> int:
+        """Count the calls that wait for the time of their next attempt."""
+        return len(self._retrying.waiting)
 
     @property
     def refusal(self) -> BaseException | None:
@@ -137,6 +145,8 @@ class Dispatch:
         queued = (call.id for call in wanted if call.on is None)
         for number in self._scheduler.give_up(queued, lambda number: self._calls[number].cancelled):
             self._end_cancelled(self._calls[number])
+        for call in filter(self._retrying.forget, wanted):
+            self._end_cancelled(call)
         self._assign()
 
     def cancel_all(self) -> None:
@@ -148,6 +158,7 @@ class Dispatch:
         if self._closed is None:
             self._closed = self._failure("PoolClosedError", why) if isinstance(why, str) else why
         self._scheduler.clear()
+        self._retrying.close()
         in_parts(self._engine.post, self._end_closed, list(self._calls.values()))
 
     async def leave(self, why: str) -> None:
@@ -212,6 +223,7 @@ class Dispatch:
         """Fail the calls that wait for a node which will not come back."""
         waiting = self._scheduler.pinned_to(node)
         in_parts(self._engine.post, lambda part: self._drop(self._scheduler.withdraw(*part), why), waiting)
+        self._drop([call.id for call in self._retrying.waiting if call.node == node], why)
         self._assign()
 
     # Frames from nodes.
@@ -393,25 +405,23 @@ class Dispatch:
             return
         # A stream begun anew would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
         over = call.cancelled or call.gave or bool(call.broadcast) or call.feeder is not None
-        decision = decide(
-            failure,
-            cancelled=over or self._closed is not None,
-            retries=call.retries,
-            interruptions=call.interruptions,
-            attempt=call.attempt,
-        )
-        if not decision.again:
-            self._end(call, answer)
-            return
+        self._retrying.failed(call, answer, failure, over=over or self._closed is not None)
+
+    def _renew(self, call: Call, answer: Answer, decision: Decision) -> None:
         if self._observer is not None:
-            self._observer.ended(call, answer, again=True)
+            self._observer.ended(call, answer, again=True, delay=decision.delay)
         call.retries, call.interruptions = decision.retries, decision.interruptions
         del self._calls[call.id]
         call.begin_again()
         self._calls[call.id] = call
+
+    def _send_again(self, call: Call) -> None:
         self._queue(call, first=True)
+        # It may be a timer that sends it.
+        self._engine.loop.call_soon(self._assign)
 
     def _end(self, call: Call, answer: Answer) -> None:
+        self._retrying.forget(call)
         del self._calls[call.id]
         call.on = None
         if call.feeder is not None:

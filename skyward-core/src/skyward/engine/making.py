@@ -9,6 +9,7 @@ from skyward.engine.call import Call
 from skyward.engine.feeding import Feeder
 from skyward.engine.outgoing import Buffers, Captures, dump_arguments
 from skyward.errors import UsageError
+from skyward.model.retry import times
 from skyward.node.streams import StreamArgument
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def with_streams(pending: PendingFunction[Any], feed: Feed) -> tuple[tuple[Any, 
                     f"and got a {type(bound.arguments[name]).__name__}."
                 ) from None
             bound.arguments[name] = StreamArgument(len(sources) - 1)
-    if pending.retries:
+    if times(pending.retries):
         raise UsageError(
             f"{pending.function.name} takes an iterator, which can be consumed once: retries must be 0, "
-            f"not {pending.retries}."
+            f"not {times(pending.retries)}."
         )
     return bound.args, bound.kwargs, Feeder(tuple(sources), feed)

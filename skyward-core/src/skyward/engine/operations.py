@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
+from skyward.engine.retrying import judged, wait
 from skyward.engine.waiting import Collector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError, WorkerSpentError
-from skyward.plan.retry import RENEWALS
+from skyward.model.retry import Retry, times
+from skyward.plan.retry import RENEWALS, Failure, decide
 
 if TYPE_CHECKING:
     from skyward.engine.running import Running
@@ -179,7 +182,8 @@ def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool
             f"{pending.function.name} takes an iterator, which has one consumer: it cannot be broadcast. "
             "Send it to one node with `>> pool`, or pass a list."
         )
-    retries, interruptions, renewals = pending.retries, pool.options.retry_on_interruption, RENEWALS
+    retry = pending.retries if isinstance(pending.retries, Retry) else None
+    retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
     while True:
         try:
             if pending.function.streams:
@@ -195,10 +199,19 @@ def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool
             if not renewals:
                 raise
             renewals -= 1
-        except Exception:
-            if not retries:
+        except Exception as error:
+            decision = decide(
+                Failure.FAILED,
+                cancelled=False,
+                retries=retries,
+                interruptions=interruptions,
+                retry=retry,
+                draw=random.random(),
+            )
+            if not decision.again or (retry is not None and not judged(retry, error, pending.function.name)):
                 raise
-            retries -= 1
+            retries = decision.retries
+            wait(pool, decision.delay)
 
 
 def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:

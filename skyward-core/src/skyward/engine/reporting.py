@@ -89,8 +89,8 @@ class Reporting:
                 )
             )
 
-    def ended(self, call: Call, answer: Answer, *, again: bool = False) -> None:
-        """Tell that an attempt ended, and whether another follows."""
+    def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
+        """Tell that an attempt ended, whether another follows, and when."""
         self.meter.task_ended(call.id, good=not answer.failed)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
@@ -103,6 +103,7 @@ class Reporting:
                 duration=answer.seconds,
                 error=answer.headline() if answer.failed else None,
                 again=again,
+                retry_in=delay if again else None,
                 stopped=answer.failed and answer.stopped,
                 instance=self._infos.get(answer.node) if answer.node is not None else None,
             )

@@ -76,8 +76,7 @@ class Running:
         self.reporting = Reporting(dispatcher, meter)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
         maker = CallMaker(self._shipping, self.options, self.feed)
-        self.call = maker.call
-        self.caller = maker.caller
+        self.call, self.caller = maker.call, maker.caller
         self._go_far = maker.go_far
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
         self._membership = Membership(self.provisioning.pool_id)
@@ -88,6 +87,7 @@ class Running:
             observer=self.reporting,
             membership=self._membership.of,
         )
+        self.pause = self._dispatch.pause
         self._state = PoolState(
             desired=spec.nodes.desired,
             needed=spec.nodes.min or spec.nodes.desired,
@@ -241,7 +241,7 @@ class Running:
             "nodes": {index: node.status.value for index, node in self._state.nodes.items()},
             "desired": self._state.desired,
             "slots": self._dispatch.slots,
-            "queued": self._dispatch.queued,
+            "queued": self._dispatch.queued + self._dispatch.waiting,
             "running": self._dispatch.running,
         }
 

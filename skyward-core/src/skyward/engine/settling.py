@@ -21,7 +21,7 @@ async def settled(dispatch: Dispatch) -> None:
     """Wait until no call is under way; streams that nobody reads any more are stopped."""
     progress = asyncio.Event()
     dispatch.on_progress = progress.set
-    while dispatch.running or dispatch.queued:
+    while dispatch.running or dispatch.queued or dispatch.waiting:
         progress.clear()
         try:
             await asyncio.wait_for(progress.wait(), STALLED_AFTER)

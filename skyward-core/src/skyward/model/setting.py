@@ -22,6 +22,7 @@ __all__ = [
     "nearest",
     "optional",
     "positive",
+    "real",
     "suggesting",
     "switch",
     "text",
@@ -213,6 +214,35 @@ def positive(value: object, parameter: str) -> float:
     except (OverflowError, TypeError, ValueError) as error:
         raise ConfigError(wanted) from error
     if not math.isfinite(number) or number <= 0:
+        raise ConfigError(wanted)
+    return number
+
+
+def real(value: object, parameter: str, *, least: float, most: float = math.inf) -> float:
+    """
+    Return the value as a float, refusing what is no number between two bounds.
+
+    Args:
+        value: What was written.
+        parameter: Name of the parameter it was given for.
+        least: The smallest number that makes sense.
+        most: The largest one.
+
+    Raises:
+        ConfigError: If it is no number, not finite, or out of bounds.
+
+    >>> real(2, "backoff", least=1)
+    2.0
+    """
+    bounds = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+    wanted = f"{parameter} must be a finite number {bounds}, not {value!r}."
+    if isinstance(value, (bool, str, bytes)):
+        raise ConfigError(wanted)
+    try:
+        number = float(cast("float", value))
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ConfigError(wanted) from error
+    if not math.isfinite(number) or not least <= number <= most:
         raise ConfigError(wanted)
     return number
 

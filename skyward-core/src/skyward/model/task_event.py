@@ -35,6 +35,7 @@ class TaskCompleted(SkywardEvent):
         duration: How long it ran, in seconds.
         error: The exception in one line, if it did not return.
         again: Whether it is tried again.
+        retry_in: Seconds until then, 0 for at once; None if it is not tried again.
         stopped: Whether it was stopped on purpose: it was cancelled, its stream was left, or its pool was.
     """
 
@@ -45,6 +46,7 @@ class TaskCompleted(SkywardEvent):
     duration: float = 0.0
     error: str | None = None
     again: bool = False
+    retry_in: float | None = None
     stopped: bool = False
 
 

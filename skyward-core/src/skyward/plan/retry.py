@@ -15,6 +15,7 @@ from skyward.errors import (
     ProvisionError,
     SkywardError,
 )
+from skyward.model.retry import LONGEST, Retry
 
 
 class Failure(Enum):
@@ -34,29 +35,42 @@ class Decision(NamedTuple):
     again: bool
     retries: int
     interruptions: int
+    delay: float = 0.0
+    """Seconds until then."""
 
 
 RENEWALS = 2
 """How often a call or a broadcast begins again because worker processes had to be replaced for it."""
 
 
-def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: int, attempt: int = 1) -> Decision:
+def decide(
+    failure: Failure,
+    *,
+    cancelled: bool,
+    retries: int,
+    interruptions: int,
+    attempt: int = 1,
+    retry: Retry | None = None,
+    draw: float = 0.5,
+) -> Decision:
     """
     Decide on the next attempt.
 
     Args:
         failure: What became of this one.
-        cancelled: Whether the caller no longer wants it.
+        cancelled: Whether another attempt is not wanted, or not after this failure.
         retries: Attempts left after failures of the call itself.
         interruptions: Attempts left after losses of the node.
         attempt: Which one this was, from 1.
+        retry: How long to wait after failures of the call itself; None for not at all.
+        draw: A number drawn at random from 0 to 1.
 
     >>> decide(Failure.FAILED, cancelled=False, retries=1, interruptions=3)
-    Decision(again=True, retries=0, interruptions=3)
+    Decision(again=True, retries=0, interruptions=3, delay=0.0)
     >>> decide(Failure.FAILED, cancelled=False, retries=0, interruptions=3).again
     False
     >>> decide(Failure.WORKER_SPENT, cancelled=False, retries=0, interruptions=0, attempt=1)
-    Decision(again=True, retries=0, interruptions=0)
+    Decision(again=True, retries=0, interruptions=0, delay=0.0)
     """
     if cancelled:
         return Decision(False, retries, interruptions)
@@ -64,7 +78,31 @@ def decide(failure: Failure, *, cancelled: bool, retries: int, interruptions: in
         return Decision(attempt <= RENEWALS, retries, interruptions)
     if failure is Failure.NODE_LOST:
         return Decision(interruptions > 0, retries, max(0, interruptions - 1))
-    return Decision(retries > 0, max(0, retries - 1), interruptions)
+    if not retries:
+        return Decision(False, 0, interruptions)
+    delay = delay_before(retry, retry.times - retries + 1, draw) if retry is not None else 0.0
+    return Decision(True, retries - 1, interruptions, delay)
+
+
+def delay_before(retry: Retry, failures: int, draw: float) -> float:
+    """
+    Give the seconds to wait before a call is tried again.
+
+    Args:
+        retry: What the user asks for.
+        failures: How many attempts have failed, this one among them; losses of nodes do not count.
+        draw: A number drawn at random from 0 to 1, which the jitter goes by.
+
+    >>> [delay_before(Retry(9, delay=2.0, jitter=0.5), failures, 0.5) for failures in (1, 2, 3, 5000)]
+    [2.0, 4.0, 8.0, 3600.0]
+    >>> [delay_before(Retry(9, delay=2.0, jitter=0.5), 1, draw) for draw in (0.0, 1.0)]
+    [1.0, 3.0]
+    """
+    try:
+        delay = retry.delay * retry.backoff ** (failures - 1)
+    except OverflowError:
+        delay = LONGEST if retry.delay else 0.0
+    return min(LONGEST, min(LONGEST, delay) * (1 + retry.jitter * (2 * draw - 1)))
 
 
 _LONGEST_PAUSE = 60.0
