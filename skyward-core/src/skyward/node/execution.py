@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import UsageError
@@ -18,6 +18,7 @@ from skyward.link.messages import CREDIT, FUNCTION, FUNCTION_DIGEST, ITEM, RESUL
 from skyward.link.payload import Payload, decode, dump, load
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node import runtime
+from skyward.node.driving import items_of, run_coroutine
 from skyward.node.entry import INTERRUPT_SIGNAL
 from skyward.node.streams import InputStream, Interrupted, OutputStream, opening
 
@@ -304,7 +305,7 @@ class Execution:
             if streams:
                 self._stream(value)
             elif hasattr(value, "cr_frame"):
-                value = _run_coroutine(value)
+                value = run_coroutine(value)
         except Interrupted:
             raise
         except _Unpicklable as error:
@@ -328,7 +329,7 @@ class Execution:
             output = self._output = OutputStream()
             if self.reason is not None:
                 output.stop()
-        items = _items_of(items) if isinstance(items, AsyncIterator) else iter(items)
+        items = items_of(items) if isinstance(items, AsyncIterator) else iter(items)
         try:
             for item in items:
                 try:
@@ -416,28 +417,6 @@ def _cannot_be_pickled(what: str, value: object, error: BaseException) -> str:
 def _type_name(value: object) -> str:
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    import asyncio
-
-    return asyncio.run(coroutine)
-
-
-def _items_of(stream: AsyncIterator[Any]) -> Iterator[Any]:
-    """Drive an async generator from a plain thread."""
-    import asyncio
-
-    with asyncio.Runner() as runner:
-        while True:
-            try:
-                yield runner.run(_next_of(stream))
-            except StopAsyncIteration:
-                return
-
-
-async def _next_of(stream: AsyncIterator[Any]) -> Any:
-    return await stream.__anext__()
 
 
 def _raise_in_thread(thread: int, exception: type[BaseException] | None) -> None:
