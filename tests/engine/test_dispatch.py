@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
+from skyward.engine.call import Call, CapturedFunction
 from skyward.engine.dispatch import RECALL_AFTER
 from skyward.engine.parts import PART
 from skyward.errors import ProtocolError
 from skyward.link.envelope import Envelope, Record
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import RESULT, TASK, Status
+from skyward.link.payload import Payload, dump
 from skyward.plan.retry import RENEWALS
 from tests.simulated.node import Task
 from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns
@@ -398,3 +401,53 @@ def test_a_node_may_report_only_the_calls_that_run_on_it() -> None:
         assert not stage.dispatch.runs(0, 10**15)
         stage.run()
         assert not any(stage.dispatch.runs(node, call.id) for node in (0, 1) for call in calls)
+
+
+# What is kept from call to call.
+
+
+KEEPING = CapturedFunction("Model.predict", b"keep".ljust(16, b"."), b"keep", Payload((), b""), needs="a")
+"""A function that keeps something in its worker for those that follow."""
+
+
+def _held(stage: Stage, *plans: Plan, **options: Any) -> list[bool]:
+    """Send a call that keeps something, and tell for each attempt whether its lane had kept that before."""
+    call = Call(KEEPING, dump((plans, {})), stage.heard(), **options)
+    told = [len(node.begun) for node in stage.nodes.values()]
+    stage.dispatch.submit([call])
+    stage.run()
+    return [task.held for node, before in zip(stage.nodes.values(), told, strict=True) for task in node.begun[before:]]
+
+
+def test_a_lane_is_told_that_it_has_kept_something() -> None:
+    """From the first call on that ended there by itself, in each lane for itself."""
+    with Stage([1], [1]) as stage:
+        assert [False] == _held(stage, returns(1), node=0)
+        assert [True] == _held(stage, returns(1), node=0)
+        assert [False] == _held(stage, WRONG, node=1)
+        assert [True] == _held(stage, WRONG, node=1)
+        assert [False] == [task.held for task in _begun_by(stage, returns(1))]
+
+
+def test_a_call_that_took_its_worker_down_kept_nothing() -> None:
+    """Its own error says what was lost; where something was kept before, the next attempt is told."""
+    with Stage([1]) as stage:
+        assert [False, False] == _held(stage, dies(), returns(1), retries=1)
+        assert [True, True] == _held(stage, dies(), returns(1), retries=1)
+
+
+def test_what_a_lost_node_kept_is_missed_in_its_place() -> None:
+    """The machine that replaces it has kept nothing, and is told that something was."""
+    with Stage([1], [1]) as stage:
+        assert [False] == _held(stage, returns(1), node=0)
+        stage.nodes[0].lose()
+        stage.add([1], 0)
+        assert [True] == _held(stage, returns(1), node=0)
+
+
+def _begun_by(stage: Stage, *plans: Plan) -> list[Task]:
+    """Send a call that keeps nothing, and give its attempts."""
+    before = {id(task) for node in stage.nodes.values() for task in node.begun}
+    stage.send(*plans)
+    stage.run()
+    return [task for node in stage.nodes.values() for task in node.begun if id(task) not in before]

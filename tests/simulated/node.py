@@ -90,6 +90,7 @@ class Task:
         self.lane = frame.lane
         self.node = node
         self.streams = bool(flags & TaskFlag.STREAM)
+        self.held = bool(flags & TaskFlag.HELD)
         # A streamed argument stands there as its number.
         streams = opening.set(lambda index: index)  # type: ignore[arg-type, return-value]
         self.arguments, self.keywords = load(payload)

@@ -45,6 +45,34 @@ class Model:
         return x * scale
 
 
+@sky.cls
+class Counter:
+    def __init__(self, start: int) -> None:
+        self.count = start
+
+    @sky.function
+    def add(self, times: int) -> int:
+        return self.count + times
+
+    @sky.function(timeout=5)
+    def name(self) -> str:
+        return "counter"
+
+    @sky.function
+    def each(self) -> Iterator[int]:
+        yield self.count
+
+    def plain(self) -> int:
+        return self.count
+
+
+@sky.cls(on_loss="raise")
+class Lasting:
+    @sky.function
+    def one(self) -> float:
+        return 1.0
+
+
 def operators(pool: sky.Pool) -> None:
     assert_type(whole(1) >> pool, int)
     assert_type(text(1) @ pool, list[str])
@@ -72,6 +100,18 @@ def streams(pool: sky.Pool) -> None:
 def methods(pool: sky.Pool) -> None:
     assert_type(Model().score(1, scale=2.0) >> pool, float)
     assert_type(Model().score.local(1), float)
+
+
+def classes(pool: sky.Pool) -> None:
+    counter = Counter(3)
+    assert_type(counter, Counter)
+    assert_type(counter.add(1) >> pool, int)
+    assert_type(counter.add(1) @ pool, list[int])
+    assert_type((counter.name() > pool).result(), str)
+    assert_type(counter.each() >> pool, Iterator[int])
+    assert_type((counter.add(1) & counter.name()) >> pool, tuple[int, str])
+    assert_type(pool.map(counter.add, [1, 2]), list[int])
+    assert_type(Lasting().one() >> sky, float)
 
 
 def groups(pool: sky.Pool) -> None:

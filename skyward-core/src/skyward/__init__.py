@@ -26,6 +26,7 @@ from skyward import names as _names
 if TYPE_CHECKING:
     import skyward
     from skyward import integrations as integrations, plugins as plugins
+    from skyward.classes import cls as cls
     from skyward.engine.events import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
         AllProvidersFailedError as AllProvidersFailedError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         ResultError as ResultError,
         SerializationError as SerializationError,
         SkywardError as SkywardError,
+        StateLostError as StateLostError,
         TaskError as TaskError,
         TaskTimeoutError as TaskTimeoutError,
         TransportError as TransportError,

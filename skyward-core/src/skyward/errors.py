@@ -28,6 +28,7 @@ Every error that Skyward itself raises.
     │   ├─ WorkerDiedError
     │   ├─ TaskTimeoutError (also a TimeoutError)
     │   ├─ HangError        a broadcast whose ranks wait for each other
+    │   ├─ StateLostError   an object of a decorated class whose process has ended
     │   ├─ WorkerSpentError a worker process that had to be replaced before the task began
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
@@ -297,6 +298,10 @@ class HangError(TaskError):
 
 class WorkerSpentError(TaskError):
     """Report a worker process whose state rules out what a task needs; raised before the task has begun."""
+
+
+class StateLostError(TaskError):
+    """Report an object of a decorated class that is gone with its process, and is not to be made again."""
 
 
 class ResultError(TaskError):

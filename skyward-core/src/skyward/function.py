@@ -58,6 +58,14 @@ class Function(Generic[P, T]):
         """
         return Function(decorator(self.local), timeout=self.timeout, retries=self.retries)
 
+    needs = ""
+    """Names what a worker has to have kept from calls before; empty if nothing."""
+
+    @property
+    def shape(self) -> Callable[..., Any]:
+        """Give what is called like it, for its parameters."""
+        return self.local
+
     @functools.cached_property
     def name(self) -> str:
         """Name it as the user does."""
@@ -68,13 +76,13 @@ class Function(Generic[P, T]):
         """Tell whether it is a generator function, whose items are sent one by one."""
         import inspect
 
-        plain = inspect.unwrap(self.local)
+        plain = inspect.unwrap(self.shape)
         return inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain)
 
     @functools.cached_property
     def stream_parameters(self) -> tuple[str, ...]:
         """List the parameters annotated as `Iterator[...]`, whose items are streamed to the node."""
-        return _stream_parameters(self.local)
+        return _stream_parameters(self.shape)
 
     @functools.cached_property
     def _arity(self) -> int:
@@ -97,7 +105,7 @@ class Function(Generic[P, T]):
         import inspect
 
         try:
-            signature = inspect.signature(self.local)
+            signature = inspect.signature(self.shape)
         except (TypeError, ValueError):
             return
         try:

@@ -57,15 +57,17 @@ class CapturedFunction:
         digest: Names its content.
         body: The FUNCTION frame's body.
         payload: Keeps its segments alive, and names its stored buffers.
+        needs: Names what a worker has to have kept from calls before; empty if nothing.
     """
 
-    __slots__ = ("body", "digest", "name", "payload")
+    __slots__ = ("body", "digest", "name", "needs", "payload")
 
-    def __init__(self, name: str, digest: bytes, body: bytes, payload: Payload) -> None:
+    def __init__(self, name: str, digest: bytes, body: bytes, payload: Payload, needs: str = "") -> None:
         self.name = name
         self.digest = digest
         self.body = body
         self.payload = payload
+        self.needs = needs
 
 
 class Sink(Protocol):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from skyward.engine.call import Answer, Call, Observer
-from skyward.engine.failing import closed, completed, failure
+from skyward.engine.failing import closed, completed, ending, failure
 from skyward.engine.loop import EngineLoop
 from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
@@ -16,7 +15,7 @@ from skyward.engine.parts import in_parts
 from skyward.engine.retrying import Retrying
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_facts, decode_result
+from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_result
 from skyward.link.order import sizes_of
 from skyward.link.payload import decode
 from skyward.node.held import close_all
@@ -57,6 +56,8 @@ class Dispatch:
         self._calls: dict[int, Call] = {}
         self._watching = False
         self._closed: Answer | None = None
+        # By what was kept, node and lane: where calls have run that keep something for those that follow.
+        self._kept: set[tuple[str, int, int]] = set()
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
         self.pause = self._retrying.pause
         self.on_progress: Callable[[], None] | None = None
@@ -271,7 +272,7 @@ class Dispatch:
         call = self._calls.get(number)
         # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
         payload = decode(body, RESULT.size, fds, member.trust) if status == Status.OK else None
-        text = b"" if payload else _ending(status, body[RESULT.size :], fds)
+        text = b"" if payload else ending(status, body[RESULT.size :], fds)
         if call is None or call.on != member.index:
             return
         self._finished(number, member.node, seconds)
@@ -286,6 +287,8 @@ class Dispatch:
             pool=self._pool,
             trust=member.trust,
         )
+        if call.function.needs and status in (Status.OK, Status.STREAMED, Status.RAISED):
+            self._kept.add((call.function.needs, member.node, call.lane))
         if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
             self._end(call, answer)
         else:
@@ -368,7 +371,7 @@ class Dispatch:
             call.members, membership = self._membership(call.on)
             member.link.send_members(call.members, membership)
         try:
-            member.link.send_task(call)
+            member.link.send_task(call, held=(call.function.needs, member.node, call.lane) in self._kept)
         except ProtocolError as error:
             self._finished(call.id, made.key.node)
             self._end(call, self._failure("SerializationError", str(error), call=call, where=member.where))
@@ -442,10 +445,3 @@ class Dispatch:
 
     def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
         return failure(self._pool, kind, message, call=call, where=where)
-
-
-def _ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:
-    """Check what a RESULT frame says of a call that has no result."""
-    if fds:
-        raise ProtocolError(f"A RESULT frame has status {status} and {len(fds)} descriptors.")
-    return json.dumps(decode_facts(text)).encode() if status == Status.FAILED else text

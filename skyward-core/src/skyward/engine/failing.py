@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from skyward.engine.call import Answer, Call
-from skyward.link.messages import Status
+from skyward.errors import ProtocolError
+from skyward.link.messages import Status, decode_facts
 
 
 def failure(pool: str, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
@@ -51,6 +52,18 @@ def closed(call: Call, why: Answer, pool: str) -> Answer:
         pool=pool,
         heard=why.heard,
     )
+
+
+def ending(status: int, text: bytes, fds: tuple[int, ...]) -> bytes:
+    """
+    Check what a RESULT frame says of a call that has no result.
+
+    Raises:
+        ProtocolError: If it makes no sense.
+    """
+    if fds:
+        raise ProtocolError(f"A RESULT frame has status {status} and {len(fds)} descriptors.")
+    return json.dumps(decode_facts(text)).encode() if status == Status.FAILED else text
 
 
 def completed(call: Call, text: bytes, find: Callable[[int], Call | None]) -> bytes:

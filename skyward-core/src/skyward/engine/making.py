@@ -51,7 +51,7 @@ class CallMaker:
         self._shipping.send_new()
         return Call(
             self._captures.capture(function, function.name),
-            dump_arguments(self._buffers, function.local, function.name, args, kwargs),
+            dump_arguments(self._buffers, function.shape, function.name, args, kwargs),
             sink,
             timeout=pending.timeout or self._options.default_compute_timeout or 0.0,
             retries=pending.retries,
@@ -72,7 +72,7 @@ class CallMaker:
 
         def make(item: Any, index: int) -> Call:
             self._shipping.send_new()
-            payload = dump_arguments(self._buffers, function.local, function.name, (item,), {})
+            payload = dump_arguments(self._buffers, function.shape, function.name, (item,), {})
             return Call(
                 captured, payload, sink, timeout=timeout, retries=retries, interruptions=interruptions, index=index
             )
@@ -87,7 +87,7 @@ def with_streams(pending: PendingFunction[Any], feed: Feed) -> tuple[tuple[Any, 
         return pending.args, pending.kwargs, None
     import inspect
 
-    bound = inspect.signature(pending.function.local).bind(*pending.args, **pending.kwargs)
+    bound = inspect.signature(pending.function.shape).bind(*pending.args, **pending.kwargs)
     sources: list[Iterator[Any]] = []
     for name in names:
         if name in bound.arguments and not isinstance(bound.arguments[name], StreamArgument):

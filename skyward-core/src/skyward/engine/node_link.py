@@ -39,14 +39,20 @@ class NodeLink:
         """Count the bytes that the node has not taken yet."""
         return self._channel.backlog
 
-    def send_task(self, call: Any) -> None:
-        """Send a call, and before it whatever it needs that the node does not have."""
+    def send_task(self, call: Any, *, held: bool = False) -> None:
+        """
+        Send a call, and before it whatever it needs that the node does not have.
+
+        Args:
+            call: The call.
+            held: Whether what it needs was kept in its lane before.
+        """
         function, payload = call.function, call.payload
         if function.digest not in self._functions:
             self._send_function(function)
         else:
             self._functions.move_to_end(function.digest)
-        flags = self._flags | (TaskFlag.STREAM if call.streams else 0)
+        flags = self._flags | (TaskFlag.STREAM if call.streams else 0) | (TaskFlag.HELD if held else 0)
         if payload.stored:
             self._send_blobs(payload)
             flags |= TaskFlag.STORED

@@ -178,6 +178,7 @@ class Captures:
         except Exception as error:
             raise blame(error, function=name, arguments={}, target=plain) from error
         captured = _captured(name, payload, shareable=taken is not None and taken.shareable)
+        captured.needs = getattr(function, "needs", "")
         if taken is not None:
             with contextlib.suppress(TypeError):
                 self._known[function] = (taken, captured)

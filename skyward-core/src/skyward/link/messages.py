@@ -70,6 +70,8 @@ class TaskFlag:
     """What it returns is iterated, item by item, to the client."""
     DATA: Final = 4
     """The call's results are opened as data."""
+    HELD: Final = 8
+    """What it needs was kept by a process of its lane before."""
 
 
 class FunctionFlag:

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from skyward.errors import UsageError
 from skyward.link.envelope import shortened
 from skyward.link.frames import Kind, encode
-from skyward.link.messages import CREDIT, FUNCTION, FUNCTION_DIGEST, ITEM, RESULT, CancelReason, FunctionFlag, Status
+from skyward.link.messages import (
+    CREDIT,
+    FUNCTION,
+    FUNCTION_DIGEST,
+    ITEM,
+    RESULT,
+    CancelReason,
+    FunctionFlag,
+    Status,
+    TaskFlag,
+)
 from skyward.link.payload import Payload, decode, dump, load
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node import runtime
@@ -145,15 +155,16 @@ class Execution:
         setting: What it shares with the worker's other calls.
         send: Writes a frame to the agent.
         broadcast: Number of the broadcast that it is part of; 0 if none.
-        data: Whether what comes of it is opened as data.
+        flags: What else its task says.
     """
 
     def __init__(
-        self, call: int, setting: Setting, send: Callable[..., None], *, broadcast: int = 0, data: bool = False
+        self, call: int, setting: Setting, send: Callable[..., None], *, broadcast: int = 0, flags: int = 0
     ) -> None:
         self.call = call
         self.broadcast = broadcast
-        self._data = data
+        self._data = bool(flags & TaskFlag.DATA)
+        self._held = bool(flags & TaskFlag.HELD)
         self.thread = threading.get_ident()
         self.armed = False
         self.reason: CancelReason | None = None
@@ -179,12 +190,12 @@ class Execution:
         self._began = began = time.perf_counter()
         context = runtime.TaskContext(
             call_id=self.call,
-            function="",
             facts=self._setting.facts,
             membership={**self._setting.memberships.get(members, {}), "broadcast": self.broadcast},
             emit=self._emit,
             abandon=self._abandon,
             retire=self._retire,
+            held=self._held,
         )
         token = runtime.set_context(context)
         if self._main:

@@ -63,6 +63,7 @@ class TaskContext:
         emit: Sends an event to the client.
         abandon: Ends the call and its process with an error.
         retire: Has the process replaced once the call is answered.
+        held: Whether a process in this one's place has kept what the call needs.
 
     >>> token = set_context(TaskContext(call_id=7, function="train", facts={"node": 1}, membership={"total_nodes": 2}))
     >>> current_call_id(), instance_info().node, is_head()
@@ -72,18 +73,31 @@ class TaskContext:
     (0, True)
     """
 
-    __slots__ = ("_info", "abandon", "at_end", "call_id", "emit", "facts", "function", "membership", "retire", "routes")
+    __slots__ = (
+        "_info",
+        "abandon",
+        "at_end",
+        "call_id",
+        "emit",
+        "facts",
+        "function",
+        "held",
+        "membership",
+        "retire",
+        "routes",
+    )
 
     def __init__(
         self,
         *,
         call_id: int,
-        function: str,
+        function: str = "",
         facts: dict[str, Any],
         membership: dict[str, Any],
         emit: Callable[[Any], None] = _emit_nowhere,
         abandon: Callable[[BaseException], None] = _abandon_nowhere,
         retire: Callable[[], None] = _retire_nowhere,
+        held: bool = False,
     ) -> None:
         self.call_id = call_id
         self.function = function
@@ -92,6 +106,7 @@ class TaskContext:
         self.emit = emit
         self.abandon = abandon
         self.retire = retire
+        self.held = held
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None

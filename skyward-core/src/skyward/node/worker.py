@@ -157,8 +157,7 @@ class Worker:
     def _run(self, slot: int, body: bytes, fds: tuple[int, ...]) -> None:
         call, _, members, broadcast, flags, digest = TASK.unpack_from(body)
         payload = decode(body, TASK.size, fds)
-        data = bool(flags & TaskFlag.DATA)
-        execution = Execution(call, self._setting, self.send, broadcast=broadcast, data=data)
+        execution = Execution(call, self._setting, self.send, broadcast=broadcast, flags=flags)
         with self._state:
             self._executions[call] = execution
             early = self._early.pop(call, ())
