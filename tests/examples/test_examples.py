@@ -4,13 +4,11 @@ Every example runs as a user would run it, and ends with the line that it promis
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.examples.running import ends_with
 from tests.seeds import some
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
@@ -66,10 +64,4 @@ def test_every_example_is_run() -> None:
 )
 def test_example_ends_with_its_line(name: str, tmp_path: Path) -> None:
     """An example exits with 0, and its last line is the expected one."""
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / name)], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert 0 == done.returncode, done.stderr
-    last = done.stdout.strip().splitlines()[-1]
-    assert re.fullmatch(LAST_LINES[name], last), done.stdout
-    assert [] == list(tmp_path.iterdir()), "the example left files behind"
+    ends_with(FOLDER / name, LAST_LINES[name], tmp_path)

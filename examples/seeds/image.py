@@ -1,0 +1,62 @@
+"""
+Describe what nodes hold: Python, packages, variables, and the files of your own.
+"""
+
+import sys
+
+import skyward as sky
+
+python = "{}.{}".format(*sys.version_info[:2])
+image = sky.Image(
+    python=python,
+    pip=["torch", "numpy"],
+    apt=["ffmpeg", "libsndfile1"],
+    env={"KERAS_BACKEND": "jax"},
+)
+same = sky.Image(python=python, pip=["torch", "numpy"], apt=["ffmpeg", "libsndfile1"], env={"KERAS_BACKEND": "torch"})
+script = image.bootstrap(ttl=0)
+
+full = sky.Image(
+    pip=["torch", "torchvision"],
+    pip_extra_index_url="https://download.pytorch.org/whl/cpu",
+    pip_indexes=[sky.PipIndex(url="https://download.pytorch.org/whl/cu121", packages=["torch", "torchvision"])],
+    apt=["git"],
+    env={"HF_HOME": "/data/hf"},
+    shell_vars={"CORES": "nproc"},
+    includes=[],
+    excludes=["*.ckpt"],
+    skyward_source="auto",
+    metrics=None,
+    bootstrap_timeout=300,
+)
+
+# Images of containers belong to the providers that start machines from them.
+base = sky.containers.cuda("12.9", variant="devel", ubuntu="24.04")
+others = [
+    sky.containers.ubuntu("24.04"),
+    sky.containers.pytorch("2.8", cuda="12.8"),
+    sky.containers.runpod_pytorch("2.8"),
+    sky.containers.DockerImage.of("ghcr.io/lab/train:3", cuda="12.8", ubuntu="22.04"),
+]
+described = [
+    sky.ComputePool(provider=sky.AWS(), image=image),
+    sky.ComputePool(provider=sky.RunPod(container_image=base), accelerator=sky.accelerators.A100()),
+    sky.ComputePool(provider=sky.VastAI(docker_image=others[0]), accelerator=sky.accelerators.A100()),
+]
+assert all(isinstance(one, sky.DockerImage) for one in (base, *others))
+
+
+@sky.function
+def where_models_go() -> str:
+    import os
+
+    return os.environ["HF_HOME"]
+
+
+with sky.Compute(provider=sky.Local(), image=sky.Image(env={"HF_HOME": "/data/hf"}), env={"RUN": "7"}) as pool:
+    models = where_models_go() >> pool
+
+print(
+    f"hash of {len(image.content_hash())} characters, equal for equal packages: "
+    f"{image.content_hash() == same.content_hash()} | installs ffmpeg: {'ffmpeg' in script} | models in {models}"
+)
