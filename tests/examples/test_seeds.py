@@ -16,6 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "seeds"
 LAST_LINES = {
     "accelerators.py": r"42 kinds \| smallest that will do: narrow \| there: T4, 1 x 16 GB",
     "allocation.py": r"11 spellings \| none to be had: spot False \| half of two: \[False, True\]",
+    "callbacks.py": r"14 events made \| written down: \['Metrics', 'hidden', 'hidden'\] \| lent: True",
     "cheat_sheet.py": r"30 \[30, 30\] \(3, 6\) 30 \[3, 6, 9, 12\] 2 30",
     "decorator.py": r"\(8, 16, 30\)",
     "ephemeral.py": r"quality 6 \| left on the bill: 0 \| pools open: 0",
@@ -49,7 +50,16 @@ LAST_LINES = {
     "workers.py": r"threads: 1 process \| fresh processes: 4 for 4 tasks",
 }
 # About a second each, and together what every run has of the spellings.
-QUICK = {"accelerators.py", "decorator.py", "handlers.py", "image.py", "lazy.py", "log_file.py", "pool_settings.py"}
+QUICK = {
+    "accelerators.py",
+    "callbacks.py",
+    "decorator.py",
+    "handlers.py",
+    "image.py",
+    "lazy.py",
+    "log_file.py",
+    "pool_settings.py",
+}
 SLOW = [pytest.mark.slow, pytest.mark.timeout(300)]
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.timeout(300)]
 

@@ -17,6 +17,7 @@ from skyward.model.event import (
     BootstrapPhase,
     BootstrapProgress,
     BootstrapStarting,
+    InstanceStopping,
     Log,
     LogLine,
     NodeReady,
@@ -147,6 +148,19 @@ def test_log_line_is_log() -> None:
     assert LogLine is Log
     assert (2.0, "i-1") == (line.timestamp, line.instance_id)
     assert Log(line="x", node=1).instance_id is None
+
+
+def test_a_log_line_is_made_by_its_older_fields() -> None:
+    """The time and the instance can be given under the names of the older class."""
+    line = LogLine(node=2, instance_id="i-1", line="x", timestamp=2.0)
+    assert (2.0, "i-1") == (line.at, line.instance_id)
+    assert line == Log(node=2, line="x", at=2.0, instance=InstanceInfo(id="i-1", node=2))
+    assert line == attrs.evolve(line, at=2.0)
+
+
+def test_an_instance_is_stopped_of_which_only_the_id_is_known() -> None:
+    """The older constructor names no node."""
+    assert InstanceStopping(instance_id="i-1").node is None
 
 
 def test_events_match_by_keyword() -> None:

@@ -376,7 +376,7 @@ class Meter:
         if name is not None and self._change(name, stopping=now):
             work = self._works[self._at[name]]
             work.end(now)
-            if self._at_work.get(event.node) is work:
+            if event.node is not None and self._at_work.get(event.node) is work:
                 del self._at_work[event.node]
 
     def _destroyed(self, event: events.InstanceDestroyed) -> None:

@@ -292,10 +292,10 @@ class InstanceReplaced(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceStopping(SkywardEvent):
-    """Tell that an instance is being terminated."""
+    """Tell that an instance is being terminated, and of which node, where that is known."""
 
     instance_id: str
-    node: int
+    node: int | None = None
     reason: str = ""
 
 

@@ -4,11 +4,15 @@ What happens to tasks, and what is measured while they run.
 
 from __future__ import annotations
 
-from typing import Literal
+from time import time
+from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
 from skyward.model.event_base import SkywardEvent
+
+if TYPE_CHECKING:
+    from skyward.model.instance import InstanceInfo
 
 # Tasks and what they write
 
@@ -66,7 +70,7 @@ class Progress(SkywardEvent):
     total: int | None = None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, init=False)
 class Log(SkywardEvent):
     """
     Carry one line that user code wrote on a node.
@@ -76,12 +80,39 @@ class Log(SkywardEvent):
         stream: Where it was written.
         node: Index of the node.
         task_id: The task that wrote it, where that is known.
+        at: When, in seconds since the epoch; now unless it is said.
+        instance: The instance that it was written on.
+        timestamp: The same as `at`, under its older name.
+        instance_id: Id of the instance, where no `instance` is given.
+
+    >>> LogLine(node=0, instance_id="i-7", line="epoch 1", timestamp=12.0).instance_id
+    'i-7'
     """
 
     line: str
     stream: Literal["stdout", "stderr"] = "stdout"
     node: int
     task_id: str | None = None
+
+    def __init__(
+        self,
+        *,
+        line: str,
+        node: int,
+        stream: Literal["stdout", "stderr"] = "stdout",
+        task_id: str | None = None,
+        at: float | None = None,
+        instance: InstanceInfo | None = None,
+        timestamp: float | None = None,
+        instance_id: str | None = None,
+    ) -> None:
+        if at is None:
+            at = time() if timestamp is None else timestamp
+        if instance is None and instance_id is not None:
+            from skyward.model.instance import InstanceInfo
+
+            instance = InstanceInfo(node=node, id=instance_id)
+        self.__attrs_init__(at=at, instance=instance, line=line, stream=stream, node=node, task_id=task_id)
 
     @property
     def timestamp(self) -> float:
