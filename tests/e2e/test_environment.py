@@ -36,6 +36,7 @@ def test_environment_is_made_once_and_shared() -> None:
         "venv",
         "deps",
     ]
+    assert [phase.step for phase in phases if isinstance(phase, sky.BootstrapProgress)] == ["venv", "deps"]
     began = time.monotonic()
     with sky.Compute(nodes=2, image=image, console="silent") as pool:
         assert sky.function(version)() @ pool == ["1.16.0"] * 2

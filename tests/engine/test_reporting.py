@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +18,18 @@ from skyward.link.emitted import Emitted, decode_event, encode_event
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import LogLine, decode_lines, encode_lines
 from skyward.link.windows import OUTPUT_WINDOW, cost
-from skyward.model.event import ALL, CostFinal, Error, Log, NodeReady, Progress, SkywardEvent
+from skyward.model.event import (
+    ALL,
+    BootstrapPhase,
+    BootstrapProgress,
+    CostFinal,
+    Error,
+    Log,
+    NodeReady,
+    Progress,
+    SkywardEvent,
+)
+from skyward.model.instance import InstanceInfo
 
 BODY = encode_lines(1, [LogLine(0, "one")] * 20_000)
 
@@ -189,3 +201,20 @@ def test_an_event_that_says_it_is_another_is_not_delivered() -> None:
     [error] = reported(forged, listen=Loss, own=ALL)
     assert isinstance(error, Error)
     assert "says it is a tests.engine.test_reporting.Loss, and is a skyward.model.event.CostFinal" in error.message
+
+
+def test_each_phase_of_a_bootstrap_begins_with_its_step() -> None:
+    """Whatever machine it is on; the event names the instance, and is a phase that has started."""
+    heard: list[SkywardEvent] = []
+    dispatcher, meter = Dispatcher(), cast("Any", Meter())
+    dispatcher.subscribe(BootstrapPhase, heard.append)
+    reporting = Reporting(dispatcher, meter)
+    info = InstanceInfo(id="i-7", node=2)
+    shell: Any = SimpleNamespace(index=2, info=info, instance=info)
+    reporting.preparing(shell, BootstrapPhase(phase="deps", event="started", at=1.0))
+    reporting.preparing(shell, BootstrapPhase(phase="deps", event="completed", elapsed=2.0, at=3.0))
+    dispatcher.close()
+    assert [
+        BootstrapProgress(step="deps", instance_id="i-7", instance=info, at=1.0),
+        BootstrapPhase(phase="deps", event="completed", elapsed=2.0, instance=info, at=3.0),
+    ] == heard

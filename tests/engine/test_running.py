@@ -47,6 +47,24 @@ def test_a_machine_that_is_taken_is_replaced_and_its_call_begins_again(engine: S
     assert [("cloud-0", "cloud-1", 0)] == [(one.old, one.new, one.node) for one in heard.of(sky.InstanceReplaced)]
 
 
+def test_the_cluster_is_provisioned_once_when_all_of_its_first_machines_run(engine: SimulatedEngine) -> None:
+    """With the first machine of each node, or the next one in its place; what is replaced later tells nothing."""
+    cloud = ScriptedCloud(NeverBoots(times=1))
+    pool, heard = compute(cloud, nodes=2, provision_timeout=60.0)
+    with pool:
+        call = work(100.0) > pool
+        engine.pass_by(50.0)
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.there[0])
+        engine.result(call)
+    assert heard.of(sky.InstanceReplaced)
+    [provisioned] = heard.of(sky.ClusterProvisioned)
+    [ready] = heard.of(sky.ClusterReady)
+    assert (2, 2) == (provisioned.nodes, ready.nodes)
+    assert 60.0 < provisioned.elapsed <= ready.elapsed
+    order = [type(event) for event in heard if isinstance(event, (sky.InstanceProvisioned, sky.ClusterProvisioned))]
+    assert [sky.InstanceProvisioned] * 2 == order[: order.index(sky.ClusterProvisioned)]
+
+
 def test_the_receipt_is_true_of_a_call_that_began_again(engine: SimulatedEngine) -> None:
     """Its time is computing on either machine, and the first result came of the second."""
     cloud = ScriptedCloud()

@@ -276,7 +276,7 @@ class Provisioning:
             life=self.spec.timeout,
             end=self._provider.facts.end_command,
             timeout=self._bootstrap_timeout(shell.blueprint.image),
-            tell=lambda event: self._reporting.publish(evolve(event, instance=shell.info)),
+            tell=partial(self._reporting.preparing, shell),
             behind=lambda: self._reporting.pressed,
             unreachable=shell.on_unreachable,
             waiting=partial(self._reporting.waiting, shell),
@@ -336,7 +336,7 @@ class Provisioning:
 
     def _tell_phase(self, shell: NodeShell) -> Any:
         def tell(phase: str, event: Any) -> None:
-            self._reporting.publish(events.BootstrapPhase(phase=phase, event=event, instance=shell.info))
+            self._reporting.preparing(shell, events.BootstrapPhase(phase=phase, event=event))
 
         return tell
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from skyward.engine.call import task_of, unopened
 from skyward.engine.measured import Measured
 from skyward.errors import ProtocolError
@@ -53,6 +55,9 @@ class Reporting:
         self._dispatcher = dispatcher
         self.meter = meter
         self._infos: dict[int, Any] = {}
+        self._order: set[int] = set()
+        self._clock: Callable[[], float] = time.monotonic
+        self._ordered = 0.0
         self._measured: dict[NodeShell, Measured] = {}
         self._busy: dict[NodeShell, tuple[str, float]] = {}
         self._unpickling: ThreadPoolExecutor | None = None
@@ -243,6 +248,16 @@ class Reporting:
 
     # Nodes.
 
+    def ordered(self, nodes: int, clock: Callable[[], float]) -> None:
+        """
+        Take note of the pool's first order.
+
+        Args:
+            nodes: How many nodes it is of.
+            clock: Tells the time, in seconds.
+        """
+        self._order, self._clock, self._ordered = set(range(nodes)), clock, clock()
+
     def launched(self, shell: NodeShell) -> None:
         """Tell that a machine is rented."""
         self.publish(events.InstanceLaunched(**self._facts(shell)))
@@ -273,6 +288,12 @@ class Reporting:
         facts = self._facts(shell)
         self.publish(events.InstanceRunning(**facts))
         self.publish(events.InstanceProvisioned(**facts))
+        if shell.index not in self._order:
+            return
+        self._order.discard(shell.index)
+        if not self._order:
+            elapsed = self._clock() - self._ordered
+            self.publish(events.ClusterProvisioned(nodes=shell.blueprint.cluster.nodes, elapsed=elapsed))
 
     @staticmethod
     def _facts(shell: NodeShell) -> dict[str, Any]:
@@ -304,6 +325,18 @@ class Reporting:
             raise
         self.publish(events.BootstrapCompleted(**facts, elapsed=time.monotonic() - began))
         self.publish(events.InstanceBootstrapped(node=shell.index, instance=shell.info))
+
+    def preparing(self, shell: NodeShell, event: events.SkywardEvent) -> None:
+        """
+        Tell what a bootstrap tells of itself.
+
+        Args:
+            shell: The node that is made.
+            event: What happened; the instance is added.
+        """
+        if type(event) is events.BootstrapPhase and event.event == "started":
+            event = events.BootstrapProgress(step=event.phase, instance_id=shell.instance.id, at=event.at)
+        self.publish(evolve(event, instance=shell.info))
 
     def replaced(self, old: NodeShell, new: NodeShell) -> None:
         """Tell that a node moved to another machine."""
@@ -337,9 +370,9 @@ class Reporting:
         self._busy.pop(shell, None)
         self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
 
-    def cluster_ready(self, nodes: int, elapsed: float) -> None:
+    def cluster_ready(self, nodes: int) -> None:
         """Tell that the pool is usable."""
-        self.publish(events.ClusterReady(nodes=nodes, elapsed=elapsed))
+        self.publish(events.ClusterReady(nodes=nodes, elapsed=self._clock() - self._ordered))
 
     def error(self, message: str, *, fatal: bool) -> None:
         """Tell of a failure that has no caller to be raised at."""

@@ -103,7 +103,7 @@ class Running:
         self.forwards = Forwards(
             self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
         )
-        self._opened = self.engine.loop.time()
+        self.reporting.ordered(spec.nodes.desired, self.engine.loop.time)
         self._sizing = Sizing(self, spec.nodes, request.options)
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
@@ -190,7 +190,7 @@ class Running:
         await self.provisioning.open()
         self._step(lifecycle.Opened())
         await self._usable
-        self.reporting.cluster_ready(len(self._state.ready), self.engine.loop.time() - self._opened)
+        self.reporting.cluster_ready(len(self._state.ready))
         self._sizing.start()
 
     def break_off(self) -> None:

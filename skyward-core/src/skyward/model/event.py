@@ -249,7 +249,7 @@ class NodeReady(SkywardEvent):
 
 @frozen(kw_only=True)
 class ClusterProvisioned(SkywardEvent):
-    """Tell that all instances of the first order run; `elapsed` is in seconds since the request."""
+    """Tell that all instances of the first order run and can be reached; `elapsed` is in seconds since the request."""
 
     nodes: int
     elapsed: float
