@@ -140,12 +140,14 @@ def test_commands_that_hang_or_fail_harm_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_gpus_are_asked_for_with_one_call_a_tick(nvidia_smi: Path) -> None:
-    """Each GPU's values come by themselves, and together in the snapshot."""
+    """Each GPU's values come by themselves, and together under the plain name and in the snapshot."""
     heard: list[Any] = []
     with _open(sky.metrics.Default(interval=0.2), heard):
         until(lambda: any(one.gpu_temperature for one in _snapshots(heard)))
     assert {41.0} == {event.value for event in _metrics(heard, "gpu_utilization:0")}
     assert not _metrics(heard, "gpu_utilization:1")
+    assert {41.0} == {event.value for event in _metrics(heard, "gpu_utilization")}
+    assert {4000.0} == {event.value for event in _metrics(heard, "gpu_memory_used_mb")}
     last = _snapshots(heard)[-1]
     gpu = (last.gpu_utilization, last.gpu_memory_used_mb, last.gpu_memory_total_mb, last.gpu_temperature)
     assert (41.0, 4000.0, 16000.0, 60.0) == gpu

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skyward.engine.measured import SNAPSHOT_INTERVAL, Measured, Row
+from skyward.engine.measured import SNAPSHOT_INTERVAL, Measured, Row, of_all_gpus
 
 NEEDED: list[Row] = [
     ("cpu", "cpu", "%", 5.0),
@@ -50,3 +50,11 @@ def test_metrics_of_the_user_s_own_are_no_part_of_it() -> None:
         *measured.snapshot([*NEEDED, ("command", "mine", "", 1.0)], now=0.0)
     }
     assert {} == measured.snapshot([("command", "mine", "", 1.0)], now=10.0)
+
+
+def test_what_is_no_gpus_is_not_taken_together() -> None:
+    """A disk's path and an interface follow a colon as well; a collector's own name may have one."""
+    others: list[Row] = [("disk", "disk_percent:/data", "%", 5.0), ("network_rx", "rx:eth0", "B/s", 1.0), *NEEDED]
+    own: list[Row] = [("gpu", "lab:load:0", "%", 10.0), ("gpu", "lab:load:1", "%", 20.0)]
+    assert [] == of_all_gpus(others)
+    assert [("gpu", "lab:load", "%", 15.0)] == of_all_gpus([*others, *own])

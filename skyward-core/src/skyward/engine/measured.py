@@ -25,7 +25,26 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Iterable[float]], float]]] = {
     "gpu_memory_total": ("gpu_memory_total_mb", sum),
     "gpu_temp": ("gpu_temperature", max),
 }
+_OF_GPUS = frozenset({"gpu", "gpu_memory", "gpu_memory_total", "gpu_temp"})
 _NEEDED = frozenset({"cpu", "memory", "memory_used", "memory_total"})
+
+
+def of_all_gpus(rows: Iterable[Row]) -> list[Row]:
+    """
+    Return what a node's GPUs measure together, under the collectors' own names: as `Metrics` has it.
+
+    Args:
+        rows: The measurements of the single GPUs, whose names end in their index, among others.
+
+    >>> of_all_gpus([("gpu", "gpu_utilization:0", "%", 20.0), ("gpu", "gpu_utilization:1", "%", 40.0)])
+    [('gpu', 'gpu_utilization', '%', 30.0)]
+    """
+    together: dict[tuple[str, str, str], list[float]] = {}
+    for source, name, unit, value in rows:
+        whole, indexed, _ = name.rpartition(":")
+        if source in _OF_GPUS and indexed:
+            together.setdefault((source, whole, unit), []).append(value)
+    return [(*key, _FIELDS[key[0]][1](values)) for key, values in together.items()]
 
 
 class Measured:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from skyward.engine.call import task_of, unopened
-from skyward.engine.measured import Measured
+from skyward.engine.measured import Measured, of_all_gpus
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
 from skyward.link.messages import CALL
@@ -239,7 +239,7 @@ class Reporting:
                 )
             )
         if self._dispatcher.wants(events.Metric):
-            for _, name, unit, value in rows:
+            for _, name, unit, value in (*rows, *of_all_gpus(rows)):
                 self.publish(events.Metric(name=name, value=value, unit=unit, node=shell.index, instance=shell.info))
         if self._dispatcher.wants(events.Metrics):
             snapshot = self._measured.setdefault(shell, Measured()).snapshot(rows, time.monotonic())
