@@ -10,6 +10,7 @@ from attrs import evolve
 import skyward as sky
 from skyward.engine.blueprint import draw
 from skyward.hookspecs import Cluster, Instance, Offer, Topology
+from skyward.model.machine import SSHAddress
 
 GPUS = Offer(
     provider="cloud",
@@ -98,4 +99,14 @@ def test_a_place_in_the_pool_is_described_with_offer_and_machine() -> None:
     assert (True, 0.5, 2.0) == (info.spot, info.hourly_rate, info.on_demand_rate)
     assert ("T4", 4, 16) == (info.gpu_model, info.gpu_count, info.gpu_vram_gb)
     plain = draw(cluster(), NONE).info(0, machine)
-    assert (0, None) == (plain.accelerators, plain.accelerator)
+    assert (0, None, 22) == (plain.accelerators, plain.accelerator, plain.ssh_port)
+    mapped = evolve(machine, address=SSHAddress(host="1.2.3.4", port=40022))
+    assert 40022 == draw(cluster(), NONE).info(0, mapped).ssh_port
+
+
+@pytest.mark.parametrize(("name", "trainium"), [("Trainium2", True), ("Inferentia2", False), ("T4", False)])
+def test_a_place_tells_whether_its_accelerators_are_trainium(name: str, trainium: bool) -> None:
+    """They want another runtime than GPUs."""
+    found = draw(cluster(), evolve(GPUS, accelerator_name=name)).info(0, Instance(id="i", node=0, provider="cloud"))
+    assert found.accelerator is not None
+    assert trainium is found.accelerator.is_trainium

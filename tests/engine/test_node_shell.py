@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,13 @@ from attrs import evolve
 import skyward as sky
 from skyward.engine.node_shell import NodeShell
 from skyward.hookspecs import Instance, InstanceState
+from skyward.link.channel import SENSELESS
 from skyward.link.emitted import encode_event
 from skyward.link.frames import Frame, Kind, encode_json
 from skyward.link.messages import CALL
 from skyward.model.event import Progress
-from skyward.model.instance import InstanceInfo
+from skyward.model.instance import InstanceInfo, NetworkInfo
+from skyward.model.machine import SSHAddress
 from tests.renting import rented
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.host import SimulatedMachine
@@ -53,7 +56,39 @@ def test_a_machine_that_runs_is_taken_over_with_what_was_known(engine: Simulated
         await shell.running()
         assert shell.runs
         assert (RUNS.address, "10.0.0.1") == (shell.instance.address, shell.instance.private_ip)
-        assert "10.0.0.1" == shell.info.private_ip
+        assert ("10.0.0.1", 22) == (shell.info.private_ip, shell.info.ssh_port)
+
+    run(engine, body)
+
+
+def test_the_port_of_a_machine_is_known_when_it_runs(engine: SimulatedEngine) -> None:
+    """Clouds that map ports tell it with the address, and a list that comes later may say no more."""
+
+    async def body(shell: NodeShell) -> None:
+        shell.began(evolve(RUNS, address=SSHAddress(host="1.2.3.4", port=40022)))
+        assert 40022 == shell.info.ssh_port
+        shell.began(RUNS)
+        assert 40022 == shell.info.ssh_port
+
+    run(engine, body)
+
+
+def test_what_a_node_tells_of_its_network_is_a_name_and_a_number(engine: SimulatedEngine) -> None:
+    """Whatever else it sends is shortened, or refused with its frame."""
+
+    def welcome(network: Any) -> Frame:
+        told = {"hostname": "h", "port": 1, "network": network}
+        return Frame(Kind.WELCOME, 0, 0, json.dumps(told).encode())
+
+    async def body(shell: NodeShell) -> None:
+        shell._on_frame(welcome({"interface": "ens5", "bandwidth_gbps": 25, "more": 1}), ())
+        assert NetworkInfo(interface="ens5", bandwidth_gbps=25.0) == shell.info.network
+        shell._on_frame(welcome({"interface": "x" * 1000}), ())
+        assert 64 == len(shell.info.network_interface or "")
+        shell._on_frame(welcome(None), ())
+        assert NetworkInfo() == shell.info.network
+        with pytest.raises(SENSELESS):
+            shell._on_frame(welcome({"bandwidth_gbps": "fast"}), ())
 
     run(engine, body)
 

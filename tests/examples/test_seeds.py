@@ -18,6 +18,7 @@ LAST_LINES = {
     "allocation.py": r"11 spellings \| none to be had: spot False \| half of two: \[False, True\]",
     "callbacks.py": r"14 events made \| written down: \['Metrics', 'hidden', 'hidden'\] \| lent: True",
     "cheat_sheet.py": r"30 \[30, 30\] \(3, 6\) 30 \[3, 6, 9, 12\] 2 30",
+    "cluster.py": (r"\['the head', 'worker 1 of 2'\] \| nodes \[0, 1\] \| one meeting place: True \| sums \[6, None\]"),
     "decorator.py": r"\(8, 16, 30\)",
     "ephemeral.py": r"quality 6 \| left on the bill: 0 \| pools open: 0",
     "handlers.py": r"done",

@@ -80,6 +80,8 @@ def test_operators_do_what_they_do_at_home(two: Site) -> None:
         assert infos[0].provider == "ssh"
         assert infos[0].hostname
         assert infos[0].head_port > 0
+        assert [info.ssh_port for info in infos] == [host.port for host in two.hosts]
+        assert all(info.network_interface for info in infos)
     for host in two.hosts:
         assert _left(host) == []
         _until(lambda host=host: not host.processes(), f"{host.processes()} are left")  # type: ignore[misc]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from skyward import InstanceInfo
+from skyward import InstanceInfo, NetworkInfo
 from skyward_torch.environment import environment
-from skyward_torch.network import interface_of
+from skyward_torch.network import name_interface
 
 
 def place(node: int, worker: int, *, broadcast: int = 9) -> InstanceInfo:
@@ -62,7 +64,14 @@ def test_a_call_that_is_no_broadcast_is_a_world_of_one() -> None:
     assert "False" == told["TORCHELASTIC_USE_AGENT_STORE"]
 
 
-def test_the_interface_of_an_address_is_found() -> None:
-    """That of the loopback address is there on every Linux; other systems are not asked."""
-    assert interface_of("127.0.0.1") in ("lo", None)
-    assert interface_of("203.0.113.77") is None
+def test_the_backends_use_the_interface_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the user named one; where the node knows none, they choose."""
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        monkeypatch.delenv(name, raising=False)
+    name_interface(InstanceInfo())
+    assert "GLOO_SOCKET_IFNAME" not in os.environ
+    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "ib0")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "environ", dict(os.environ))
+        name_interface(InstanceInfo(network=NetworkInfo(interface="ens5")))
+        assert ("ens5", "ib0") == (os.environ["GLOO_SOCKET_IFNAME"], os.environ["NCCL_SOCKET_IFNAME"])

@@ -8,12 +8,16 @@ from attrs import evolve, frozen
 
 from skyward import plugin as hooks
 from skyward.errors import ConfigError
+from skyward.model.accelerator import is_trainium
 from skyward.model.cluster import Cluster
 from skyward.model.image import Image
 from skyward.model.instance import AcceleratorInfo, InstanceInfo
-from skyward.model.machine import Instance
+from skyward.model.machine import Instance, SSHAddress
 from skyward.model.offer import Offer
 from skyward.origin import install
+
+SSH_PORT = 22
+"""Port of SSH servers that nothing else is said of."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -39,7 +43,10 @@ class Blueprint:
         accelerator = None
         if offer.accelerator_name:
             accelerator = AcceleratorInfo(
-                type=offer.accelerator_name, count=offer.accelerator_count, memory_gb=offer.accelerator_memory_gb
+                type=offer.accelerator_name,
+                count=offer.accelerator_count,
+                memory_gb=offer.accelerator_memory_gb,
+                is_trainium=is_trainium(offer.accelerator_name),
             )
         return InstanceInfo(
             node=node,
@@ -61,7 +68,13 @@ class Blueprint:
             gpu_count=int(offer.accelerator_count or 0),
             gpu_model=offer.accelerator_name,
             gpu_vram_gb=offer.accelerator_memory_gb,
+            ssh_port=ssh_port(instance.address) or SSH_PORT,
         )
+
+
+def ssh_port(address: object) -> int | None:
+    """Return the port that an address says the machine's SSH server is reached at, if it says one."""
+    return address.port if isinstance(address, SSHAddress) else None
 
 
 def draw(cluster: Cluster, offer: Offer) -> Blueprint:

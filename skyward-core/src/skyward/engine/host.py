@@ -30,10 +30,12 @@ class Prepared:
     Args:
         python: The interpreter of the image's environment.
         env: Variables that they need to find our side.
+        ssh_port: Port at which the machine's SSH server was reached; None where it is the address's, or there is none.
     """
 
     python: str
     env: Mapping[str, str]
+    ssh_port: int | None = None
 
 
 class Host(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from skyward.link.channel import Link
@@ -104,9 +105,9 @@ class NodeLink:
         """Tell the node that so many bytes of lines and events were taken."""
         self._channel.send(encode(Kind.LOG_READ, CALL.pack(size)))
 
-    def greet(self, version: int) -> None:
-        """Tell the agent which protocol this client speaks."""
-        self._channel.send(encode_json(Kind.HELLO, {"version": version}))
+    def greet(self, version: int, addresses: Sequence[str | None] = ()) -> None:
+        """Tell the agent which protocol this client speaks, and the addresses that its machine is reached at."""
+        self._channel.send(encode_json(Kind.HELLO, {"version": version, "addresses": addresses}))
 
     def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
         """Tell the agent what node it is of."""

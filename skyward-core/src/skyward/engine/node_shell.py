@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
 
+from skyward.engine.blueprint import ssh_port
 from skyward.engine.inflow import Inflow
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.node_link import NodeLink
@@ -20,6 +21,7 @@ from skyward.link.emitted import Emitted, decode_event
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import decode_lines
 from skyward.link.windows import Life
+from skyward.model.instance import NetworkInfo
 from skyward.model.machine import InstanceState
 from skyward.model.trust import DATA, Data
 from skyward.node.held import close_all
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from skyward.model.machine import Instance
 
 T = TypeVar("T")
+
+# Linux allows 15 characters, other systems a few more.
+_INTERFACE = 64
 
 
 class NodeShell:
@@ -130,7 +135,12 @@ class NodeShell:
             ip=instance.ip or self.instance.ip,
             private_ip=instance.private_ip or self.instance.private_ip,
         )
-        self.info = evolve(self.info, ip=self.instance.ip, private_ip=self.instance.private_ip)
+        self.info = evolve(
+            self.info,
+            ip=self.instance.ip,
+            private_ip=self.instance.private_ip,
+            ssh_port=ssh_port(self.instance.address) or self.info.ssh_port,
+        )
         self._settle(self._runs, None)
 
     def never(self, error: SkywardError) -> None:
@@ -180,7 +190,7 @@ class NodeShell:
         link.on_announced = self._on_announced
         self.link = NodeLink(link, data=self.trust is not None)
         self._greeted_at = time.time()
-        self.link.greet(VERSION)
+        self.link.greet(VERSION, (self.info.private_ip, self.info.ip))
         for payload in files:
             self.link.send_files(payload)
         self.link.start(config, plugins_pickle)
@@ -347,7 +357,12 @@ class NodeShell:
 
     def _welcomed(self, welcome: dict[str, Any]) -> None:
         """Take over what only the node itself knows."""
-        self.info = evolve(self.info, hostname=str(welcome["hostname"]), head_port=int(welcome["port"]))
+        self.info = evolve(
+            self.info,
+            hostname=str(welcome["hostname"]),
+            head_port=int(welcome["port"]),
+            network=_network(welcome.get("network") or {}),
+        )
         self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
 
     def _answered(self, answer: dict[str, Any]) -> None:
@@ -406,6 +421,15 @@ def _plugin_failure(body: bytes, where: str) -> SkywardError:
     failure = ProvisionError(f"The workers of {where} could not start: {type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure
+
+
+def _network(told: Mapping[str, Any]) -> NetworkInfo:
+    """Read what a node tells of its network: a short name, and a number."""
+    interface, bandwidth = told.get("interface"), told.get("bandwidth_gbps")
+    return NetworkInfo(
+        interface=None if interface is None else str(interface)[:_INTERFACE],
+        bandwidth_gbps=None if bandwidth is None else float(bandwidth),
+    )
 
 
 def facts_of(info: InstanceInfo, **more: object) -> dict[str, Any]:

@@ -199,6 +199,7 @@ class Provisioning:
         self._reporting.runs(shell)
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
+        shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
         await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
         if shell.blueprint.collective and not isinstance(shell.instance.address, LocalAddress):

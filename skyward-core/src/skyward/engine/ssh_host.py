@@ -108,7 +108,9 @@ class SSHHost:
                 f"{self._address} was not ready within {recipe.timeout:g} s.{self._last()}",
                 hint="Raise bootstrap_timeout, or look at what it waits for.",
             ) from None
-        return Prepared(python=python, env={"PYTHONPATH": self._runtime(found)})
+        # What ~/.ssh/config said is known by the machine alone; where ports are mapped, its own is another one.
+        port = None if self._address.port is not None else found.port
+        return Prepared(python=python, env={"PYTHONPATH": self._runtime(found)}, ssh_port=port)
 
     async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
         """

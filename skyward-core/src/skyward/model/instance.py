@@ -124,7 +124,7 @@ class InstanceInfo:
         accelerators: How many accelerators this node has.
         total_accelerators: How many accelerators all nodes have.
         accelerator: What the accelerators are; None on a node without any.
-        network: What the nodes reach each other through; None where it is not known.
+        network: What the nodes reach each other through, as the node finds it.
         hostname: The machine's own name.
         id: The provider's name for the instance.
         provider: The provider's name.
@@ -140,7 +140,7 @@ class InstanceInfo:
         gpu_count: How many GPUs the instance has.
         gpu_model: The GPU's name.
         gpu_vram_gb: Memory of one GPU, in GB.
-        ssh_port: Port that the instance's SSH server listens on.
+        ssh_port: Port that the instance's SSH server is reached at.
 
     >>> info = InstanceInfo(node=1, worker=1, total_nodes=2, workers_per_node=2)
     >>> info.global_worker_index, info.total_workers, info.is_head
@@ -159,7 +159,7 @@ class InstanceInfo:
     accelerators: float = 0
     total_accelerators: float = 0
     accelerator: AcceleratorInfo | None = None
-    network: NetworkInfo | None = None
+    network: NetworkInfo = field(factory=NetworkInfo)
     hostname: str = ""
     id: str = ""
     provider: str = ""
@@ -176,6 +176,11 @@ class InstanceInfo:
     gpu_model: str | None = None
     gpu_vram_gb: float | None = None
     ssh_port: int = 22
+
+    @property
+    def network_interface(self) -> str | None:
+        """Return the name of the interface that the nodes reach each other through; None where it is not known."""
+        return self.network.interface
 
     @property
     def total_workers(self) -> int:
@@ -210,8 +215,7 @@ class InstanceInfo:
         fields["peers"] = tuple(PeerInfo.from_dict(peer) for peer in fields.get("peers") or ())
         if fields.get("accelerator") is not None:
             fields["accelerator"] = AcceleratorInfo.from_dict(fields["accelerator"])
-        if fields.get("network") is not None:
-            fields["network"] = NetworkInfo.from_dict(fields["network"])
+        fields["network"] = NetworkInfo.from_dict(fields.get("network") or {})
         return cls(**fields)
 
 

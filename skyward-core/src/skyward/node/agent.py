@@ -71,7 +71,7 @@ class Agent:
         self._watching = Watching(loop, self.leave)
         self._neighbours = Neighbours(loop, lambda answer: self._tell(encode_json(Kind.ANSWER, answer)))
         self._meeting = meeting_socket()
-        self._meeting_port: int = self._meeting.getsockname()[1]
+        self._said: dict[str, Any] = {}
         self._stopping = self._leaving = self._refreshing = self._announced = False
         self.finished = loop.create_future()
         self.leaves_results = False
@@ -191,19 +191,19 @@ class Agent:
         if hello.get("version") != VERSION:
             self._fail(f"the client speaks protocol {hello.get('version')} and this node speaks {VERSION}")
             return
-        self._tell(encode_json(Kind.WELCOME, welcome(self._meeting_port)))
+        self._said = welcome(self._meeting.getsockname()[1], hello.get("addresses") or ())
+        self._tell(encode_json(Kind.WELCOME, self._said))
 
     def _start(self, body: bytes) -> None:
         if self._lanes or self._app_host is not None:
             raise ProtocolError("A client started an agent that was started already.")
-        length = int.from_bytes(body[:4], "little")
-        self._config = decode_json(body[4 : 4 + length])
-        self._plugins = body[4 + length :]
+        end = 4 + int.from_bytes(body[:4], "little")
+        self._config, self._plugins = decode_json(body[4:end]), body[end:]
         os.environ.update({MARK: self._config["mark"]})
         self._watching.start(self._config, self._client)
         self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
         for lane in self._lanes:
-            lane.config["facts"]["hostname"] = socket.gethostname()
+            lane.config["facts"] |= {name: self._said[name] for name in ("hostname", "network") if name in self._said}
         if self._config["app_host"]:
             self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
             config = {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}

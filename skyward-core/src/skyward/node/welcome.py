@@ -6,17 +6,20 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from skyward.link.frames import VERSION
+from skyward.node.interfaces import network
 
 
-def welcome(meeting_port: int) -> dict[str, Any]:
+def welcome(meeting_port: int, addresses: Sequence[str | None]) -> dict[str, Any]:
     """
     Render the body of a WELCOME frame.
 
     Args:
         meeting_port: The port that frameworks meet at.
+        addresses: Those at which this machine is reached, that for the other nodes first.
     """
     return {
         "version": VERSION,
@@ -25,6 +28,7 @@ def welcome(meeting_port: int) -> dict[str, Any]:
         "platform": sys.platform,
         "hostname": socket.gethostname(),
         "port": meeting_port,
+        "network": network(addresses),
         "now": time.time(),
     }
 

@@ -20,6 +20,7 @@ echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 
 echo "memory_kb=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/null)"
 echo "now=$(date +%s 2>/dev/null)"
 echo "server=$(echo "${SSH_CONNECTION:-}" | cut -d' ' -f3)"
+echo "port=$(echo "${SSH_CONNECTION:-}" | cut -d' ' -f4)"
 told=$(unsafe "$cache" | sed -n 1p)
 if [ -z "$told" ]; then
     (umask 077; make_entries "$cache") 2>/dev/null
@@ -77,6 +78,7 @@ class Findings:
         machine: Architecture, such as `"x86_64"`.
         hostname: What it calls itself.
         address: The address at which its SSH server was reached.
+        port: The port likewise, as the machine sees it.
         vcpus: Processors.
         memory_gb: Memory, in GB.
         free_gb: Room for the cache, in GB; None if that cannot be told.
@@ -108,6 +110,7 @@ class Findings:
     driver: str = ""
     cuda: str = ""
     xids: frozenset[int] = frozenset()
+    port: int | None = None
 
 
 def read(output: str) -> Findings:
@@ -157,6 +160,7 @@ def read(output: str) -> Findings:
         driver=facts.get("driver", ""),
         cuda=facts.get("cuda", ""),
         xids=frozenset(xids),
+        port=int(_number(facts.get("port", ""))) or None,
     )
 
 
