@@ -43,6 +43,7 @@ described = [
     sky.ComputePool(provider=sky.RunPod(container_image=base), accelerator=sky.accelerators.A100()),
     sky.ComputePool(provider=sky.VastAI(docker_image=others[0]), accelerator=sky.accelerators.A100()),
 ]
+assert sky.Image() == sky.DEFAULT_IMAGE
 assert all(isinstance(one, sky.DockerImage) for one in (base, *others))
 
 

@@ -36,6 +36,20 @@ my_plugin = (
 )
 
 
+# What comes with distributions of its own.
+built_in = [
+    sky.plugins.torch(backend=None, cuda="cu128", version="latest", vision=None, audio=None),
+    sky.plugins.jax(cuda="cu124"),
+    sky.plugins.keras(backend="jax"),
+    sky.plugins.cuml(cuda="cu12"),
+    sky.plugins.joblib(version=None),
+    sky.plugins.sklearn(version=None),
+    sky.plugins.mig("3g.40gb"),
+    sky.plugins.mps(active_thread_percentage=None, pinned_memory_limit=None),
+    sky.plugins.accelerate(config=None),
+]
+
+
 @sky.function
 def answer() -> int:
     return 21
@@ -44,4 +58,4 @@ def answer() -> int:
 with sky.Compute(provider=sky.Local(), plugins=[my_plugin]) as pool:
     doubled = answer() >> pool
 
-print(f"doubled by a plugin: {doubled}")
+print(f"doubled by a plugin: {doubled} | built in: {len(built_in)}")

@@ -110,3 +110,30 @@ def test_a_place_tells_whether_its_accelerators_are_trainium(name: str, trainium
     found = draw(cluster(), evolve(GPUS, accelerator_name=name)).info(0, Instance(id="i", node=0, provider="cloud"))
     assert found.accelerator is not None
     assert trainium is found.accelerator.is_trainium
+
+
+JOB = sky.Plugin.create("job").with_topology(lambda cluster: Topology(collective=True))
+
+
+@pytest.mark.parametrize(
+    ("joined", "reach", "plugins", "message"),
+    [
+        (True, False, (), r"cluster=True asks for nodes that reach each other, and the machines of cloud have no"),
+        (False, True, (JOB,), r"cluster=False has 2 nodes work each by itself, and a plugin makes one job"),
+    ],
+    ids=["no network", "a collective plugin"],
+)
+def test_nodes_that_cannot_work_as_they_are_to_are_refused(
+    joined: bool, reach: bool, plugins: tuple[Any, ...], message: str
+) -> None:
+    """Before anything is rented; one node is always together with itself."""
+    made = evolve(cluster(*plugins), joined=joined, nodes_reach_each_other=reach)
+    with pytest.raises(sky.ConfigError, match=message):
+        draw(evolve(made, nodes=2), NONE)
+    draw(made, NONE)
+
+
+@pytest.mark.parametrize("joined", [None, True])
+def test_nodes_may_work_together(joined: bool | None) -> None:
+    """Where they reach each other, and nothing forbids it."""
+    assert draw(evolve(cluster(JOB), nodes=2, joined=joined), NONE).collective

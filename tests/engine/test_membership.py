@@ -69,3 +69,14 @@ def test_the_private_address_goes_first() -> None:
     assert "10.0.0.1" == address(InstanceInfo(private_ip="10.0.0.1", ip="1.2.3.4"))
     assert "1.2.3.4" == address(InstanceInfo(ip="1.2.3.4"))
     assert "127.0.0.1" == address(InstanceInfo())
+
+
+def test_nodes_that_work_by_themselves_know_no_secret() -> None:
+    """So that their ranks cannot meet; those of one node can, and all else is as ever."""
+    apart = Membership("job", joined=False)
+    apart.change({0: _info(0)})
+    assert apart.of(0)[1]["secret"]
+    apart.change({0: _info(0), 1: _info(1)})
+    told = apart.of(1)[1]
+    assert ("", 1, 2) == (told["secret"], told["node"], told["total_nodes"])
+    assert _membership(0, 1).of(0)[1]["secret"]

@@ -31,8 +31,9 @@ LAST_LINES = {
     "methods.py": r"mapped \[1, 4, 9\] \| streamed \[2, 4\] \| in any order \{2, 4\}",
     "metrics.py": r"answer 42 \| disk between 0 and 100: True",
     "multi_pool.py": r"side by side: 1 x T4 and 8 x A100 \| MultiPool of two clouds",
+    "options.py": r"nodes \[0, 1\] \| The nodes of this pool work by themselves, .*cluster=False\.",
     "output.py": r"\['head 0', 'second 1', 'warning 0'\] \| \['captured'\]",
-    "plugin.py": r"doubled by a plugin: 42",
+    "plugin.py": r"doubled by a plugin: 42 \| built in: 9",
     "pool_settings.py": r"pools described: 6 \| open: 0",
     "providers.py": (
         r"fallback: local \| own rule: rehearsal \| cheapest: local \| NoAvailableProviderError \| all 2 failed"

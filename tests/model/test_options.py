@@ -7,8 +7,22 @@ from hypothesis import given, strategies as st
 from skyward.errors import ConfigError
 from skyward.model.options import LogConfig, Options, Worker
 
-MAY_BE_NONE = ("provision_timeout", "bootstrap_timeout", "provision_retry_delay", "default_compute_timeout")
-ABOVE_ZERO = ("provision_timeout", "bootstrap_timeout", "default_compute_timeout", "reconcile_tick_interval")
+MAY_BE_NONE = (
+    "provision_timeout",
+    "ssh_timeout",
+    "ssh_retry_interval",
+    "bootstrap_timeout",
+    "provision_retry_delay",
+    "default_compute_timeout",
+)
+ABOVE_ZERO = (
+    "provision_timeout",
+    "ssh_timeout",
+    "ssh_retry_interval",
+    "bootstrap_timeout",
+    "default_compute_timeout",
+    "reconcile_tick_interval",
+)
 AT_LEAST_ZERO = ("provision_retry_delay", "autoscale_cooldown", "autoscale_idle_timeout", "shutdown_timeout")
 TIMES = (*ABOVE_ZERO, *AT_LEAST_ZERO)
 
@@ -30,6 +44,8 @@ def test_the_defaults_are_the_documented_ones() -> None:
         selection="cheapest",
         worker=None,
         provision_timeout=None,
+        ssh_timeout=None,
+        ssh_retry_interval=None,
         bootstrap_timeout=None,
         provision_retry_delay=None,
         max_provision_attempts=None,
@@ -40,6 +56,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         shutdown_timeout=120.0,
         console=True,
         logging=True,
+        cluster=None,
         retry_on_interruption=3,
         on_event=None,
         collect_metrics=True,
@@ -141,3 +158,11 @@ def test_changed_options_are_checked_again() -> None:
     """`attrs.evolve` runs every check."""
     with pytest.raises(ConfigError, match="shutdown_timeout must be"):
         attrs.evolve(Options(), shutdown_timeout=-1)
+
+
+@pytest.mark.parametrize("cluster", [0, "yes", 1.0])
+def test_nodes_are_joined_or_not(cluster: Any) -> None:
+    """True, False, or nothing is said of it."""
+    assert [None, True, False] == [Options(cluster=said).cluster for said in (None, True, False)]
+    with pytest.raises(ConfigError, match="cluster must be True or False"):
+        Options(cluster=cluster)

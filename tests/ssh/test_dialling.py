@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from skyward.model.machine import SSHAddress
 from skyward.ssh.dial import AT_ONCE, dial
 from tests.clouds.cloud import until
 from tests.hosts import Host
+from tests.simulated.loop import VirtualLoop
 from tests.ssh.conftest import Site
 
 
@@ -106,3 +108,29 @@ def test_a_host_that_does_not_settle_is_refused(site: Site, known: bool, error: 
         address = evolve(address, host_key=own)
     with pytest.raises(error):
         asyncio.run(dial(address, patience=30.0))
+
+
+@pytest.mark.parametrize(("interval", "attempts"), [(None, 26), (0.5, 21), (4.0, 4)])
+def test_a_host_is_dialled_again_as_often_as_is_said(
+    monkeypatch: pytest.MonkeyPatch, interval: float | None, attempts: int
+) -> None:
+    """At an even pace; where nothing is said, later each time."""
+    monkeypatch.setattr("skyward.ssh.dial.random.uniform", lambda least, most: most)
+    missed: list[float] = []
+
+    async def silent(address: SSHAddress) -> None:
+        raise UnreachableError("nobody is there")
+
+    monkeypatch.setattr("skyward.ssh.dial._dial_once", silent)
+
+    async def scenario() -> None:
+        clock = asyncio.get_running_loop().time
+        with pytest.raises(UnreachableError, match="nobody is there"):
+            await dial(
+                SSHAddress(host="10.0.0.1"), patience=10.0, missed=lambda: missed.append(clock()), interval=interval
+            )
+
+    with contextlib.closing(VirtualLoop(sockets=False)) as loop:
+        loop.run_until_complete(scenario())
+    assert attempts == len(missed)
+    assert 10.0 == pytest.approx(missed[-1], abs=0.1)

@@ -94,10 +94,28 @@ def draw(cluster: Cluster, offer: Offer) -> Blueprint:
     cluster = evolve(cluster, offer=offer, ranks_per_node=1)
     topology = hooks.topology(plugins, cluster)
     cluster = evolve(cluster, ranks_per_node=topology.ranks_per_node or _ranks(cluster))
+    _check_joined(cluster, collective=topology.collective)
     hooks.validated(plugins, cluster)
     image = hooks.transform_image(plugins, cluster.spec.image, cluster)
     ops = hooks.bootstrap_ops(plugins, cluster)
     return Blueprint(cluster=cluster, image=image, ops=ops, collective=topology.collective)
+
+
+def _check_joined(cluster: Cluster, *, collective: bool) -> None:
+    """Refuse nodes that cannot work together although they are to, and those that are to and may not."""
+    if cluster.nodes == 1:
+        return
+    if cluster.joined and not cluster.nodes_reach_each_other:
+        raise ConfigError(
+            f"cluster=True asks for nodes that reach each other, and the machines of {cluster.provider} have no "
+            "network between them.",
+            hint="Choose another provider, one node, or leave cluster= out.",
+        )
+    if cluster.joined is False and collective:
+        raise ConfigError(
+            f"cluster=False has {cluster.nodes} nodes work each by itself, and a plugin makes one job of their ranks.",
+            hint="Leave cluster= out, or the plugin.",
+        )
 
 
 def _check_slices(cluster: Cluster) -> None:

@@ -176,7 +176,9 @@ class Clouds:
         except SkywardError as error:
             name, why = type(other.provider).__name__, str(error)
         else:
-            collective = hooks.topology(home.plugins, self._home.cluster).collective
+            collective = hooks.topology(home.plugins, self._home.cluster).collective or bool(
+                self._request.options.cluster
+            )
             name, why = (
                 facts.name,
                 keeps(home, other, collective=collective, rents=facts.rents and self._home.facts.rents),

@@ -22,10 +22,12 @@ class Membership:
 
     Args:
         job: Identity of this use of the pool.
+        joined: Whether ranks of several nodes may meet; only False forbids it.
     """
 
-    def __init__(self, job: str) -> None:
+    def __init__(self, job: str, *, joined: bool | None = None) -> None:
         self._job = job
+        self._joined = joined
         # The ranks authenticate to each other with it; other users of their machines do not have it.
         self._secret = secrets.token_hex(32)
         self._version = 0
@@ -62,7 +64,7 @@ class Membership:
             "head_addr": address(head),
             "head_port": head.head_port,
             "job_id": self._job,
-            "secret": self._secret,
+            "secret": "" if self._joined is False and len(infos) > 1 else self._secret,
             "peers": [
                 {"node": place, "private_ip": info.private_ip or "127.0.0.1", "public_ip": info.ip}
                 for place, info in enumerate(infos)

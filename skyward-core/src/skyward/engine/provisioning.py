@@ -202,7 +202,8 @@ class Provisioning:
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
         await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
-        if shell.blueprint.collective and not isinstance(shell.instance.address, LocalAddress):
+        joined = shell.blueprint.collective or self._options.cluster
+        if joined and not isinstance(shell.instance.address, LocalAddress):
             await self._reaching.meet(shell)
 
     def ready(self, shell: NodeShell) -> None:
@@ -240,6 +241,7 @@ class Provisioning:
             nodes=self.spec.nodes.desired,
             worker=self._worker,
             nodes_reach_each_other=self._provider.facts.nodes_reach_each_other and self._like is None,
+            joined=self._options.cluster,
         )
 
     def _bootstrap_timeout(self, image: Image) -> float:
@@ -281,6 +283,8 @@ class Provisioning:
             behind=lambda: self._reporting.pressed,
             unreachable=shell.on_unreachable,
             waiting=partial(self._reporting.waiting, shell),
+            ssh_timeout=self._options.ssh_timeout,
+            ssh_retry_interval=self._options.ssh_retry_interval,
         )
         if not self._provider.facts.rents:
             return recipe

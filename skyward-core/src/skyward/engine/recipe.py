@@ -30,6 +30,8 @@ class Recipe:
         unreachable: Called when the machine does not answer, each time.
         waiting: Takes a line where the machine has not answered after a second, once for each time it is dialled.
         faults: Says what is wrong with the machine that was found, before anything is done to it.
+        ssh_timeout: Seconds until the machine lets us in over SSH; None counts them as part of the rest.
+        ssh_retry_interval: Seconds before it is dialled again; None waits longer each time.
         uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
     """
 
@@ -44,4 +46,6 @@ class Recipe:
     unreachable: Callable[[], None] = lambda: None
     waiting: Callable[[str], None] = lambda line: None
     faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
+    ssh_timeout: float | None = None
+    ssh_retry_interval: float | None = None
     uploads: Uploads | None = None

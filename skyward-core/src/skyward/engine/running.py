@@ -79,7 +79,7 @@ class Running:
         self.call, self.caller = maker.call, maker.caller
         self._go_far = maker.go_far
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
-        self._membership = Membership(self.provisioning.pool_id)
+        self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
         self._dispatch = Dispatch(
             self.engine,
             pool=self.name,

@@ -54,6 +54,7 @@ COMMAND_TIMEOUT = 30.0
 """Seconds for one of our own commands."""
 
 _LONGEST_INTERVAL = 5.0
+_LAST_ATTEMPT = 0.5
 _PRESSED = 0.05
 _LAST_WORDS = 10_000
 _WITHOUT_TTL = 600.0
@@ -94,6 +95,8 @@ class SSHHost:
             SkywardError: If it cannot be reached.
         """
         recipe = self._recipe
+        if recipe.ssh_timeout is not None:
+            await self._let_in(recipe.ssh_timeout)
         try:
             async with asyncio.timeout(recipe.timeout):
                 connection = await self._connect(recipe.timeout)
@@ -241,9 +244,30 @@ class SSHHost:
         async with self._dialling:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await dial(
-                    self._address, patience=patience, missed=self._recipe.unreachable, told=self._waiting
+                    self._address,
+                    patience=patience,
+                    missed=self._recipe.unreachable,
+                    told=self._waiting,
+                    interval=self._recipe.ssh_retry_interval,
                 )
             return self._connection
+
+    async def _let_in(self, within: float) -> None:
+        """Wait until the machine lets us in, no longer than it may take."""
+        why = "no attempt has come to its end"
+        try:
+            # What an attempt says that ends with the time is worth more than that time is up.
+            async with asyncio.timeout(within + _LAST_ATTEMPT):
+                await self._connect(within)
+            return
+        except TimeoutError:
+            pass
+        except UnreachableError as error:
+            why = str(error)
+        raise UnreachableError(
+            f"{self._address} did not accept SSH within {within:g} s: {why}",
+            hint="Open its port to this machine, or raise ssh_timeout.",
+        )
 
     def _waiting(self, line: str) -> None:
         """Tell that the machine does not answer yet; once it was given back, that is of no interest."""

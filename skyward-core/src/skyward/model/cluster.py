@@ -66,6 +66,7 @@ class Cluster:
         ranks_per_node: How many ranks each node has.
         worker: How tasks are laid out on a node.
         nodes_reach_each_other: Whether the nodes have a network of their own between them.
+        joined: Whether its nodes are to work together: True or False as `cluster=` says, None where it is not said.
         key: What lets us in at the pool's machines; a provider has its public half let in, and gives its private half
             to `SSHAddress`.
 
@@ -85,6 +86,7 @@ class Cluster:
     ranks_per_node: int = 1
     worker: Worker = field(factory=Worker)
     nodes_reach_each_other: bool = True
+    joined: bool | None = None
     key: KeyPair = field(factory=KeyPair, repr=False, eq=False)
 
     @property

@@ -56,6 +56,8 @@ class PoolKeywords(TypedDict, total=False):
     selection: SelectionLike
     worker: Worker | None
     provision_timeout: float | None
+    ssh_timeout: float | None
+    ssh_retry_interval: float | None
     bootstrap_timeout: float | None
     provision_retry_delay: float | None
     max_provision_attempts: int | None
@@ -67,6 +69,7 @@ class PoolKeywords(TypedDict, total=False):
     console: ConsoleLike
     display: ConsoleLike
     logging: bool | LogConfig
+    cluster: bool | None
     retry_on_interruption: int
     on_event: Callable[[Any], object] | None
     collect_metrics: bool

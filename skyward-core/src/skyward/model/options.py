@@ -108,6 +108,12 @@ def _on_event(instance: object, attribute: object, value: Any) -> None:
         raise ConfigError(f"on_event must be a function that takes an event, not {value!r}.")
 
 
+def _cluster(instance: object, attribute: Any, value: object) -> None:
+    """Refuse what neither joins nodes nor keeps them apart."""
+    if value is not None:
+        switch(instance, attribute, value)
+
+
 def _ticking(instance: object, attribute: Any, value: object) -> None:
     """Refuse an interval of no length."""
     lasting(value, attribute.name)
@@ -126,6 +132,9 @@ class Options:
             function of the providers and the spec that returns one provider, or several in the order to try.
         worker: How tasks are laid out on a node; None is `Worker()`.
         provision_timeout: How long a launch may take until the instance runs.
+        ssh_timeout: How long a machine that runs may take until it lets us in over SSH; None counts that as part of
+            making it ready.
+        ssh_retry_interval: How long to wait before a machine is dialled again; None waits longer each time.
         bootstrap_timeout: How long making a node ready may take; None is what the image says.
         provision_retry_delay: How long to wait before a failed launch is tried again; None waits longer each time.
         max_provision_attempts: How often a launch is tried.
@@ -139,6 +148,9 @@ class Options:
         console: What is shown: `"rich"`, `"minimal"`, `"log"` or `"silent"`; True is what fits the terminal, False is
             nothing.
         logging: Where Skyward's own log goes; True is `LogConfig()`, False nowhere.
+        cluster: Whether nodes work together over a network of their own. True refuses providers whose machines have
+            none, before anything is rented, and nodes that do not reach each other; False has each node work by itself,
+            and refuses what joins them; None joins them where a plugin or a function asks for it.
         retry_on_interruption: How often a task is sent again because its node was lost.
         on_event: Called with each event, in a thread of its own.
         collect_metrics: Whether nodes measure what the image's `metrics` say; False measures nothing.
@@ -158,6 +170,8 @@ class Options:
     selection: SelectionLike = field(default="cheapest", converter=_selection)
     worker: Worker | None = field(default=None, validator=_worker)
     provision_timeout: float | None = field(default=None, validator=optional(lasting))
+    ssh_timeout: float | None = field(default=None, validator=optional(lasting))
+    ssh_retry_interval: float | None = field(default=None, validator=optional(lasting))
     bootstrap_timeout: float | None = field(default=None, validator=optional(lasting))
     provision_retry_delay: float | None = field(default=None, validator=optional(seconds))
     max_provision_attempts: int | None = field(default=None, converter=_max_provision_attempts)
@@ -168,6 +182,7 @@ class Options:
     shutdown_timeout: float = field(default=120.0, validator=waiting)
     console: bool | ConsoleMode = field(default=True, converter=_console)
     logging: bool | LogConfig = field(default=True, validator=_logging)
+    cluster: bool | None = field(default=None, validator=_cluster)
     retry_on_interruption: int = field(default=3, converter=_retry_on_interruption)
     on_event: Callable[[Any], object] | None = field(default=None, validator=_on_event)
     collect_metrics: bool = field(default=True, validator=switch)

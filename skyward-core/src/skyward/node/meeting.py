@@ -61,6 +61,7 @@ def exchange(
 
     Raises:
         TransportError: If they were not.
+        UsageError: If the pool has several nodes and was opened with `cluster=False`.
 
     >>> exchange("10.0.0.7:2222")
     ('10.0.0.7:2222',)

@@ -227,9 +227,24 @@ def instance_info() -> InstanceInfo:
 
 
 def meeting_secret() -> str:
-    """Give what the ranks of the pool know each other by; nothing outside a task."""
+    """
+    Give what the ranks of the pool know each other by; nothing outside a task.
+
+    Raises:
+        UsageError: If the pool's nodes are to work by themselves.
+    """
     context = current()
-    return "" if context is None else str(context.membership.get("secret", ""))
+    if context is None:
+        return ""
+    secret = str(context.membership.get("secret", ""))
+    if not secret and "secret" in context.membership:
+        from skyward.errors import UsageError
+
+        raise UsageError(
+            "The nodes of this pool work by themselves, because it was opened with cluster=False.",
+            hint="Leave cluster= out to have their ranks meet.",
+        )
+    return secret
 
 
 def is_head(info: InstanceInfo | None = None) -> bool:

@@ -17,7 +17,8 @@ def keeps(home: Spec, other: Spec, *, collective: bool, rents: bool) -> str:
     Args:
         home: The spec that the pool was opened by.
         other: The other spec.
-        collective: Whether a plugin makes one job of all ranks, for which the nodes have to reach each other.
+        collective: Whether the nodes have to reach each other, for a plugin that makes one job of all ranks or by
+            `cluster=True`.
         rents: Whether machines are rented by both of them, rather than there anyway.
 
     >>> keeps(Spec(accelerator="H100"), Spec(accelerator="H100"), collective=False, rents=True)
@@ -26,7 +27,7 @@ def keeps(home: Spec, other: Spec, *, collective: bool, rents: bool) -> str:
     'its spec asks for another accelerator'
     """
     if collective:
-        return "a plugin needs nodes that reach each other"
+        return "its nodes have to reach each other"
     if home.region is not None or other.region is not None:
         return "region= says where the nodes are to be"
     if not rents:

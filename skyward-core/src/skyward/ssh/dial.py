@@ -58,6 +58,7 @@ async def dial(
     patience: float,
     missed: Callable[[], None] = lambda: None,
     told: Callable[[str], None] = tell,
+    interval: float | None = None,
 ) -> SSHClientConnection:
     """
     Connect to a machine and log in.
@@ -71,6 +72,7 @@ async def dial(
         patience: Seconds after which a host that does not answer is given up; it is tried once at least.
         missed: Called whenever it did not answer.
         told: Takes a line where it has not answered after a second, once.
+        interval: Seconds between two attempts; None waits longer each time.
 
     Raises:
         UnreachableError: If it did not answer in time.
@@ -80,11 +82,11 @@ async def dial(
         ConfigError: If a key or a file of known hosts cannot be read.
     """
     with Waiting(str(address), patience, told) as waiting:
-        return await _try(address, patience, missed, waiting)
+        return await _try(address, patience, missed, interval, waiting)
 
 
 async def _try(
-    address: SSHAddress, patience: float, missed: Callable[[], None], waiting: Waiting
+    address: SSHAddress, patience: float, missed: Callable[[], None], interval: float | None, waiting: Waiting
 ) -> SSHClientConnection:
     """Try a machine again and again."""
     loop = asyncio.get_running_loop()
@@ -103,8 +105,8 @@ async def _try(
             if tried >= (patience if isinstance(error, UnreachableError) else min(patience, settled)):
                 raise
             # In proportion to the time that it takes, a host that begins to answer is never found late.
-            wait = min(_LONGEST_WAIT, max(_FIRST_WAIT, _WAIT_PART * tried))
-            await asyncio.sleep(min(patience - tried, wait * random.uniform(0.5, 1.0)))
+            wait = min(_LONGEST_WAIT, max(_FIRST_WAIT, _WAIT_PART * tried)) * random.uniform(0.5, 1.0)
+            await asyncio.sleep(min(patience - tried, wait if interval is None else interval))
 
 
 async def _dial_once(address: SSHAddress) -> SSHClientConnection:
