@@ -129,10 +129,9 @@ class _Machine:
         """Read all numbers of one kind that follow each other; return where they end."""
         numbers, width = _NUMBERS[order]
         data, end = self.data, at + width
-        if end < len(data) and data[end] == order:
-            # A list of them: they are cut out and unpacked together.
-            run = _RUNS[order].match(data, at)
-            end = run.end() if run else end
+        # A list of them is cut out and unpacked together.
+        if end < len(data) and data[end] == order and (run := _RUNS[order].match(data, at)):
+            end = run.end()
         if end > len(data):
             malformed("it is cut off")
         self.stack.extend(chain.from_iterable(numbers.iter_unpack(data[at:end])))
