@@ -11,9 +11,9 @@ STRANGER = 54321
 
 def give_away(path: Path) -> None:
     """
-    Have a file or a directory be another user's, so that he could change it.
+    Have a file or a directory be another user's, which could then change it.
 
-    Only root can do that; anybody else lets all users write to it, which is refused for the same reason.
+    Only root can do that; other users make it writable for all, which is refused for the same reason.
 
     Args:
         path: The file, directory or link.

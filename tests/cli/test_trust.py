@@ -18,7 +18,7 @@ SKY = Path(sys.executable).with_name("sky")
 
 
 class Thief(ThreadingHTTPServer):
-    """A server that keeps what it is told."""
+    """A server that records its requests."""
 
     def __init__(self) -> None:
         self.tokens: list[str | None] = []

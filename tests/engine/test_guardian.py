@@ -244,7 +244,7 @@ class Unreadable:
 
 
 class WordlessError(Exception):
-    """An error that cannot be told."""
+    """An error that cannot be printed."""
 
     def __str__(self) -> str:
         raise ValueError("no words")

@@ -385,7 +385,7 @@ def test_an_account_that_may_not_put_an_expiry_off_gets_no_pool(engine: Simulate
 def test_expiries_are_written_and_judged_by_the_clouds_clock(
     engine: SimulatedEngine, caplog: pytest.LogCaptureFixture, ahead: float
 ) -> None:
-    """A client whose clock is 75 minutes slow gives its machines no expiry that is over; it is told of its clock."""
+    """A client whose clock is 75 minutes slow gives its machines no expiry that is over, and logs a warning."""
     cloud = ScriptedCloud()
     cloud.ahead, now = ahead, time.time() + ahead
     tags = Tags(pool_id="a1", pool_name="mine", owner=owner(), expires_at=now - GRACE + 60.0)

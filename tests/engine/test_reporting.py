@@ -183,7 +183,7 @@ def emitted(event: SkywardEvent) -> Emitted:
 
 
 def test_an_event_is_opened_where_a_handler_listens_to_it() -> None:
-    """In no other pool; one that tells of itself in plain data is heard without."""
+    """In no other pool; events that travel as plain data need no such handler."""
     opened.clear()
     progress = emitted(Progress(at=10.0, label="epochs", done=1))
     assert [Progress(at=9.0, label="epochs", done=1)] == reported(emitted(Loss()), progress, own=ALL)

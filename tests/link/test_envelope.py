@@ -1,4 +1,4 @@
-"""What a node tells of a failure is plain data: read whole or refused, and a headline that costs nothing."""
+"""A node's report of a failure is plain data: read whole or refused, and a headline that costs nothing."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_any_bytes_are_an_envelope_or_a_value_error(data: bytes) -> None:
         (HEAD.pack(2, 0, 500) + b"[]", "cut off"),
         (forged(b"[" * 100_000), "nested too deep|no pair"),
         (forged({"text": []}), "no pair"),
-        (forged(["t", []]), "tells of 0 exceptions"),
-        (forged(["t", [[]] * (CHAIN_LIMIT + 1)]), "tells of 101 exceptions"),
+        (forged(["t", []]), "has 0 exceptions"),
+        (forged(["t", [[]] * (CHAIN_LIMIT + 1)]), "has 101 exceptions"),
         (forged(["t", [["A", "m"]]]), "other columns"),
         (forged(["t", [["A", "m", "", [], 7, None, False, None, ""]]]), "an exception that is not there"),
         (forged(["t", [["A", "m", "", [], -1, None, False, None, ""]]]), "an exception that is not there"),

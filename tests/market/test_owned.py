@@ -49,7 +49,7 @@ def expired(provider: Any) -> list[str]:
 def test_expiry_is_judged_by_the_clouds_clock(
     ahead: float | None, expires_in: float, gone: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However wrong that of this computer is, which is told."""
+    """However wrong that of this computer is, which is logged."""
     assert gone == expired(Fast(ahead, expires_in))
     told = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert (1 if ahead else 0) == len(told)

@@ -1,5 +1,5 @@
 """
-A pool rents nothing much dearer than the cheapest, and no accelerator, unless it is told that it may.
+A pool rents nothing much dearer than the cheapest, and no accelerator, without permission.
 """
 
 from __future__ import annotations

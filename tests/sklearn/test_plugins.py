@@ -1,4 +1,4 @@
-"""What the plugins joblib and sklearn give nodes, and which versions the pools are told."""
+"""The packages that the plugins joblib and sklearn give nodes, and their versions."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def slow(event: Any) -> None:
     time.sleep(0.001)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="measures what Linux tells of a process")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads a process's memory from Linux's /proc")
 @pytest.mark.parametrize(
     "attack", [pytest.param(one, marks=pytest.mark.slow if one in EACH else pytest.mark.everything) for one in EXPECTED]
 )

@@ -177,7 +177,7 @@ def lies() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("data", lies().values(), ids=list(lies()))
 def test_a_dtype_that_lies_is_refused(data: bytes) -> None:
-    """Its flags, fields, size and shape are made anew of what is told, or it is refused."""
+    """Its flags, fields, size and shape are rebuilt from the description, or it is refused."""
     with pytest.raises((Refused, ValueError)):
         open_data(data, DataNames())
 

@@ -32,7 +32,7 @@ DOES = (
     "urllib.",
     "webbrowser.",
 )
-"""What the interpreter tells of that a value has no use for."""
+"""Audit events that opening a value does not need."""
 
 _watched: list[str] | None = None
 

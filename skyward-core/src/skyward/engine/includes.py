@@ -31,8 +31,8 @@ def include_files(
     A file in a package keeps its place there; any other Python file can be imported by its name; any other file
     keeps its path from `base`. A folder or file outside `base` keeps its name instead.
     Caches, `.git`, `.venv` and every virtual environment stay behind.
-    A link is followed where it leads to something in the folder that is included; whoever wrote the folder must not
-    say what else of this machine travels.
+    A link is followed where it leads to something in the folder that is included: the folder's author must not
+    choose which other files of this machine travel.
 
     Args:
         includes: Files, folders and glob patterns (`configs/*.yaml`, `src/**/*.py`).

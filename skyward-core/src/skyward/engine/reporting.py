@@ -71,7 +71,7 @@ class Reporting:
 
     @property
     def pressed(self) -> bool:
-        """Tell whether so much waits for handlers that no more should be told."""
+        """Tell whether the queue of handlers is so full that nothing more should be published."""
         return self._dispatcher.pressure
 
     def publish(self, event: events.SkywardEvent) -> None:

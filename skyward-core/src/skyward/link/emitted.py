@@ -142,8 +142,8 @@ def _plain(event: Any) -> bytes | None:
 def _event(head: dict[str, Any]) -> SkywardEvent:
     kind, fields = _OF_NAME.get(str(head.get("event"))), head.get("fields")
     if kind is None or not isinstance(fields, dict) or fields.keys() != _PLAIN[kind].keys():
-        raise ProtocolError("An EMIT frame tells of no event that tasks emit.")
+        raise ProtocolError("An EMIT frame holds no event that tasks emit.")
     try:
         return kind(**{name: read(fields[name]) for name, read in _PLAIN[kind].items()})
     except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise ProtocolError(f"An EMIT frame tells of a {kind.__name__} with other fields: {error}.") from error
+        raise ProtocolError(f"An EMIT frame holds a {kind.__name__} with other fields: {error}.") from error

@@ -1,5 +1,5 @@
 """
-What a node tells of a failure: plain data, and the pickle of each exception beside it, unopened.
+A node's report of a failure: plain data, and the pickle of each exception beside it, unopened.
 
     u8 version   u16 length of the headline   u32 length of the facts   headline   facts   the pickles
 
@@ -120,7 +120,7 @@ class Envelope(NamedTuple):
             raise ValueError("it is no pair of a text and rows")
         text, rows = parsed
         if not 1 <= len(rows) <= CHAIN_LIMIT:
-            raise ValueError(f"it tells of {len(rows)} exceptions, not of 1 to {CHAIN_LIMIT}")
+            raise ValueError(f"it has {len(rows)} exceptions, not of 1 to {CHAIN_LIMIT}")
         at += facts
         records = []
         for row in rows:

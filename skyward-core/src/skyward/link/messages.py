@@ -178,7 +178,7 @@ def decode_result(body: bytes) -> tuple[int, int, float]:
     if status not in _STATUSES:
         raise ProtocolError(f"A RESULT frame has status {status}.")
     if not 0.0 <= seconds < inf:
-        raise ProtocolError(f"A RESULT frame tells of a call that ran for {seconds} s.")
+        raise ProtocolError(f"A RESULT frame reports a call that ran for {seconds} s.")
     return number, status, seconds
 
 
@@ -213,5 +213,5 @@ def _memory(reported: dict[str, Any]) -> dict[str, Any]:
     for name, kinds in _MEMORY.items():
         value = reported.get(name)
         if (not isinstance(value, kinds) and value is not None) or (isinstance(value, float) and not isfinite(value)):
-            raise ProtocolError(f"A failed result tells of memory {name}={str(value)[:100]!r}.")
+            raise ProtocolError(f"A failed result reports of memory {name}={str(value)[:100]!r}.")
     return {name: reported[name] for name in _MEMORY if name in reported}

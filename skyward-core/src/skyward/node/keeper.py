@@ -103,7 +103,7 @@ def main(listener: socket.socket, orders: int) -> None:
 
     Args:
         listener: Where ranks come to.
-        orders: Descriptor on which the worker tells of broadcasts, a line each.
+        orders: Descriptor on which the worker announces broadcasts, a line each.
     """
     boards: dict[int, _Board] = {}
     partial = bytearray()
@@ -111,7 +111,7 @@ def main(listener: socket.socket, orders: int) -> None:
         heard.register(orders, selectors.EVENT_READ)
         heard.register(listener, selectors.EVENT_READ)
         while True:
-            # The worker first: it tells of a broadcast before any rank comes.
+            # The worker first: it announces a broadcast before any rank connects.
             for key, _ in sorted(heard.select(), key=lambda ready: ready[0].fd != orders):
                 if key.fd == orders:
                     if not _read_orders(orders, partial, boards):

@@ -10,7 +10,7 @@ from skyward.link.messages import CALL, RESULT, Status
 from skyward.node.process import Process
 
 _ROOM = 64 << 10
-"""Characters of a process's last lines that its failure tells of."""
+"""Characters of a process's last lines that its failure holds."""
 
 
 def last_answers(process: Process) -> list[bytes]:

@@ -80,7 +80,7 @@ class Choice:
         rejections: The offers that will not do.
         others: Ways to rent the offers that will do, on the market that will not.
         unasked: Ways to rent that meet the spec, and that nothing asks for: much dearer than the cheapest, or with
-            accelerators. They are told, and not rented; cheapest first.
+            accelerators. They are named in errors, and not rented; cheapest first.
         least: The cheapest of what has met the spec so far.
         spec: What the user asks for.
     """

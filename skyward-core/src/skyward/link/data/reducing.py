@@ -2,8 +2,8 @@
 Reduce values on a node to what is opened as data: plain parts, and functions of ours that put them together.
 
 Libraries pickle some of their values as calls of functions that can do anything, such as PyTorch its storages, or that
-believe whatever they are told, such as Arrow its buffers.
-Those are told here in parts whose makers check them.
+trust their input, such as Arrow its buffers.
+Those are taken apart here, into parts whose makers check them.
 """
 
 from __future__ import annotations
