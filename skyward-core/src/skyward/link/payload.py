@@ -319,7 +319,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
 
 
 class _DataPickler(_Pickler):
-    """A payload whose pickles are opened as data."""
+    """A pickler whose output is opened as data."""
 
     def reducer_override(self, obj: Any) -> Any:
         return reduce_as_data(obj) or super().reducer_override(obj)
