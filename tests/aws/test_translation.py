@@ -18,7 +18,7 @@ from skyward.model.offer import Offer
 from skyward.model.spec import Spec
 from skyward.plan.first_boot import HostKey
 from skyward_aws import AWS
-from skyward_aws.catalogue import prices, to_offer, useful
+from skyward_aws.catalogue import prices, spot_prices, to_offer, useful
 from skyward_aws.instances import Door, described
 from skyward_aws.launching import zones_in_order
 from skyward_aws.machine_image import RootDisk, parameter, root_disk
@@ -290,3 +290,19 @@ def test_a_machine_ends_itself_as_who_may(user: str, first: str) -> None:
     facts = AWS(user=user).skyward_facts()
     assert (first, True) == (facts.end_command[0], facts.ends_own_bill)
     assert (1.0, 60.0) == (facts.billing_granularity_s, facts.minimum_billed_s)
+
+
+def test_a_price_that_cannot_be_read_leaves_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """Of the price list, and of the spot market."""
+
+    def entry(name: str, price: object) -> str:
+        dimensions = {"1": {"pricePerUnit": {"USD": price}}}
+        product = {"attributes": {"instanceType": name}}
+        return json.dumps({"product": product, "terms": {"OnDemand": {"1": {"priceDimensions": dimensions}}}})
+
+    listed = [entry("a", "1.5"), entry("b", "a lot"), "{", entry("c", "-1"), entry("d", "0.0"), entry("e", "nan"), "{}"]
+    assert {"a": 1.5} == prices(listed)
+    history = [{"InstanceType": name, "AvailabilityZone": "z", "SpotPrice": price} for name, price in
+               (("a", "0.5"), ("b", "a lot"), ("c", "inf"))]  # fmt: skip
+    assert {"a": {"z": 0.5}} == spot_prices([*history, {"InstanceType": "d"}])
+    assert 5 + 3 == len([line for line in caplog.messages if "offer.unreadable provider=aws" in line])

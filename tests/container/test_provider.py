@@ -126,6 +126,28 @@ def test_what_is_not_ours_is_passed_over() -> None:
         assert instance_of({**DOCKERS, "Config": {"Image": "a", "Labels": written}}, None, NOW) is None
 
 
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"Created": "yesterday"}, "Created"),
+        ({"State": None}, "State"),
+        ({"NetworkSettings": {"Ports": {"22/tcp": [{"HostPort": "many"}]}}}, "NetworkSettings.Ports"),
+        ({"NetworkSettings": {"Networks": {"n": None}}}, "NetworkSettings.Networks"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_fact_that_cannot_be_read_hides_no_container(
+    changes: dict[str, Any], field: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It exists, of whatever is told of it; its state is none that is over."""
+    name = f"skyward-a1-0-{field.lower()}"
+    found = instance_of({**DOCKERS, **changes, "Name": f"/{name}"}, "key", NOW)
+    assert found is not None
+    assert (name, "a1") == (found.id, found.tags and found.tags.pool_id)
+    assert found.state is not InstanceState.ENDED
+    assert f"provider=container instance='{name}' field={field} " in caplog.text
+
+
 ENGINE = """#!/bin/sh
 case $1 in
   run) for word; do echo "$word"; done >{told}; printenv SKYWARD_LOGIN_KEY SKYWARD_HOST_KEY >{given}; exit 125 ;;

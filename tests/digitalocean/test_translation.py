@@ -14,7 +14,7 @@ from skyward.errors import CapacityError, ConfigError, CredentialsError, Provisi
 from skyward.model.key_pair import KeyPair
 from skyward.model.machine import InstanceState
 from skyward.model.tags import Tags
-from skyward.rest import Misread, Reply
+from skyward.rest import Reply
 from skyward_digitalocean.catalogue import image_for, to_offers
 from skyward_digitalocean.droplets import Door, described
 from skyward_digitalocean.failure import meaning
@@ -121,17 +121,25 @@ def test_a_state_that_is_new_counts_as_ending(word: str | None) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"networks": {"v4": "none"}}, "'v4' is not a list"),
-        ({"size": {"price_hourly": "0.1"}}, "'size.price_hourly' is not a number"),
-        ({"created_at": "yesterday"}, "'created_at' is no moment"),
-        ({"region": {"slug": 3}}, "'region.slug' is not text"),
+        ({"networks": {"v4": "none"}}, "field=networks reason=Misread: 'v4' is not a list"),
+        (
+            {"size": {"price_hourly": "0.1"}},
+            "field=size.price_hourly reason=Misread: 'size.price_hourly' is not a numb",
+        ),
+        ({"created_at": "yesterday"}, "field=created_at reason=ValueError: Invalid isoformat"),
+        ({"region": {"slug": 3}}, "field=region reason=Misread: 'region.slug' is not text"),
+        ({"tags": 7}, "field=tags reason=Misread: 'tags' is not a list"),
     ],
     ids=str,
 )
-def test_a_droplet_that_cannot_be_read_is_none_that_is_guessed(change: dict[str, Any], reason: str) -> None:
-    """A price as text is said to be one."""
-    with pytest.raises(Misread, match=re.escape(reason)):
-        described({**ROW, **change}, Door(port=22, key=KeyPair()))
+def test_what_cannot_be_read_of_a_droplet_hides_it_not(
+    change: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The fact is not known, with a warning; a price as text is none, and its pool is in its name too."""
+    row = {**ROW, **change, "id": 4000 + len(reason)}
+    found = described(row, Door(port=22, key=KeyPair()))
+    assert (str(row["id"]), ROW["name"]) == (found.id, f"skyward-{found.tags and found.tags.pool_id}-{found.node}")
+    assert f"provider=digitalocean instance={row['id']} {reason}" in caplog.text
 
 
 @given(

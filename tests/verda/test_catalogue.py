@@ -134,3 +134,10 @@ def test_an_image_of_the_users_is_taken_by_name_or_id() -> None:
         assert wanted == choose_image(rows, gpus=False, wanted=wanted, subject="t")
     with pytest.raises(ConfigError, match="There are ubuntu-24"):
         choose_image(rows, gpus=False, wanted="7d1f", subject="t")
+
+
+def test_a_location_that_cannot_be_read_leaves_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """It is left out with a warning."""
+    rows = [{"location_code": None, "availabilities": []}, {"location_code": "FIN-01", "availabilities": ["1V100.6V"]}]
+    assert {"FIN-01": frozenset({"1V100.6V"})} == read_stock(rows)
+    assert "'location_code' is not text" in caplog.text

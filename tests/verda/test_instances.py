@@ -100,10 +100,11 @@ def test_a_new_state_counts_as_ending(word: Any) -> None:
 
 
 def test_others_machines_are_not_looked_at() -> None:
-    """Whatever they are like; ours have to be readable."""
+    """Whatever they are like; ours have to say which they are."""
     assert [] == read_rows([{"hostname": "web-1"}])
+    assert [row(is_spot="maybe")] == read_rows([row(is_spot="maybe"), row(id=None), 3])
     with pytest.raises(Misread):
-        read_rows([row(is_spot="maybe")])
+        read_rows([row(id=None)])
     for answer in (None, {}, "x", [3]):
         with pytest.raises(Misread):
             read_rows(answer)

@@ -254,6 +254,8 @@ class Account:
                         aws_secret_access_key=login.secret_key,
                         aws_session_token=login.session_token,
                     )
+                    parsers = self._session._session.get_component("response_parser_factory")
+                    parsers.set_parser_defaults(timestamp_parser=_moment)
                 except BotoCoreError as error:
                     raise CredentialsError(
                         f"The settings for AWS cannot be used: {error}. "
@@ -364,3 +366,13 @@ def _places(login: Login, environment: Mapping[str, str]) -> list[str]:
     places.append(environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials")
     places.append(environment.get("AWS_CONFIG_FILE") or "~/.aws/config")
     return [*places, "the role of this machine"]
+
+
+def _moment(written: Any) -> Any:
+    """Read a moment; one that cannot be read is none, so that it spoils no other row of its answer."""
+    from botocore.utils import parse_timestamp
+
+    try:
+        return parse_timestamp(written)
+    except ValueError:
+        return None

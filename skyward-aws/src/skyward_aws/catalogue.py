@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.model.accelerator import recognise
 from skyward.model.offer import Offer
+from skyward.providers.facts import sold
 
 if TYPE_CHECKING:
     from skyward.model.spec import Architecture, Spec
@@ -119,42 +121,60 @@ def price_filters(region: str, name: str | None = None) -> list[dict[str, str]]:
 
 def prices(listed: Iterable[str]) -> dict[str, float]:
     """
-    Read the price list: what an hour of each type costs, in USD.
+    Read the price list: what an hour of each type costs, in USD; an entry that cannot be read is left out.
 
     Args:
         listed: Its entries, each the text of a JSON object.
+
+    Raises:
+        OfferError: If there are some, and none can be read.
     """
-    found: dict[str, float] = {}
-    for text in listed:
-        entry = json.loads(text)
-        name = entry["product"]["attributes"].get("instanceType")
-        for term in entry.get("terms", {}).get("OnDemand", {}).values():
-            for dimension in term["priceDimensions"].values():
-                price = float(dimension["pricePerUnit"].get("USD", 0))
-                # Reserved capacity is listed at a price of nothing.
-                if name and price > 0:
-                    found[name] = price
-    return found
+    return {name: price for each in sold(listed, _prices, provider="aws") for name, price in each.items()}
+
+
+def _prices(text: str) -> dict[str, float]:
+    """Read an entry of the price list."""
+    entry = json.loads(text)
+    name = entry["product"]["attributes"].get("instanceType")
+    terms = entry.get("terms", {}).get("OnDemand", {}).values()
+    found = [_price(each["pricePerUnit"].get("USD", 0)) for term in terms for each in term["priceDimensions"].values()]
+    # Reserved capacity is listed at a price of nothing.
+    return dict.fromkeys([name] if name else [], max(found, default=0.0)) if any(found) else {}
+
+
+def _price(written: object) -> float:
+    """Return a price, which is written as text."""
+    price = float(str(written))
+    if not math.isfinite(price) or price < 0:
+        raise ValueError(f"{written!r:.40} is no price")
+    return price
 
 
 def spot_prices(history: Iterable[Mapping[str, str]]) -> dict[str, dict[str, float]]:
     """
-    Read the spot price history: the price in force by type and zone, in USD per hour.
+    Read the spot price history: the price in force by type and zone, in USD per hour; without what cannot be read.
 
     Args:
         history: Its rows.
+
+    Raises:
+        OfferError: If there are some, and none can be read.
 
     >>> spot_prices([{"InstanceType": "g5.xlarge", "AvailabilityZone": "us-east-1a", "SpotPrice": "0.4"}])
     {'g5.xlarge': {'us-east-1a': 0.4}}
     """
     found: dict[str, dict[str, float]] = {}
     newest: dict[tuple[str, str], Any] = {}
-    for row in history:
-        key = (row["InstanceType"], row["AvailabilityZone"])
-        if key in newest and newest[key] > row.get("Timestamp", newest[key]):
+
+    def read(row: Mapping[str, Any]) -> tuple[str, str, float, Any]:
+        return row["InstanceType"], row["AvailabilityZone"], _price(row["SpotPrice"]), row.get("Timestamp")
+
+    for name, zone, price, moment in sold(history, read, provider="aws"):
+        before = newest.get((name, zone))
+        if before is not None and moment is not None and before > moment:
             continue
-        newest[key] = row.get("Timestamp", "")
-        found.setdefault(key[0], {})[key[1]] = float(row["SpotPrice"])
+        newest[name, zone] = moment
+        found.setdefault(name, {})[zone] = price
     return found
 
 

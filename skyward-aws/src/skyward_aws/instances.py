@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -13,6 +14,7 @@ from attrs import field, frozen
 from skyward.errors import CredentialsError, ProvisionError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
 from skyward.plan.first_boot import host_key
+from skyward.providers.facts import facts, identified
 from skyward.providers.life import life
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
@@ -82,7 +84,7 @@ class Door:
 
 def tags_of(row: Mapping[str, Any]) -> Tags | None:
     """Read what is written on a machine; None if it is none of ours."""
-    return Tags.from_strings({tag["Key"]: tag["Value"] for tag in row.get("Tags", ())})
+    return Tags.from_strings({tag["Key"]: tag.get("Value", "") for tag in row.get("Tags", ()) if "Key" in tag})
 
 
 def node_of(row: Mapping[str, Any]) -> int | None:
@@ -98,7 +100,8 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     >>> state({"InstanceId": "i-1", "State": {"Name": "shutting-down"}}).name
     'ENDING'
     """
-    return life(row["State"]["Name"], _STATES, provider="aws", instance=row["InstanceId"])
+    told = facts("aws", row.get("InstanceId"))("State", lambda: row["State"]["Name"])
+    return life(told, _STATES, provider="aws", instance=row.get("InstanceId"))
 
 
 def label(token: str, node: int | None) -> str:
@@ -114,7 +117,7 @@ def label(token: str, node: int | None) -> str:
 
 def is_of_fleet(row: Mapping[str, Any]) -> bool:
     """Say whether a machine was rented together with others, by one call."""
-    return any(tag["Key"] == FLEET_TAG for tag in row.get("Tags", ()))
+    return any(tag.get("Key") == FLEET_TAG for tag in row.get("Tags", ()))
 
 
 def described(
@@ -127,7 +130,7 @@ def described(
     node: int | None = None,
 ) -> Instance:
     """
-    Describe a machine.
+    Describe a machine; a fact that cannot be read is not known, with a warning.
 
     Args:
         row: The machine, as `DescribeInstances` describes it.
@@ -137,6 +140,7 @@ def described(
         on_demand: What it would cost on demand, in USD per hour.
         node: The node it was rented for, where its tags do not say so yet.
     """
+    fact = facts("aws", row["InstanceId"])
     tags = tags_of(row) or Tags(pool_id="")
     node = (node or 0) if tags.node is None else tags.node
     now, private = state(row), row.get("PrivateIpAddress")
@@ -147,7 +151,6 @@ def described(
         address = _address(door, host, label(tags.token, None if is_of_fleet(row) else node))
         # An address may come a little later than the state.
         now = now if address is not None else InstanceState.PENDING
-    launched = row.get("LaunchTime")
     return Instance(
         id=row["InstanceId"],
         node=node,
@@ -162,8 +165,13 @@ def described(
         ip=ip,
         private_ip=private,
         tags=tags if tags.pool_id else None,
-        launched_at=launched.timestamp() if launched is not None else None,
+        launched_at=fact("LaunchTime", partial(_seconds, row)),
     )
+
+
+def _seconds(row: Mapping[str, Any]) -> float | None:
+    """Return when a machine was launched, in seconds since 1970."""
+    return float(row["LaunchTime"].timestamp()) if "LaunchTime" in row else None
 
 
 def _address(door: Door, host: str | None, name: str) -> SSHAddress | None:
@@ -190,7 +198,8 @@ async def listed(account: Account, region: str, **tags: str) -> list[Mapping[str
     """
     filters = [{"Name": f"tag:skyward:{name}", "Values": [value]} for name, value in tags.items()]
     rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
-    return [instance for row in rows for instance in row["Instances"]]
+    there = [each for row in rows for each in row.get("Instances", ())]
+    return identified(there, lambda each: each["InstanceId"], provider="aws", field="InstanceId")
 
 
 async def owned(account: Account, home: str) -> list[Instance]:
@@ -319,7 +328,9 @@ async def _billed(account: Account, region: str, ids: Sequence[str]) -> list[str
         return []
     filters = [{"Name": "instance-id", "Values": list(ids)}]
     rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
-    states = {each["InstanceId"]: each["State"]["Name"] for row in rows for each in row["Instances"]}
+    there = [each for row in rows for each in row.get("Instances", ()) if "InstanceId" in each]
+    # One whose state is not told is billed, as far as we know.
+    states = {each["InstanceId"]: each.get("State", {}).get("Name") for each in there}
     return [each for each in ids if (states[each] not in _UNBILLED if each in states else is_fresh(account, each))]
 
 

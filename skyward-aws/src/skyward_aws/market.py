@@ -14,6 +14,7 @@ from attrs import evolve
 
 from skyward.errors import ConfigError
 from skyward.model.offer import Offer
+from skyward.providers.facts import sold
 from skyward_aws.account import PRICING_REGIONS, Account
 from skyward_aws.catalogue import patterns, price_filters, prices, spot_prices, to_offer, useful
 
@@ -45,11 +46,13 @@ async def offers(account: Account, region: str, spec: Spec, zone: str | None) ->
         ConfigError: If the spec names a type that does not exist.
         SkywardError: If AWS refuses.
     """
-    rows = [row for row in await _types(account, region, patterns(spec)) if useful(row, spec)]
+    rows = sold(
+        await _types(account, region, patterns(spec)), lambda row: row if useful(row, spec) else None, provider="aws"
+    )
     if not rows and spec.machine is not None:
         await _refuse_unknown(account, region, spec.machine)
     names = [row["InstanceType"] for row in rows]
-    on_demand, spot, sold = await asyncio.gather(
+    on_demand, spot, there = await asyncio.gather(
         _on_demand(account, region, names),
         _spot(account, region, names, zone),
         _sold(account, region, names, zone),
@@ -61,7 +64,7 @@ async def offers(account: Account, region: str, spec: Spec, zone: str | None) ->
         lowest = min(spot.get(name, {}).values(), default=None) if "spot" in usages else None
         price = on_demand.get(name) if "on-demand" in usages else None
         offer = to_offer(row, region, price, lowest)
-        if offer is not None and name in sold and not (price is None and lowest is None):
+        if offer is not None and name in there and not (price is None and lowest is None):
             found.append(evolve(offer, zone=zone, seen_at=seen))
     return tuple(sorted(found, key=_cost))
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+from skyward.providers.facts import facts
 
 __all__ = ["HOST_KEY", "instance_of", "labels"]
 
@@ -36,7 +37,7 @@ def labels(tags: Tags) -> dict[str, str]:
 
 def instance_of(row: Mapping[str, Any], private_key: str | None, now: float) -> Instance | None:
     """
-    Describe a container.
+    Describe a container; a fact that cannot be read is not known, with a warning.
 
     Args:
         row: What `inspect` says of it, Docker's or Podman's.
@@ -46,29 +47,34 @@ def instance_of(row: Mapping[str, Any], private_key: str | None, now: float) -> 
     Returns:
         The machine; None if it is none of ours.
     """
-    written: Mapping[str, str] = row["Config"].get("Labels") or {}
+    config: Mapping[str, Any] = row.get("Config") or {}
+    written: Mapping[str, str] = config.get("Labels") or {}
     tags = Tags.from_strings({name.replace("skyward.", "skyward:", 1): text for name, text in written.items()})
     if tags is None:
         return None
+    container = str(row["Name"]).lstrip("/")
+    fact = facts("container", container)
     network = row.get("NetworkSettings") or {}
-    port = _port(network.get("Ports") or {})
+    port = fact("NetworkSettings.Ports", lambda: _port(network.get("Ports") or {}))
     address = None
     if port and private_key:
         address = SSHAddress(
             host="127.0.0.1", port=port, user="root", private_key=private_key, host_key=written.get(HOST_KEY)
         )
-    joined = [joined.get("IPAddress") for joined in (network.get("Networks") or {}).values()]
+    private = fact("NetworkSettings.Networks", lambda: _private(network.get("Networks") or {}))
+    # As for a state that is not known: it is of no use, and it is there.
+    state = fact("State", lambda: _state(row["State"], now)) or InstanceState.ENDING
     return Instance(
-        id=row["Name"].lstrip("/"),
+        id=container,
         node=tags.node or 0,
         provider="container",
-        state=_state(row["State"], now),
+        state=state,
         address=address,
-        instance_type=row["Config"].get("Image"),
+        instance_type=config.get("Image"),
         ip="127.0.0.1",
-        private_ip=next(filter(None, joined), None),
+        private_ip=private,
         tags=tags,
-        launched_at=datetime.fromisoformat(row["Created"]).timestamp(),
+        launched_at=fact("Created", lambda: datetime.fromisoformat(row["Created"]).timestamp()),
     )
 
 
@@ -80,6 +86,11 @@ def _state(state: Mapping[str, Any], now: float) -> InstanceState:
         return InstanceState.PENDING
     stopped = datetime.fromisoformat(state["FinishedAt"]).timestamp() if status in _STOPPED else 0.0
     return InstanceState.PENDING if now - stopped < RESTARTS_WITHIN else InstanceState.ENDED
+
+
+def _private(networks: Mapping[str, Any]) -> str | None:
+    """Return the container's own address in one of its networks."""
+    return next((found for each in networks.values() if (found := each.get("IPAddress"))), None)
 
 
 def _port(ports: Mapping[str, Any]) -> int | None:

@@ -17,6 +17,7 @@ from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderF
 from skyward.model.container import DockerImage
 from skyward.model.memory import gigabytes
 from skyward.model.setting import suggesting
+from skyward.providers.facts import identified
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
 from skyward_container.machine import HOST_KEY, instance_of, labels
 
@@ -227,7 +228,8 @@ class Container:
         names = [found for found in listed.split() if name in (None, found)]
         if not names:
             return []
-        described = (instance_of(row, private_key, time.time()) for row in await _described(binary, names))
+        rows = identified(await _described(binary, names), lambda row: row["Name"], provider="container", field="Name")
+        described = (instance_of(row, private_key, time.time()) for row in rows)
         return [instance for instance in described if instance is not None]
 
     @hookimpl

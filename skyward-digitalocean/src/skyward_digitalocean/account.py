@@ -11,6 +11,7 @@ from typing import Any
 from attrs import field, frozen
 
 from skyward.errors import NoCredentialsError
+from skyward.providers.facts import identified
 from skyward.rest import Api, Limit, Login, Misread, Service, Shared, field as field_of, listed, text, whole
 from skyward_digitalocean.failure import meaning
 from skyward_digitalocean.tagging import OURS, tags_in
@@ -208,10 +209,10 @@ def _page(answer: Any, key: str) -> tuple[list[Any], bool]:
     """Read a page, and whether there is another."""
     rows = listed(answer, key)
     if key == "droplets":
-        for row in rows:
-            # Their ids and names are all that is needed of others' droplets.
-            whole(row, "id")
-            text(row, "name")
+        try:
+            rows = [*identified(rows, lambda row: whole(row, "id"), provider="digitalocean")]
+        except ValueError as error:
+            raise Misread(str(error)) from error
     if not all(isinstance(row, Mapping) for row in rows):
         raise Misread(f"{key!r} holds something that is no object")
     links = answer.get("links") or {}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
 from skyward.plan.first_boot import host_key
+from skyward.providers.facts import facts
 from skyward.providers.life import life
-from skyward.rest import Misread, end_for_good, field as part, listed, number, optional, text
+from skyward.rest import end_for_good, listed, number, optional, text, whole
 from skyward_digitalocean.account import Account
 from skyward_digitalocean.tagging import expiry_tag, pool_tag, read, tags_in
 
@@ -47,20 +49,17 @@ class Door:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what DigitalOcean says about a droplet's life; a word that is not known counts as ending.
-
-    Raises:
-        Misread: If it says nothing.
+    Say what DigitalOcean says about a droplet's life; a word that is not known, or none, counts as ending.
 
     >>> state({"id": 7, "status": "off"}).name
     'ENDING'
     """
-    return life(part(row, "status"), _STATES, provider="digitalocean", instance=part(row, "id"))
+    return life(row.get("status"), _STATES, provider="digitalocean", instance=row.get("id"))
 
 
 def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float | None = None) -> Instance:
     """
-    Describe a droplet.
+    Describe a droplet; a fact that cannot be understood is not known, with a warning.
 
     Args:
         row: The droplet, as DigitalOcean describes it.
@@ -68,10 +67,14 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float |
         rate: What it costs, in USD per hour, where the row does not say so.
 
     Raises:
-        Misread: If the row is not what DigitalOcean's documents say.
+        Misread: If it has no id.
     """
-    tags = read(tags_in(row), text(row, "name")) or Tags(pool_id="")
-    now, ip, private = state(row), _address(row, "public"), _address(row, "private")
+    fact = facts("digitalocean", whole(row, "id"))
+    name = fact("name", lambda: text(row, "name")) or ""
+    fact("tags", lambda: listed(row, "tags"))
+    tags = read(tags_in(row), name) or Tags(pool_id="")
+    now = state(row)
+    ip, private = (fact("networks", partial(_address, row, kind)) for kind in ("public", "private"))
     address = None
     if door is not None and now is InstanceState.RUNNING and ip is not None:
         address = SSHAddress(
@@ -84,7 +87,7 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float |
         )
     if now is InstanceState.RUNNING and ip is None:
         now = InstanceState.PENDING
-    price = optional(row, "size.price_hourly", number)
+    price = fact("size.price_hourly", lambda: optional(row, "size.price_hourly", number))
     hourly = round(price, 6) if price is not None else rate
     return Instance(
         id=str(row["id"]),
@@ -92,14 +95,14 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, rate: float |
         provider="digitalocean",
         state=now,
         address=address,
-        instance_type=optional(row, "size_slug", text) or optional(row, "size.slug", text),
-        region=optional(row, "region.slug", text),
+        instance_type=fact("size_slug", lambda: optional(row, "size_slug", text) or optional(row, "size.slug", text)),
+        region=fact("region", lambda: optional(row, "region.slug", text)),
         hourly_rate=hourly,
         on_demand_rate=hourly,
         ip=ip or private,
         private_ip=private,
         tags=tags if tags.pool_id else None,
-        launched_at=_moment(optional(row, "created_at", text)),
+        launched_at=fact("created_at", lambda: _moment(optional(row, "created_at", text))),
     )
 
 
@@ -171,9 +174,4 @@ def _address(row: Mapping[str, Any], kind: str) -> str | None:
 
 
 def _moment(written: str | None) -> float | None:
-    if written is None:
-        return None
-    try:
-        return datetime.fromisoformat(written).timestamp()
-    except ValueError:
-        raise Misread(f"'created_at' is no moment but {written!r:.60}") from None
+    return None if written is None else datetime.fromisoformat(written).timestamp()

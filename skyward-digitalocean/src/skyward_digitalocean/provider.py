@@ -244,7 +244,7 @@ class DigitalOcean:
 
 def _pool(row: Mapping[str, Any]) -> str | None:
     """Return the pool that a droplet is of; None if it is none of ours."""
-    tags = read(tags_in(row), str(row["name"]))
+    tags = read(tags_in(row), str(row.get("name")))
     return None if tags is None else tags.pool_id
 
 

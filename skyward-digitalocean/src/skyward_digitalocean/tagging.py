@@ -16,6 +16,7 @@ OURS = "skyward"
 """The tag that every droplet of ours has."""
 
 _LONGEST = 255
+_NAME = re.compile(r"skyward-(?P<pool>[0-9a-z]+)-\d+")
 _LEADING = "skyward:"
 _FIELDS = {"pool-name", "owner", "client", "token", "expires"}
 
@@ -105,8 +106,12 @@ def node_in(name: str) -> int | None:
 
 
 def tags_in(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the tags in the row of a droplet; none where it has none."""
-    return tuple(tag for tag in row.get("tags") or () if isinstance(tag, str))
+    """Return the tags in the row of a droplet; where they cannot be read, those that its name tells of."""
+    tags, name = row.get("tags"), row.get("name")
+    if isinstance(tags, list):
+        return tuple(tag for tag in tags if isinstance(tag, str))
+    ours = _NAME.fullmatch(name) if isinstance(name, str) else None
+    return () if ours is None else (OURS, pool_tag(ours["pool"]))
 
 
 def _rank(text: str) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from skyward.errors import NoCredentialsError
+from skyward.providers.facts import identified
 from skyward.rest import Api, Login, Misread, Service, Shared, listed, text
 from skyward_runpod.failure import PODS, meaning
 
@@ -116,11 +117,7 @@ def key_of(given: str | None, environment: Mapping[str, str]) -> str:
 
 
 def _rows(answer: Any) -> list[Mapping[str, Any]]:
-    rows: Sequence[Any] = listed(answer, "pods")
-    for row in rows:
-        if not isinstance(row, Mapping):
-            raise Misread("'pods' holds something that is no object")
-        # Others' pods are of no interest beyond this.
-        text(row, "id")
-        text(row, "name")
-    return list(rows)
+    try:
+        return identified(listed(answer, "pods"), lambda row: text(row, "id"), provider="runpod")
+    except ValueError as error:
+        raise Misread(str(error)) from error

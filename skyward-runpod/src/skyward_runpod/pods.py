@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress
 from skyward.plan.first_boot import host_key
+from skyward.providers.facts import facts
 from skyward.providers.life import life
-from skyward.rest import Misread, end_for_good, field, number, optional, text, whole
+from skyward.rest import Misread, end_for_good, number, optional, text, whole
 from skyward_runpod.account import Account
 from skyward_runpod.failure import PODS
 from skyward_runpod.naming import is_ours, tags_of
@@ -34,18 +35,15 @@ _DOING = {"PROVISIONING": "allocation", "STARTING": "image pull"}
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what RunPod says about a pod's life; a word that is not known counts as ending.
+    Say what RunPod says about a pod's life; a word that is not known, or none, counts as ending.
 
     Args:
         row: The pod.
 
-    Raises:
-        Misread: If it says nothing.
-
     >>> state({"id": "p1", "status": "EXITED"}).name
     'ENDING'
     """
-    return life(field(row, "status"), _STATES, provider="runpod", instance=field(row, "id"))
+    return life(row.get("status"), _STATES, provider="runpod", instance=row.get("id"))
 
 
 def label(token: str, node: int) -> str:
@@ -61,25 +59,28 @@ def label(token: str, node: int) -> str:
 
 def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instance:
     """
-    Describe a pod of ours.
+    Describe a pod of ours; a fact that cannot be understood is not known, with a warning.
 
     Args:
         row: The pod, as RunPod describes it.
         cluster: The pool it is of, if it is to be reached.
 
     Raises:
-        Misread: If it says what cannot be understood.
+        Misread: If it has no id, or is none of ours.
     """
     tags = tags_of(row)
     if tags is None:
         raise Misread("'name' is none of ours")
+    pod = text(row, "id")
+    fact = facts("runpod", pod)
     node, now, doing, address = tags.node or 0, state(row), _DOING.get(str(row.get("status"))), None
     # It is told of nowhere else: what `runtime` says may be missing in lists, and the proxy forwards nothing.
-    host = optional(row, "ssh.direct.host", text)
-    if now is InstanceState.RUNNING and host is not None and cluster is not None:
+    host = fact("ssh.direct.host", lambda: optional(row, "ssh.direct.host", text))
+    port = None if host is None else fact("ssh.direct.port", lambda: whole(row, "ssh.direct.port"))
+    if now is InstanceState.RUNNING and host is not None and port is not None and cluster is not None:
         address = SSHAddress(
             host=host,
-            port=whole(row, "ssh.direct.port"),
+            port=port,
             user="root",
             private_key=cluster.key.private,
             host_key=host_key(cluster.key, label(tags.token, node)).public,
@@ -87,21 +88,21 @@ def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instanc
     if now is InstanceState.RUNNING and address is None and cluster is not None:
         now, doing = InstanceState.PENDING, "public port"
     offer = cluster.offer if cluster is not None else None
-    cost = optional(row, "cost", number)
+    cost = fact("cost", lambda: optional(row, "cost", number))
     return Instance(
-        id=text(row, "id"),
+        id=pod,
         node=node,
         provider="runpod",
         state=now,
         address=address,
-        instance_type=offer.instance_type if offer is not None else _machine(row),
-        region=optional(row, "dataCenterId", text),
+        instance_type=offer.instance_type if offer is not None else fact("gpu", lambda: _machine(row)),
+        region=fact("dataCenterId", lambda: optional(row, "dataCenterId", text)),
         hourly_rate=cost or (offer.on_demand_price if offer is not None else None),
         on_demand_rate=offer.on_demand_price if offer is not None else cost or None,
         ip=host,
-        private_ip=optional(row, "globalNetworking.ip", text),
+        private_ip=fact("globalNetworking.ip", lambda: optional(row, "globalNetworking.ip", text)),
         tags=tags,
-        launched_at=_moment(row),
+        launched_at=fact("createdAt", lambda: _moment(row)),
         doing=doing,
     )
 
@@ -118,10 +119,7 @@ def _machine(row: Mapping[str, Any]) -> str | None:
 
 def _moment(row: Mapping[str, Any]) -> float | None:
     said = optional(row, "createdAt", text)
-    try:
-        return None if said is None else datetime.fromisoformat(said).timestamp()
-    except ValueError:
-        raise Misread(f"'createdAt' is no moment but {said!r}") from None
+    return None if said is None else datetime.fromisoformat(said).timestamp()
 
 
 async def listed_of(account: Account, cluster: Cluster) -> list[Instance]:

@@ -17,6 +17,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from skyward.errors import SkywardError
+from skyward.providers.facts import identified
 from skyward.rest import Api, Login, Misread, Shared, end_for_good, listed, optional, text, whole
 from skyward_vastai.service import find_key, service
 
@@ -259,9 +260,10 @@ def _many(ids: Sequence[str]) -> dict[str, Any]:
 
 def _page(answer: object) -> tuple[list[Row], str | None]:
     """Read a page of the list, and what leads to the next."""
-    rows = listed(answer, "instances")
-    for row in rows:
-        whole(row, "id")
+    try:
+        rows = identified(listed(answer, "instances"), lambda row: whole(row, "id"), provider="vastai")
+    except ValueError as error:
+        raise Misread(str(error)) from error
     after = optional(answer, "next_token", text)
     if after is not None and not rows:
         raise Misread("an empty page leads to another")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skyward.errors import ProvisionError
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
+from skyward.providers.facts import facts
 from skyward.providers.life import life
-from skyward.rest import Misread, field, number, optional, text, whole
+from skyward.rest import Misread, flag, number, optional, text, whole
 from skyward_vastai.catalogue import country, kind
 from skyward_vastai.label import tags_of
 
@@ -44,13 +44,10 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     Say what Vast.ai says about a machine's life.
 
     One that was outbid is stopped and billed for its disk: it is of no use any more, and has to be ended. So has one
-    whose state is a word that is not known.
+    whose state is a word that is not known, or missing.
 
     Args:
         row: The machine.
-
-    Raises:
-        Misread: If its state is missing.
 
     >>> state({"actual_status": None}).name, state({"actual_status": "exited"}).name
     ('PENDING', 'ENDING')
@@ -59,10 +56,9 @@ def state(row: Mapping[str, Any]) -> InstanceState:
         return InstanceState.ENDING
     if row.get("intended_status") == row.get("cur_state") == "stopped":
         return InstanceState.ENDING
-    status = field(row, "actual_status")
-    if status is None:
+    if "actual_status" in row and row["actual_status"] is None:
         return InstanceState.PENDING
-    return life(status, _STATES, provider="vastai", instance=row.get("id"))
+    return life(row.get("actual_status"), _STATES, provider="vastai", instance=row.get("id"))
 
 
 def doing(row: Mapping[str, Any]) -> str | None:
@@ -83,7 +79,7 @@ def described(
     on_demand: float | None = None,
 ) -> Instance:
     """
-    Describe a machine.
+    Describe a machine; a fact that cannot be read is not known, with a warning.
 
     Args:
         row: The machine, as a list has it.
@@ -92,46 +88,33 @@ def described(
         on_demand: What it would cost on demand, in USD per hour; None where that is not known.
 
     Raises:
-        ProvisionError: If its description cannot be read.
+        Misread: If it has no id.
     """
-    try:
-        return _described(row, key, known_hosts, on_demand)
-    except Misread as error:
-        raise ProvisionError(
-            f"What Vast.ai tells of instance {row.get('id')} cannot be read: {error}.",
-            provider="vastai",
-            hint="It may have changed its API: look for a newer release of Skyward.",
-        ) from error
-
-
-def _described(
-    row: Mapping[str, Any], key: KeyPair | None, known_hosts: str | None, on_demand: float | None
-) -> Instance:
+    name = str(whole(row, "id"))
+    fact = facts("vastai", name)
     tags = owner(row) or Tags(pool_id="")
-    now, rate = state(row), optional(row, "dph_total", number)
-    spot = field(row, "is_bid")
-    if not isinstance(spot, bool):
-        raise Misread(f"'is_bid' is not true or false but {spot!r:.60}")
+    now, rate = state(row), fact("dph_total", lambda: optional(row, "dph_total", number))
+    spot = fact("is_bid", lambda: flag(row, "is_bid")) or False
     address = None
     if now is InstanceState.RUNNING:
-        address = _address(row, key, known_hosts)
+        address = fact("ports", lambda: _address(row, key, known_hosts))
         # Where it is reached comes a little later than the state.
         now = now if address is not None else InstanceState.PENDING
-    count = optional(row, "num_gpus", whole) or 0
+    count = fact("num_gpus", lambda: optional(row, "num_gpus", whole)) or 0
     return Instance(
-        id=str(whole(row, "id")),
+        id=name,
         node=tags.node or 0,
         provider="vastai",
         state=now,
         address=address if key is not None else None,
-        instance_type=kind(count, optional(row, "gpu_name", text)),
-        region=country(row.get("geolocation")),
+        instance_type=kind(count, fact("gpu_name", lambda: optional(row, "gpu_name", text))),
+        region=fact("geolocation", lambda: country(row.get("geolocation"))),
         spot=spot,
         hourly_rate=rate,
         on_demand_rate=on_demand if spot else rate,
         ip=address.host if address is not None else None,
         tags=tags if tags.pool_id else None,
-        launched_at=optional(row, "start_date", number),
+        launched_at=fact("start_date", lambda: optional(row, "start_date", number)),
         doing=doing(row) if now is InstanceState.PENDING else None,
     )
 

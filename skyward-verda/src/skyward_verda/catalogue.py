@@ -25,20 +25,22 @@ _IMAGE = re.compile(
 
 def read_stock(answer: object) -> dict[str, frozenset[str]]:
     """
-    Read which types are left where.
+    Read which types are left where; a location that cannot be read is left out with a warning.
 
     Args:
         answer: What `GET /instance-availability` says of one market.
 
     Raises:
-        Misread: If it is anything else.
+        Misread: If it is anything else, or no location can be read.
 
     >>> read_stock([{"location_code": "FIN-01", "availabilities": ["1V100.6V"]}])
     {'FIN-01': frozenset({'1V100.6V'})}
     """
-    return {
-        text(row, "location_code"): frozenset(map(str, listed(row, "availabilities"))) for row in listed(answer, "")
-    }
+
+    def read(row: object) -> tuple[str, frozenset[str]]:
+        return text(row, "location_code"), frozenset(map(str, listed(row, "availabilities")))
+
+    return dict(readable(listed(answer, ""), read))
 
 
 def to_offers(

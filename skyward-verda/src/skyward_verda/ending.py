@@ -71,8 +71,8 @@ async def volumes(account: Account) -> list[Mapping[str, Any]]:
     Raises:
         SkywardError: If there is no answer: that is no empty list.
     """
-    rows: list[Mapping[str, Any]] = await account.api.get("/volumes", read=lambda answer: listed(answer, ""))
-    return [row for row in rows if pool_of(str(row.get("name", ""))) is not None]
+    rows: list[Any] = await account.api.get("/volumes", read=lambda answer: listed(answer, ""))
+    return [row for row in rows if isinstance(row, Mapping) and pool_of(str(row.get("name", ""))) is not None]
 
 
 def loose(disks: Sequence[Mapping[str, Any]], machines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

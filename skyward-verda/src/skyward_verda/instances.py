@@ -12,8 +12,9 @@ from attrs import evolve, field, frozen
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
 from skyward.plan.first_boot import host_key
+from skyward.providers.facts import facts, identified
 from skyward.providers.life import life
-from skyward.rest import field as part, flag, listed, number, optional, text
+from skyward.rest import Misread, flag, listed, number, optional, text
 
 if TYPE_CHECKING:
     from skyward.model.key_pair import KeyPair
@@ -143,20 +144,17 @@ def pool_of(name: str) -> str | None:
     return found["pool"] if found else None
 
 
-def state(row: object) -> InstanceState:
+def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what Verda says about a machine's life; a word that is not known counts as ending.
+    Say what Verda says about a machine's life; a word that is not known, or none, counts as ending.
 
     Args:
         row: The machine.
 
-    Raises:
-        Misread: If it says nothing.
-
     >>> state({"id": "a", "status": "offline"}).name
     'ENDING'
     """
-    return life(part(row, "status"), _STATES, provider="verda", instance=part(row, "id"))
+    return life(row.get("status"), _STATES, provider="verda", instance=row.get("id"))
 
 
 def read_rows(answer: object) -> list[dict[str, Any]]:
@@ -169,7 +167,12 @@ def read_rows(answer: object) -> list[dict[str, Any]]:
     Raises:
         Misread: If it is no such list: that is none without machines.
     """
-    return [checked(row) for row in listed(answer, "") if pool_of(text(row, "hostname")) is not None]
+    # What others have is of no interest, whatever it is like.
+    ours = [row for row in listed(answer, "") if not isinstance(row, Mapping) or pool_of(str(row.get("hostname")))]
+    try:
+        return [dict(row) for row in identified(ours, lambda row: text(row, "id"), provider="verda")]
+    except ValueError as error:
+        raise Misread(str(error)) from error
 
 
 def checked(row: Any) -> dict[str, Any]:
@@ -189,7 +192,7 @@ def checked(row: Any) -> dict[str, Any]:
 
 def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: float | None = None) -> Instance:
     """
-    Describe a machine.
+    Describe a machine; a fact that cannot be read is not known, with a warning.
 
     Args:
         row: The machine, as it is listed.
@@ -197,9 +200,12 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
         on_demand: What it would cost on demand, in USD per hour.
 
     Raises:
-        Misread: If it is not as Verda describes machines.
+        Misread: If it has no id.
     """
-    tags, now, ip = tags_of(row), state(row), optional(row, "ip", text)
+    name = text(row, "id")
+    fact = facts("verda", name)
+    tags, now, ip = fact("tags", lambda: tags_of(row)), state(row), fact("ip", lambda: optional(row, "ip", text))
+    spot = fact("is_spot", lambda: optional(row, "is_spot", flag))
     address = None
     if door is not None and now is InstanceState.RUNNING and ip is not None:
         address = SSHAddress(
@@ -214,15 +220,15 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
         # An address may come a little later than the state.
         now = InstanceState.PENDING
     return Instance(
-        id=text(row, "id"),
+        id=name,
         node=(tags.node if tags is not None else None) or 0,
         provider="verda",
         state=now,
         address=address,
-        instance_type=text(row, "instance_type"),
-        region=optional(row, "location", text),
-        spot=optional(row, "is_spot", flag) or False,
-        hourly_rate=optional(row, "price_per_hour", lambda each, name: number(each, name, written=True)),
+        instance_type=fact("instance_type", lambda: text(row, "instance_type")),
+        region=fact("location", lambda: optional(row, "location", text)),
+        spot=bool(spot),
+        hourly_rate=fact("price_per_hour", lambda: optional(row, "price_per_hour", _price)),
         on_demand_rate=on_demand,
         ip=ip,
         tags=tags,
@@ -232,7 +238,11 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
 
 def known_rows(rows: Sequence[Mapping[str, Any]], pool_id: str) -> list[Mapping[str, Any]]:
     """Return the machines of one pool."""
-    return [row for row in rows if pool_of(text(row, "hostname")) == pool_id]
+    return [row for row in rows if pool_of(str(row.get("hostname"))) == pool_id]
+
+
+def _price(row: object, name: str) -> float:
+    return number(row, name, written=True)
 
 
 def _seconds(value: object) -> float | None:

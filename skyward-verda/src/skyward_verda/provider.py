@@ -188,7 +188,7 @@ class Verda:
         door, offer = self._door(cluster), cluster.offer
         rates = {offer.instance_type: offer.data.get("on_demand")}
         rows = await self._account.watched(cluster.pool_id)
-        return [described(row, door, on_demand=rates.get(row["instance_type"])) for row in rows]
+        return [described(row, door, on_demand=rates.get(str(row.get("instance_type")))) for row in rows]
 
     @hookimpl
     async def skyward_renew(self, ids: Sequence[str], expires_at: float) -> None:

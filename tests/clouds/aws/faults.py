@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import Any
 from urllib.parse import parse_qsl
@@ -83,17 +84,32 @@ class Faults:
 
     def __init__(self) -> None:
         self._waiting: list[Fault] = []
+        self.garbled: list[str] = []
+        """Machines, by their ids, of which answers give no moment of launch that can be read."""
         self._lock = threading.Lock()
 
     def add(self, description: dict[str, Any]) -> None:
-        """Have one more fault wait."""
+        """Have one more fault wait, or a machine be garbled."""
         with self._lock:
-            self._waiting.append(Fault(**description))
+            if name := description.get("garble"):
+                self.garbled.append(name)
+            else:
+                self._waiting.append(Fault(**description))
 
     def clear(self) -> None:
         """Forget them all."""
         with self._lock:
             self._waiting.clear()
+            self.garbled.clear()
+
+    def garble(self, answer: bytes) -> bytes:
+        """Write an answer of the same length in which the launch of some machines was at no moment."""
+        for name in self.garbled:
+            # The tags stand between both, and within each machine's part its own id is the first.
+            found = re.search(rf"<instanceId>{name}</instanceId>.*?<launchTime>([^<]*)<".encode(), answer, re.DOTALL)
+            if found is not None:
+                answer = answer[: found.start(1)] + b"yesterday".ljust(len(found[1])) + answer[found.end(1) :]
+        return answer
 
     def take(self, action: str, facts: dict[str, str]) -> list[Fault]:
         """Return the faults that meet a request, each once."""

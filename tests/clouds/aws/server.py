@@ -265,7 +265,7 @@ class Gate:
             if isinstance(answer, tuple):
                 return _send(respond, 400, *refusal(request, *answer))
             return _send(respond, 200, EC2, answer)
-        return self.moto(environ, respond)
+        return [self.faults.garble(part) for part in self.moto(environ, respond)]
 
     def _together(self, request: Request, environ: dict[str, Any]) -> bytes | tuple[str, str]:
         """Answer what concerns launch templates and fleets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from skyward.errors import CapacityError, CredentialsError, QuotaError
 from tests.clouds.digitalocean.client import client
 from tests.clouds.digitalocean.cloud import CPU, Cloud, cloud
-from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
+from tests.clouds.renting.dialect import Dialect, answer, garbled, listed_as, nameless, refused
 
 _QUOTA = "creating this/these droplet(s) will exceed your droplet limit"
 
@@ -38,6 +38,14 @@ DIALECT = Dialect(
     left=3,
     expiry=lambda row: next(tag.rpartition(":")[2] for tag in row["tags"] if ":expires:" in tag),
     shows_death=False,
+    garbled={
+        "size": ({"price_hourly": "a lot"}, "size.price_hourly"),
+        "created_at": ("yesterday", "created_at"),
+        "region": ({"slug": 7}, "region"),
+        "tags": (7, "tags"),
+    },
+    garble=garbled("GET /v2/droplets*"),
+    nameless=nameless("GET /v2/droplets*"),
     odd=listed_as("GET /v2/droplets*", "status"),
     unknown="99999999",
     wrong={"token": "dop_v1_wrong-secret"},

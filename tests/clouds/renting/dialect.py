@@ -61,6 +61,9 @@ class Dialect:
         shows_death: Whether lists tell of a machine that died at boot; a droplet just vanishes, see its own test.
         expiry: Reads the expiry that a machine bears; None where none can be written on it later.
         odd: Has a machine, by its id, be listed in a state of another word, by its text.
+        garbled: Fields of a listed machine, each with what it can't be, None to leave it out, and what a warning names.
+        garble: Has a machine, by its id, be listed with such fields.
+        nameless: Has a machine, by its id, be listed without an id; None where the test cloud can't.
         unknown: The id of a machine that there never was.
         wrong: Credentials that are wrong, as arguments of the provider.
         without: The variables without which there are no credentials.
@@ -89,6 +92,9 @@ class Dialect:
     shows_death: bool = True
     expiry: Callable[[Facts], str] | None = None
     odd: Callable[[Any, str, str], None]
+    garbled: Mapping[str, tuple[Any, str]]
+    garble: Callable[[Any, str, Facts], None]
+    nameless: Callable[[Any, str], None] | None = None
     unknown: str
     wrong: Facts
     without: tuple[str, ...]
@@ -106,6 +112,16 @@ def answer(status: int, **body: Any) -> Facts:
 def listed_as(on: str, name: str) -> Callable[[Any, str, str], None]:
     """Have lists that are asked for like this say another word in a field of one machine."""
     return lambda cloud, machine, word: cloud.fault(on, "edit", body={name: word}, of={"id": machine})
+
+
+def garbled(on: str) -> Callable[[Any, str, Facts], None]:
+    """Have lists that are asked for like this say other things of one machine."""
+    return lambda cloud, machine, fields: cloud.fault(on, "edit", body=dict(fields), of={"id": machine})
+
+
+def nameless(on: str) -> Callable[[Any, str], None]:
+    """Have lists that are asked for like this not say which machine one is."""
+    return lambda cloud, machine: cloud.fault(on, "edit", body={"id": None}, of={"id": machine})
 
 
 def refused(kind: type[SkywardError], **facts: Any) -> Told:

@@ -146,6 +146,66 @@ def test_a_state_that_is_new_makes_no_list_unreadable(
     run(scenario())
 
 
+@everywhere
+def test_what_cannot_be_read_of_a_machine_hides_no_other(
+    dialect: Dialect, cloud: Cloud, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It counts as one that exists, with a warning for each field, and can be ended; all others are as they were."""
+
+    async def scenario() -> None:
+        async with dialect.client(cloud.provider()) as opened:
+            [odd] = await opened.launch()
+            async with dialect.client(cloud.provider()) as other:
+                [usual] = await other.launch()
+                await opened.until(running)
+                await other.until(running)
+                dialect.garble(cloud, odd.id, {name: value for name, (value, _) in dialect.garbled.items()})
+                found = {each.id: each for each in await opened.provider.skyward_owned()}
+                assert {odd.id, usual.id} == set(found)
+                assert found[odd.id].state is not InstanceState.ENDED
+                assert found[odd.id].tags is not None
+                assert opened.cluster.pool_id == found[odd.id].tags.pool_id
+                assert [odd.id] == [each.id for each in await opened.listed()]
+                assert [InstanceState.RUNNING] == [each.state for each in await other.listed()]
+                warnings = [line for line in caplog.messages if "field_unreadable" in line]
+                assert all(f"provider={dialect.name} " in line and odd.id in line for line in warnings)
+                assert {told for _, told in dialect.garbled.values()} == {
+                    line.partition(" field=")[2].partition(" ")[0] for line in warnings
+                }
+                assert len(dialect.garbled) == len(warnings)
+                await opened.end(odd.id)
+                assert [usual.id] == [row["id"] for row in cloud.alive()]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("dialect", [one for one in dialects() if one.nameless], ids=lambda each: each.name)
+def test_a_machine_without_an_id_hides_no_other(
+    dialect: Dialect, cloud: Cloud, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is left out with a warning; where there is no other one, that is no empty list but an error."""
+    nameless = dialect.nameless
+    assert nameless is not None
+
+    async def scenario() -> None:
+        async with dialect.client(cloud.provider()) as opened:
+            [odd] = await opened.launch()
+            async with dialect.client(cloud.provider()) as other:
+                [usual] = await other.launch()
+                await opened.until(running)
+                await other.until(running)
+                nameless(cloud, odd.id)
+                assert usual.id in [each.id for each in await cloud.provider().skyward_owned()]
+                assert any("field_unreadable" in line and " field=id " in line for line in caplog.messages)
+                cloud.calm()
+                await other.end(usual.id)
+            nameless(cloud, odd.id)
+            assert isinstance(await refusal(cloud.provider().skyward_owned()), ProvisionError)
+            cloud.calm()
+
+    run(scenario())
+
+
 FAILURES = [
     pytest.param(one, facts, id=f"{one.name}-{name}")
     for one in dialects()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, QuotaError
-from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
+from tests.clouds.renting.dialect import Dialect, answer, garbled, listed_as, nameless, refused
 from tests.clouds.runpod.client import client
 from tests.clouds.runpod.cloud import Cloud, cloud
 from tests.clouds.runpod.server import FULL
@@ -36,6 +36,13 @@ DIALECT = Dialect(
     left=1,
     shows_fresh=False,
     asks_first=False,
+    garbled={
+        "cost": ("a lot", "cost"),
+        "createdAt": ("yesterday", "createdAt"),
+        "dataCenterId": (7, "dataCenterId"),
+    },
+    garble=garbled("GET /v2/pods*"),
+    nameless=nameless("GET /v2/pods*"),
     odd=listed_as("GET /v2/pods*", "status"),
     unknown="nobody",
     wrong={"api_key": "wrong-secret"},

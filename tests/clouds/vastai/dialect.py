@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.errors import CapacityError, CredentialsError
-from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
+from tests.clouds.renting.dialect import Dialect, answer, garbled, listed_as, nameless, refused
 from tests.clouds.vastai.client import client
 from tests.clouds.vastai.cloud import cloud
 
@@ -30,6 +30,14 @@ DIALECT = Dialect(
     left=1,
     together=False,
     asks_first=False,
+    garbled={
+        "dph_total": ("a lot", "dph_total"),
+        "start_date": ("yesterday", "start_date"),
+        "is_bid": (None, "is_bid"),
+        "num_gpus": ("many", "num_gpus"),
+    },
+    garble=garbled("GET /api/v1/instances/*"),
+    nameless=nameless("GET /api/v1/instances/*"),
     odd=listed_as("GET /api/v1/instances/*", "actual_status"),
     unknown="27999999",
     wrong={"api_key": "wrong-secret"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, QuotaError
-from tests.clouds.renting.dialect import Dialect, answer, listed_as, refused
+from tests.clouds.renting.dialect import Dialect, answer, garbled, listed_as, nameless, refused
 from tests.clouds.verda.client import client
 from tests.clouds.verda.cloud import Cloud, cloud
 
@@ -36,6 +36,14 @@ DIALECT = Dialect(
     shorten=_reach_the_quota,
     left=2,
     expiry=lambda row: row["tags"]["skyward-expires"],
+    garbled={
+        "price_per_hour": ("a lot", "price_per_hour"),
+        "instance_type": (None, "instance_type"),
+        "is_spot": ("maybe", "is_spot"),
+        "location": (7, "location"),
+    },
+    garble=garbled("GET /v1/instances*"),
+    nameless=nameless("GET /v1/instances*"),
     odd=listed_as("GET /v1/instances*", "status"),
     unknown="00000000-0000-4000-8000-000000000000",
     wrong={"client_id": "somebody", "client_secret": "wrong-secret"},
