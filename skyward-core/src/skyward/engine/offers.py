@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+NEAR_TIMEOUT = 20.0
+"""Seconds that a provider has to say what comes near, which is told and not rented."""
+
 _EXHAUSTED: dict[str, type[SkywardError]] = {"quota": QuotaError, "failed": ProvisionError}
 """Error classes for when no offer is left and all were refused for the same reason."""
 
@@ -78,12 +81,13 @@ class Offers:
         if first and not any(has_device(spec, offer) for offer in offers):
             self._choice = choose(spec, [*offers, *await self._ask_for_more(spec)], self._choice.least)
 
-    async def _ask(self, spec: Spec) -> Sequence[Offer]:
-        return tuple(await self._provider.call("skyward_offers", spec=spec, timeout=PROVIDER_TIMEOUT) or ())
+    async def _ask(self, spec: Spec, timeout: float = PROVIDER_TIMEOUT) -> Sequence[Offer]:
+        return tuple(await self._provider.call("skyward_offers", spec=spec, timeout=timeout) or ())
 
     async def _ask_for_more(self, spec: Spec) -> list[Offer]:
         """Ask for the accelerators of a spec in every memory and number, to tell what comes near; may fail."""
-        answers = await asyncio.gather(*map(self._ask, broader(spec)), return_exceptions=True)
+        asked = [self._ask(each, NEAR_TIMEOUT) for each in broader(spec)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
         found: dict[str, Offer] = {}
         for answer in answers:
             if isinstance(answer, BaseException):
