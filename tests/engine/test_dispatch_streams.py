@@ -143,7 +143,7 @@ class Fed:
     def __init__(self) -> None:
         self.seen: list[object] = []
 
-    def start(self, call: Call) -> None:
+    def start(self, call: Call, outflow: object) -> None:
         """Take note of the node."""
         self.seen.append(call.on)
 

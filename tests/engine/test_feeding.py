@@ -12,6 +12,7 @@ import pytest
 import skyward as sky
 from skyward.engine import operations
 from skyward.engine.feeding import Feeder
+from skyward.engine.outflow import MOST, Outflow
 from skyward.link.frames import Kind
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
 from tests.simulated import plan
@@ -78,6 +79,31 @@ def test_a_node_that_takes_nothing_holds_the_iterator_back(pool: ScriptedPool, s
     until(lambda: idle(pool))
 
 
+def test_a_node_that_credits_what_it_has_not_is_sent_no_more(pool: ScriptedPool) -> None:
+    """Its link has to confirm items, too; when it does, they go on."""
+    for node in pool.scripted.values():
+        node.confirms = False
+    source = Source(size := 1 << 20)
+    future = operations.run_async(pool, act_on_items(iter(source), ALL))
+    until(lambda: source.taken >= MOST // size)
+    for _ in range(50):
+        pool.do(lambda: None)
+    # What is on its way to the loop counts by itself.
+    assert source.taken <= (MOST + WINDOW_BYTES) // size + 1
+    [node] = [node for node in pool.scripted.values() if node.running]
+
+    def confirm() -> None:
+        node.confirms = True
+        for receipt in node.unconfirmed:
+            receipt()
+
+    pool.do(confirm)
+    until(lambda: source.taken >= 4 * MOST // size)
+    assert future.cancel()
+    assert source.closed.wait(10)
+    until(lambda: idle(pool))
+
+
 @pytest.mark.parametrize("ending", [Plan(takes=3), dies()])
 def test_a_call_that_ends_lets_the_iterator_go(pool: ScriptedPool, ending: Plan) -> None:
     """Its `finally` runs; nothing is taken any more."""
@@ -127,7 +153,7 @@ def test_streams_have_windows_of_their_own() -> None:
     """A slow one does not hold the other back; what is acknowledged for no stream is nobody's."""
     sent: list[int] = []
     feeder = Feeder((itertools.count(), itertools.count()), lambda call, send: send(Recorder(sent)))  # type: ignore[arg-type]
-    feeder.start(None)  # type: ignore[arg-type]  # it is only passed on
+    feeder.start(None, Outflow())  # type: ignore[arg-type]  # it is only passed on
     until(lambda: [WINDOW_ITEMS] * 2 == [sent.count(stream) for stream in (0, 1)])
     feeder.acknowledged(7, 5)
     feeder.acknowledged(1, 5)

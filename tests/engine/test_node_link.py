@@ -26,7 +26,7 @@ class Recorder:
         self.frames: list[Frame] = []
         self.held: list[object] = []
 
-    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: object = None) -> None:
         """Take a frame; its descriptors are open as long as it is held."""
         [parsed] = Parser().feed(frame)
         assert parsed.fds == len(fds)

@@ -192,8 +192,10 @@ class Agent:
     def flush(self) -> None:
         """Do nothing."""
 
-    def send(self, frame: bytes, fds: Any = (), hold: object = None) -> None:
+    def send(self, frame: bytes, fds: Any = (), hold: object = None, receipt: Any = None) -> None:
         """Hear a frame of the client's, a moment later."""
+        if receipt is not None:
+            self._loop.call_soon(receipt)
         for heard in self._heard.feed(frame):
             # Of what is large, only calls and functions are looked at.
             ours = tuple(map(os.dup, fds)) if heard.kind in (Kind.FUNCTION, Kind.TASK) else ()

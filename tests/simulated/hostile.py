@@ -22,7 +22,7 @@ from skyward.link.cells import CHUNK, DATA, OPENING, SIZE, CellParser, CellType,
 from skyward.link.emitted import encode_event
 from skyward.link.frames import VERSION, Frame, Kind, encode, encode_json
 from skyward.link.inbox import Inbox
-from skyward.link.messages import CALL, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
+from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
 from skyward.link.payload import Part, Payload, Place, dump
 from skyward.model.event import NodeReady
 from tests.simulated.machine import Machine
@@ -96,6 +96,7 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "results of unknown calls": lambda call: flood(
         encode(Kind.RESULT, RESULT.pack(call + 1, Status.OK, 0.0) + dump(ITEM_OF).encode())
     ),
+    "inputs without reading": lambda call: flood(encode(Kind.CREDIT, CREDIT.pack(call, 0, 16)), 1 << 10),
     "calls given back for ever": lambda call: flood(encode(Kind.RECALLED, CALL.pack(call))),
     "a probe without end": lambda call: iter(()),
     "a bootstrap without end": lambda call: iter(()),
@@ -143,6 +144,8 @@ class Hostile(Machine):
         writer.write(cell(CellType.HELLO, json.dumps(hello).encode()))
         hearing = asyncio.ensure_future(self._hear(reader, writer))
         call = await self._call
+        if self._attack == "inputs without reading":
+            hearing.cancel()
         try:
             await self._spam(writer.write, writer.drain, ATTACKS[self._attack](call))
         finally:

@@ -139,6 +139,9 @@ class ScriptedNode:
         twice: bool = False,
     ) -> None:
         self.index = index
+        # Whether its link confirms what arrives, and the receipts of what it did not.
+        self.confirms = True
+        self.unconfirmed: list[Callable[[], None]] = []
         self.slots = tuple(slots)
         self.closed = False
         self.on_drained: Callable[[], None] | None = None
@@ -160,13 +163,15 @@ class ScriptedNode:
     connected = True
     backlog = 0
 
-    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+    def send(
+        self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
+    ) -> None:
         """Take a frame."""
         if self.closed:
             return
         [parsed] = Parser().feed(frame)
         # The client may close its own descriptors before the frame arrives.
-        self._here.post(parsed, tuple(os.dup(fd) for fd in fds))
+        self._here.post(parsed, tuple(os.dup(fd) for fd in fds), receipt)
 
     def flush(self) -> None:
         """Do nothing: each frame is on its way at once."""
@@ -221,8 +226,10 @@ class ScriptedNode:
         [frame] = Parser().feed(encode(kind, body, lane=lane))
         self._back.post(frame)
 
-    def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:
+    def _hear(self, frame: Frame, fds: tuple[int, ...], receipt: Callable[[], None] | None) -> None:
         self.received.append(frame)
+        if receipt is not None:
+            receipt() if self.confirms else self.unconfirmed.append(receipt)
         if frame.kind == Kind.TASK:
             self._queue(Task(frame, decode(frame.body, TASK.size, fds), self.index))
             return

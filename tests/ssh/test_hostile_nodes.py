@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import subprocess
@@ -38,6 +39,7 @@ EXPECTED = {
     "long notices": r"sent more than 16 NOTICE frames in its life",
     "measurements without end": "",
     "results of unknown calls": "",
+    "inputs without reading": "",
     "calls given back for ever": r"gave hang\(\) back \d+ times, and has yet to take \d+ bytes",
     "a probe without end": r"printed more than \d+ bytes",
     "a bootstrap without end": r"was not ready within 5 s",
@@ -52,6 +54,11 @@ LARGE = bytes(32 << 10)
 
 @sky.function
 def hang(given: bytes) -> None:
+    time.sleep(1e6)
+
+
+@sky.function
+def take(given: Iterator[bytes]) -> None:
     time.sleep(1e6)
 
 
@@ -139,6 +146,8 @@ def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
                         items = stream() >> pool
                         time.sleep(SECONDS / 4)
                         list(items)
+                    elif attack == "inputs without reading":
+                        (take(bytes(1 << 20) for _ in itertools.count()) > pool).result(SECONDS)
                     else:
                         (hang(LARGE) > pool).result(SECONDS)
             except (sky.SkywardError, TimeoutError) as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
+from skyward.engine.outflow import Outflow
 from skyward.errors import (
     BudgetExceededError,
     NodeLostError,
@@ -96,8 +97,8 @@ class Observer(Protocol):
 class Feeder(Protocol):
     """Whoever feeds a call's input streams; called in the engine's loop."""
 
-    def start(self, call: Call) -> None:
-        """Begin to feed a call that was sent to a node."""
+    def start(self, call: Call, outflow: Outflow) -> None:
+        """Begin to feed a call that was sent to a node, no further than its outflow lets it."""
 
     def acknowledged(self, stream: int, items: int) -> None:
         """Take note that the node consumed items."""

@@ -383,7 +383,7 @@ class Dispatch:
         if made.begins and self._observer is not None:
             self._begin(call, made.key.node)
         if call.feeder is not None:
-            call.feeder.start(call)
+            call.feeder.start(call, member.link.outflow)
 
     def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
         follower = self._scheduler.finished(number, seconds)

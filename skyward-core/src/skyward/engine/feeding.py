@@ -9,8 +9,9 @@ from typing import Any
 
 from skyward.engine.call import Call
 from skyward.engine.node_link import NodeLink
-from skyward.link.payload import dump
-from skyward.node.streams import Window
+from skyward.engine.outflow import Outflow
+from skyward.link.payload import Payload, dump
+from skyward.node.streams import WINDOW_BYTES, Window
 
 
 class Feeder:
@@ -30,13 +31,22 @@ class Feeder:
         self._windows = [Window() for _ in sources]
         self._changed = threading.Condition()
         self._stopped = False
+        # Bytes of items that the loop has yet to hand to the link.
+        self._posted = 0
 
-    def start(self, call: Call) -> None:
-        """Begin to feed a call that was sent to a node."""
+    def start(self, call: Call, outflow: Outflow) -> None:
+        """
+        Begin to feed a call that was sent to a node.
+
+        Args:
+            call: The call.
+            outflow: How far the node is behind.
+        """
+        outflow.join(self)
         for index, source in enumerate(self._sources):
             context = contextvars.copy_context()
             threading.Thread(
-                target=context.run, args=(self._feed, call, index, source), name="skyward-feeder", daemon=True
+                target=context.run, args=(self._feed, call, index, source, outflow), name="skyward-feeder", daemon=True
             ).start()
 
     def acknowledged(self, stream: int, items: int) -> None:
@@ -46,23 +56,29 @@ class Feeder:
                 self._windows[stream].acknowledged(items)
             self._changed.notify_all()
 
+    def wake(self) -> None:
+        """Look again whether items may be sent."""
+        with self._changed:
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """End: the call is over."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
-    def _feed(self, call: Call, index: int, source: Iterator[Any]) -> None:
+    def _feed(self, call: Call, index: int, source: Iterator[Any], outflow: Outflow) -> None:
         failure = b""
         try:
-            while self._wait(index):
+            while self._wait(index, outflow):
                 item = next(source, _END)
                 if item is _END:
                     break
                 payload = dump(item)
                 with self._changed:
                     self._windows[index].sent(payload.size)
-                self._post(call, lambda link, payload=payload: link.send_item(call, index, payload))  # type: ignore[misc]
+                    self._posted += payload.size
+                self._post(call, lambda link, payload=payload: self._send(link, call, index, payload))  # type: ignore[misc]
         except BaseException as error:
             from skyward.link.failure import dump_failure
 
@@ -73,9 +89,15 @@ class Feeder:
                 close()
         self._post(call, lambda link: link.send_end(call, index, failure))
 
-    def _wait(self, index: int) -> bool:
+    def _send(self, link: NodeLink, call: Call, index: int, payload: Payload) -> None:
+        link.send_item(call, index, payload)
         with self._changed:
-            while not self._windows[index].open and not self._stopped:
+            self._posted -= payload.size
+            self._changed.notify_all()
+
+    def _wait(self, index: int, outflow: Outflow) -> bool:
+        with self._changed:
+            while not self._stopped and (outflow.full or self._posted >= WINDOW_BYTES or not self._windows[index].open):
                 self._changed.wait()
             return not self._stopped
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from skyward.engine.outflow import Outflow
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, FUNCTION_DIGEST, ITEM, TASK, CancelReason, TaskFlag
@@ -34,6 +35,7 @@ class NodeLink:
         self._functions: OrderedDict[bytes, None] = OrderedDict()
         self._blobs: OrderedDict[bytes, int] = OrderedDict()
         self._members = 0
+        self.outflow = Outflow()
 
     @property
     def backlog(self) -> int:
@@ -75,7 +77,8 @@ class NodeLink:
         """Send an item of an input stream."""
         body = ITEM.pack(call.id, stream) + payload.encode()
         fds = payload.fds
-        self._channel.send(encode(Kind.ITEM, body, lane=call.lane, fds=len(fds)), fds, payload)
+        frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(fds))
+        self._channel.send(frame, fds, payload, self.outflow.sent(payload.size))
 
     def send_end(self, call: Any, stream: int, failure: bytes) -> None:
         """Send the end of an input stream, or the failure that stands in for it."""

@@ -100,8 +100,10 @@ class Link(Flushed, Protocol):
     def backlog(self) -> int:
         """Count the bytes that were not sent yet."""
 
-    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
-        """Queue one frame."""
+    def send(
+        self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
+    ) -> None:
+        """Queue one frame; the receipt is called once, when the other end has it or it lies in its socket."""
 
     def end(self) -> None:
         """Tell the other end that nothing more comes."""
@@ -172,7 +174,7 @@ class Channel:
         self._on_closed = on_closed
         self._parser = Parser()
         self._fds: deque[int] = deque()
-        self._out: deque[tuple[bytes, Sequence[int], object]] = deque()
+        self._out: deque[tuple[bytes, Sequence[int], object, Callable[[], None] | None]] = deque()
         self._marked = False
         self._writing = False
         self._reading = False
@@ -195,7 +197,9 @@ class Channel:
         """Count the bytes that were not sent yet."""
         return self._backlog
 
-    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None) -> None:
+    def send(
+        self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
+    ) -> None:
         """
         Queue one frame.
 
@@ -203,10 +207,11 @@ class Channel:
             frame: Header and body.
             fds: Descriptors to go with it.
             hold: Kept alive until the frame is written; the owner of the descriptors.
+            receipt: Called once, when all of the frame is written.
         """
         if self.closed:
             return
-        self._out.append((frame, fds, hold))
+        self._out.append((frame, fds, hold, receipt))
         self._backlog += len(frame)
         if not self._marked and not self._writing:
             self._marked = True
@@ -270,12 +275,12 @@ class Channel:
             pass
 
     def _write_some(self) -> None:
-        frame, fds, _ = self._out[0]
+        frame, fds, *_ = self._out[0]
         if fds:
             sent = self._sock.sendmsg([frame], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
         else:
             pieces, size = [frame], len(frame)
-            for following, its_fds, _ in islice(self._out, 1, None):
+            for following, its_fds, *_ in islice(self._out, 1, None):
                 if its_fds or size > _JOIN:
                     break
                 pieces.append(following)
@@ -283,11 +288,13 @@ class Channel:
             sent = self._sock.send(b"".join(pieces) if len(pieces) > 1 else frame)
         self._backlog -= sent
         while sent:
-            frame, fds, hold = self._out.popleft()
+            frame, fds, hold, receipt = self._out.popleft()
             if sent >= len(frame):
                 sent -= len(frame)
+                if receipt is not None:
+                    receipt()
             else:
-                self._out.appendleft((frame[sent:], (), hold))
+                self._out.appendleft((frame[sent:], (), hold, receipt))
                 sent = 0
 
     def _writable(self) -> None:
