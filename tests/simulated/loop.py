@@ -75,12 +75,14 @@ class _Selector(selectors.DefaultSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[Any]:
+        # Asked first: a thread that ends from now on has rung by the time of the last look at what is ready.
+        threads = timeout != 0 and self._loop.waits_for_threads
         ready: list[Any] = super().select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
         if timeout is None or self._loop.stands_still:
             return list(super().select(None))
-        if self._loop.waits_for_threads:
+        if threads:
             return list(super().select(_WORKING))
         # What goes from socket to socket may take the kernel a moment.
         if self._loop.sockets and (ready := list(super().select(_TRAVELLING))):
