@@ -148,8 +148,8 @@ def test_everything_is_stored_when_the_machine_goes_down(tmp_path: Path) -> None
     _run(test, tmp_path, patience=1000)
 
 
-def test_result_of_a_later_attempt_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
-    """Whoever tries a call again has its result; that it is acknowledged late takes nothing from the next one."""
+def test_the_result_of_an_attempt_that_is_sent_again_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    """A client that sends it again has its result; that it is acknowledged late takes nothing from the next one."""
 
     async def test(vault: Vault, client: Client) -> None:
         vault.send(*_result(1, status=Status.FAILED))

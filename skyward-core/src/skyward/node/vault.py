@@ -85,17 +85,17 @@ class Vault:
 
     def begins(self, call: int, *, streams: bool) -> None:
         """
-        Take note that a call begins, for the first time or again.
+        Take note that an attempt of a call begins.
 
         Args:
-            call: Its number, the same each time.
+            call: The attempt's id; one that was sent before is the same attempt, such as one that was given back.
             streams: Whether it gives items: its end is worth nothing without them, and is not stored.
         """
         if streams:
             self._streams.add(call)
         before = self._kept.get(call)
         if before is not None:
-            # Whoever tries a call again has its result, even if that is not acknowledged yet.
+            # A client that sends an attempt again has its result, even if that is not acknowledged yet.
             self._acknowledged(call, before)
 
     def send(self, frame: bytes, fds: tuple[int, ...], hold: object) -> None:
