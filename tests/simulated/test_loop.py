@@ -18,11 +18,10 @@ def test_no_time_passes_while_a_thread_works_however_it_ends(monkeypatch: pytest
 
     def ending(self: Any, timeout: float | None = None) -> Any:
         ready = look(self, timeout)
-        if not ready and not end.is_set():
-            end.set()
-            for thread in threading.enumerate():
-                if thread.name == "skyward-blocking":
-                    thread.join()
+        for thread in threading.enumerate():
+            if thread.name == "skyward-blocking" and not ready:
+                end.set()
+                thread.join()
         return ready
 
     async def work() -> float:
