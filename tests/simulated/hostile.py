@@ -2,15 +2,13 @@
 A node that does what no node may, behind a real SSH server in a process of its own.
 
 `python -m tests.simulated.hostile ATTACK` prints its host key and port, and accepts any login.
-It speaks the link's protocol by hand: what it writes is checked by nothing at its end.
+Its link is a real one until it attacks; from then on it writes by hand what nothing at its end checks.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +16,9 @@ from typing import Any
 
 import asyncssh
 
-from skyward.link.cells import CHUNK, DATA, OPENING, SIZE, CellParser, CellType, cell
+from skyward.link.cells import CHUNK, DATA, OPENING, SIZE, CellType, cell
 from skyward.link.emitted import encode_event
-from skyward.link.frames import VERSION, Frame, Kind, encode, encode_json
-from skyward.link.inbox import Inbox
+from skyward.link.frames import Frame, Kind, encode, encode_json
 from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
 from skyward.link.payload import Part, Payload, Place, dump
 from skyward.model.event import NodeReady
@@ -105,7 +102,7 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
 
 class Hostile(Machine):
     """
-    Be a node until the first call comes, and attack then.
+    Be a node until the first call comes, and attack then; what comes from then on is not heard.
 
     Args:
         key: The server's host key.
@@ -115,9 +112,13 @@ class Hostile(Machine):
     def __init__(self, key: asyncssh.SSHKey, attack: str) -> None:
         super().__init__(key, runs=0.0, answers=0.0, enters=0.0, prepares=0.0, guests=lambda number: None)
         self._attack = attack
-        self._session = ""
         self._call: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.sent = 0
+
+    def cut(self) -> None:
+        """Lose every connection."""
+        for connection in tuple(self.connections):
+            connection.abort()
 
     async def _run(self, process: Any) -> None:
         probed = not process.command or "sh -s" in process.command
@@ -126,50 +127,32 @@ class Hostile(Machine):
         await super()._run(process)
 
     async def _tell(self, process: Any) -> None:
-        token = re.search(rb"^TOKEN='?(\w+)", self._script, re.MULTILINE)
-        session = re.search(rb'"--listen" "\$NODE" "(\w+)"', self._script)
-        assert token
-        assert session
-        self._session = session[1].decode()
         if self._attack == "a bootstrap without end":
             await self._spam(process.stdout.write, process.stdout.drain, again(b"x" * (256 << 10)))
-        process.stdout.write(b"@@%s done /usr/bin/python3\n" % token[1])
-        while await process.stdin.read(4096):
-            pass
-        process.exit(0)
+        await super()._tell(process)
 
     async def talk(self, reader: Any, writer: Any) -> None:
-        """Be the node's agent, over one channel."""
-        hello = {"version": VERSION, "session": self._session, "received": 0}
-        writer.write(cell(CellType.HELLO, json.dumps(hello).encode()))
-        hearing = asyncio.ensure_future(self._hear(reader, writer))
-        call = await self._call
-        if self._attack == "inputs without reading":
-            hearing.cancel()
+        """Be the node's agent, over one channel; its link goes on over the next, if this one is lost."""
+        hearing = asyncio.ensure_future(super().talk(reader, writer))
+        await asyncio.wait({hearing, self._call}, return_when=asyncio.FIRST_COMPLETED)
+        if hearing.done():
+            return
+        hearing.cancel()
+        reading = asyncio.ensure_future(self._read(reader))
         try:
-            await self._spam(writer.write, writer.drain, ATTACKS[self._attack](call))
+            await self._spam(writer.write, writer.drain, ATTACKS[self._attack](self._call.result()))
         finally:
             writer.close()
-            hearing.cancel()
+            reading.cancel()
 
-    async def _hear(self, reader: Any, writer: Any) -> None:
-        cells, inbox = CellParser(), Inbox(lambda frame, fds: self._answer(frame, writer), lambda frame: False)
-        while data := await reader.read(65536):
-            for piece in cells.feed(data):
-                if piece.kind in (CellType.FRAME, CellType.OPEN, CellType.DATA):
-                    inbox.take(piece)
+    async def _read(self, reader: Any) -> None:
+        """Read, and acknowledge nothing."""
+        while self._attack != "inputs without reading" and await reader.read(65536):
+            pass
 
-    def _answer(self, frame: Frame, writer: Any) -> None:
-        if frame.kind == Kind.HELLO:
-            facts = {"version": VERSION, "hostname": "hostile", "port": 1, "now": time.time()}
-            writer.write(small(encode_json(Kind.WELCOME, facts)))
-        elif frame.kind == Kind.START:
-            length = int.from_bytes(frame.body[:4], "little")
-            lanes = len(json.loads(frame.body[4 : 4 + length])["lanes"])
-            writer.write(small(encode_json(Kind.READY, {"lanes": lanes})))
-        elif frame.kind == Kind.STOP:
-            writer.write(small(encode(Kind.STOPPED)))
-        elif frame.kind == Kind.TASK and not self._call.done():
+    def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        super()._hear(frame, fds)
+        if frame.kind == Kind.TASK and not self._call.done():
             self._call.set_result(CALL.unpack_from(frame.body)[0])
 
     async def _spam(self, write: Callable[[bytes], None], drain: Callable[[], Any], cells: Iterator[bytes]) -> None:
@@ -187,11 +170,12 @@ class Hostile(Machine):
 
 
 async def main(attack: str) -> None:
-    """Be such a node until standard input ends."""
+    """Be such a node until standard input ends; each line of it has the node lose its connections."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     machine = Hostile(key, attack)
     print(machine.address.port, machine.address.host_key, flush=True)
-    await asyncio.to_thread(sys.stdin.read)
+    while await asyncio.to_thread(sys.stdin.readline):
+        machine.cut()
     machine.end()
     os._exit(0)
 

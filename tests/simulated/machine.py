@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
@@ -142,7 +143,7 @@ class Machine:
     async def talk(self, reader: Any, writer: Any) -> None:
         """Be the node's agent, over one channel."""
         assert self._wire is not None
-        channel = _Channel(writer)
+        channel = Channel(writer)
         self._wire.attach(channel)
         while data := await reader.read(65536):
             self._wire.hear(channel, data)
@@ -161,12 +162,16 @@ class Machine:
             wire.send(encode(Kind.STOPPED))
 
 
-class _Channel:
+class Channel:
+    """Be a connection under a link."""
+
     def __init__(self, writer: Any) -> None:
         self._writer = writer
 
     def write(self, data: bytes) -> None:
-        self._writer.write(data)
+        # Its client may have gone this moment.
+        with contextlib.suppress(OSError):
+            self._writer.write(data)
 
     def room(self) -> int:
         return 65536

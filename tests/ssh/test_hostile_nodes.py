@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -101,8 +101,8 @@ def taken_mb() -> float:
 
 
 @contextlib.contextmanager
-def node(attack: str, directory: Path) -> Iterator[sky.SSH]:
-    """Run such a node."""
+def node(attack: str, directory: Path) -> Iterator[tuple[sky.SSH, Callable[[], None]]]:
+    """Run such a node, and give what cuts its connections."""
     command = [sys.executable, "-m", "tests.simulated.hostile", attack]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
@@ -111,7 +111,13 @@ def node(attack: str, directory: Path) -> Iterator[sky.SSH]:
         port, key = process.stdout.readline().split(maxsplit=1)
         known = directory / "known_hosts"
         known.write_text(f"[127.0.0.1]:{port} {key}")
-        yield sky.SSH([f"root@127.0.0.1:{port}"], known_hosts=str(known))
+        stdin = process.stdin
+
+        def cut() -> None:
+            stdin.write("\n")
+            stdin.flush()
+
+        yield sky.SSH([f"root@127.0.0.1:{port}"], known_hosts=str(known)), cut
     finally:
         process.stdin.close()
         process.wait(30)
@@ -133,7 +139,7 @@ def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
 
     The curve of the client's memory is printed: `pytest -s`.
     """
-    with node(attack, tmp_path) as provider:
+    with node(attack, tmp_path) as (provider, _):
         pool = sky.Compute(
             provider=provider, console="silent", logging=False, on_event=slow, max_provision_attempts=1,
             retry_on_interruption=0, bootstrap_timeout=5.0, shutdown_timeout=1.0,
@@ -158,3 +164,20 @@ def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
         assert max(curve) < MOST_MB
     if EXPECTED[attack]:
         assert re.search(EXPECTED[attack], said[0]), said[0]
+
+
+@pytest.mark.slow
+def test_until_it_attacks_it_is_a_node_as_any_other(tmp_path: Path) -> None:
+    """It takes more files than go unacknowledged, and its link goes on after a lost connection."""
+    (tmp_path / "weights.py").write_bytes(b"#" * (1 << 20))
+    with node("buffers of unknown calls", tmp_path) as (provider, cut):
+        pool = sky.Compute(
+            provider=provider, console="silent", logging=False, max_provision_attempts=1, retry_on_interruption=0,
+            shutdown_timeout=1.0, image=sky.Image(includes=[str(tmp_path / "weights.py")]),
+        )  # fmt: skip
+        told = pytest.raises(sky.SkywardError, match=EXPECTED["buffers of unknown calls"])
+        with pool:
+            cut()
+            call = hang(LARGE) > pool
+            with told:
+                call.result(30)
