@@ -51,7 +51,7 @@ FIELDS = {
     "ClusterProvisioned": "nodes elapsed",
     "ClusterReady": "nodes elapsed",
     "TaskStarted": "task_id function node",
-    "TaskCompleted": "task_id function node success duration error again stopped",
+    "TaskCompleted": "task_id function node success duration error again retry_in stopped",
     "Progress": "label done total",
     "Log": "line stream node task_id",
     "Metric": "name value unit node",
