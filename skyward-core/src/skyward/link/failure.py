@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn
 
 from skyward.errors import RemoteError
 from skyward.link.bare import heavy, reduced
+from skyward.link.both import both
 from skyward.link.data.maker import Refused
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
 from skyward.model.trust import Data
@@ -345,7 +346,9 @@ class _Rebuild:
         else:
             message = f"{record.type_name}: {record.message}" if record.message else record.type_name
             hint = f"(The exception did not travel as itself: {reason or record.reason}.)"
-        return RemoteError(message, type_name=record.type_name, traceback=self._text, hint=hint)
+        error = RemoteError(message, type_name=record.type_name, traceback=self._text, hint=hint)
+        # Of a node that is trusted with data only, no class of this program is taken.
+        return error if record.did or self._trust is not None else both(error, record.message or record.type_name)
 
 
 class _ChainUnpickler(pickle.Unpickler):
