@@ -90,8 +90,9 @@ def test_it_is_missed_where_that_was_asked_for(pool: sky.Pool, log: str) -> None
     with pytest.raises(sky.WorkerDiedError):
         pool.run(counter.crash(), target=0)
     for _ in range(2):
-        with pytest.raises(sky.StateLostError, match=r"The Counter of this worker is gone"):
+        with pytest.raises(sky.StateLostError, match=r"on node 0 .* The Counter of this worker is gone") as lost:
             pool.run(counter.add(), target=0)
+        assert ("Counter.add", 0) == (lost.value.function, lost.value.node)
     assert (1, 2) == pool.run(counter.add(), target=1)
     assert (0, 1) == pool.run(Lasting(log).add(), target=0)
     assert 3 == made(log)

@@ -20,6 +20,7 @@ from skyward.errors import (
     ResultError,
     SerializationError,
     SkywardError,
+    StateLostError,
     TaskTimeoutError,
     WorkerDiedError,
     WorkerSpentError,
@@ -390,6 +391,8 @@ class Answer:
             return self._worker_died(facts, what, about)
         if kind == "WorkerSpentError":
             return WorkerSpentError(f"{what} could not begin: {message}", **about)
+        if kind == "StateLostError":
+            return StateLostError(f"{what} failed: {message}", **about)
         if kind == "NodeLostError":
             return NodeLostError(f"{what} was lost: {message}", node=self.node, pool=self.pool)
         if kind == "SerializationError":

@@ -52,7 +52,15 @@ _FACTS: Final[dict[str, tuple[Any, Any]]] = {
 }
 _MEMORY: Final = {"ran_out": bool, "peak": float | int | None, "limit": float | int | None, "total": float | int | None}
 _ERRORS: Final = frozenset(
-    {"CancelledError", "ResultError", "SerializationError", "TaskTimeoutError", "WorkerDiedError", "WorkerSpentError"}
+    {
+        "CancelledError",
+        "ResultError",
+        "SerializationError",
+        "StateLostError",
+        "TaskTimeoutError",
+        "WorkerDiedError",
+        "WorkerSpentError",
+    }
 )
 """Errors that a node may report for a call that could not be carried out."""
 _FACTS_LIMIT: Final = 512 << 10

@@ -383,12 +383,12 @@ class Execution:
         return Outcome(Status.CANCELLED, seconds)
 
     def _raised(self, error: BaseException, began: float) -> Outcome:
-        from skyward.errors import WorkerSpentError
+        from skyward.errors import StateLostError, WorkerSpentError
         from skyward.link.failure import dump_failure
 
         seconds = time.perf_counter() - began
-        if isinstance(error, WorkerSpentError):
-            return _failed("WorkerSpentError", str(error), seconds)
+        if isinstance(error, WorkerSpentError | StateLostError):
+            return _failed(type(error).__name__, str(error), seconds)
         return Outcome(Status.RAISED, seconds, text=dump_failure(error, data=self._data))
 
     def _unloadable(self, error: BaseException, began: float) -> Outcome:
