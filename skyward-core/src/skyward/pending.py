@@ -161,13 +161,20 @@ class PendingFunction(Generic[T]):
         return value
 
     def __rshift__(self, target: object) -> T:
-        return target_of(target, ">>").run(self)
+        try:
+            return target_of(target, ">>").run(self)
+        except KeyboardInterrupt as interrupt:
+            # Where our code waited when the user pressed Ctrl-C says nothing.
+            raise interrupt.with_traceback(None)  # noqa: B904  # it is that very interrupt
 
     def __gt__(self, target: object) -> Future[T]:
         return target_of(target, ">").run_async(self)
 
     def __matmul__(self, target: object) -> list[T]:
-        return target_of(target, "@").broadcast(self)
+        try:
+            return target_of(target, "@").broadcast(self)
+        except KeyboardInterrupt as interrupt:
+            raise interrupt.with_traceback(None)  # noqa: B904  # as above
 
     def __and__(self, other: PendingFunction[U]) -> PendingFunctionGroup[T, U]:
         return PendingFunctionGroup((self, _pending(other)))
@@ -219,7 +226,10 @@ class PendingFunctionGroup(Generic[*Ts]):
         return PendingFunctionGroup((*self.calls, _pending(other)), self.return_exceptions)
 
     def __rshift__(self, target: object) -> tuple[*Ts]:
-        return cast("tuple[*Ts]", target_of(target, ">>").run_parallel(self))
+        try:
+            return cast("tuple[*Ts]", target_of(target, ">>").run_parallel(self))
+        except KeyboardInterrupt as interrupt:
+            raise interrupt.with_traceback(None)  # noqa: B904  # as above
 
     def __matmul__(self, target: object) -> NoReturn:
         raise UsageError("A group cannot be broadcast. Send it with `>> pool`, or broadcast each call with `@ pool`.")

@@ -23,6 +23,7 @@ from skyward.engine.logs import LIFECYCLE, logging_to, write_event
 from skyward.engine.loop import engine_loop
 from skyward.engine.running import Running
 from skyward.engine.termination import terminated_as_exit
+from skyward.engine.tracebacks import end_in_users_code
 from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError
 from skyward.model import event as events
 from skyward.plan.tried import each
@@ -141,6 +142,8 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     running = opened.running
     engine = running.engine
     _open_pools.discard(opened)
+    if error is not None:
+        end_in_users_code(error)
     with opened.stack:
         try:
             # Plugins leave while calls can still be sent.

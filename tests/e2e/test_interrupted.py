@@ -1,0 +1,74 @@
+"""What a program prints that is interrupted while it waits for a call."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, signal, threading
+import skyward as sky
+
+@sky.function
+def hang(path):
+    import threading
+    open(path, "w").close()
+    threading.Event().wait(60)
+
+{opening}
+path = os.path.join({folder!r}, "begun")
+
+def interrupt():
+    while not os.path.exists(path):
+        threading.Event().wait(0.01)
+    # As long as it takes to begin to wait; nothing shows from outside that it does.
+    threading.Event().wait(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+{calling}
+"""
+WITH = "pool = sky.Compute(console='silent')"
+EXPRESSIONS = {
+    "run": "hang(path) >> pool",
+    "future": "(hang(path) > pool).result()",
+    "map": "pool.map(hang, [path])",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_an_interrupt_shows_the_users_line(tmp_path: Path, expression: str) -> None:
+    """And none of ours."""
+    printed = _printed(tmp_path, WITH, f"with pool:\n    {expression}")
+    assert expression in printed
+    assert "/skyward/" not in printed
+    assert printed.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.mark.slow
+def test_outside_a_block_the_operator_is_shown_too(tmp_path: Path) -> None:
+    """Nothing of what it did."""
+    printed = _printed(tmp_path, f"{WITH}\npool.open()", "hang(path) >> pool")
+    assert "hang(path) >> pool" in printed
+    assert 1 == printed.count("/skyward/")
+
+
+def _printed(folder: Path, opening: str, calling: str) -> str:
+    """Run a program, and give what it prints of its end."""
+    script = folder / "program.py"
+    script.write_text(PROGRAM.format(opening=opening, calling=calling, folder=str(folder)))
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        # What is started in the background of a shell ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    return run.stderr
