@@ -103,6 +103,7 @@ def test_what_is_not_built_yet_does_not_exist(name: str) -> None:
             "counter",
             r"sky\.counter comes with a later version \(shared collections\)\. Until then, ranks .* sky\.exchange",
         ),
+        ("dict_async", r"sky\.dict_async comes with a later version \(shared collections\)"),
         (
             "Storage",
             r"sky\.Storage comes with a later version \(mounted buckets\)\. Until then, functions read buckets",
@@ -113,6 +114,21 @@ def test_what_is_not_built_yet_says_where_it_stands(name: str, said: str) -> Non
     """Nothing that merely sounds like it is offered."""
     with pytest.raises(AttributeError, match=said):
         getattr(sky, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("counter", r"^sky\.counter comes with a later version"),
+        ("Compte", r"no attribute 'Compte'\. Did you mean sky\.Compute\?$"),
+        ("_private", "cannot import name '_private'"),
+    ],
+)
+def test_an_import_of_what_is_not_there_says_the_same(name: str, said: str) -> None:
+    """Python itself would drop that, and propose what sounds like it."""
+    with pytest.raises(ImportError, match=said) as raised:
+        exec(f"from skyward import {name}", {})
+    assert name.startswith("_") or getattr(raised.value, "name_from", None) is None
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,15 @@ def test_min_is_what_work_starts_with() -> None:
     assert (4, 8, False) == (early.floor, early.ceiling, early.elastic)
 
 
+def test_bounds_alone_are_refused() -> None:
+    """With the numbers that were given, and what to write."""
+    with pytest.raises(
+        ConfigError, match=r"sky\.Nodes\(min=4, max=2\) lacks desired\. Write .*sky\.Nodes\(desired=8, min=4, max=16\)"
+    ) as refused:
+        Nodes(min=4, max=2)  # type: ignore[call-arg]
+    assert isinstance(refused.value, TypeError)
+
+
 def test_a_max_that_equals_desired_is_not_elastic() -> None:
     """A pool without room between floor and ceiling has nothing to scale."""
     assert not nodes((4, 4)).elastic

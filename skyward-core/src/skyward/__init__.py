@@ -199,7 +199,13 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, and keep it."""
-    value = _names.resolve(name)
+    try:
+        value = _names.resolve(name)
+    except AttributeError as error:
+        if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap" and not name.startswith("_"):
+            # `from skyward import ...`: Python would drop what is said here, and propose what merely sounds like it.
+            raise ImportError(str(error), name=__name__) from None
+        raise
     globals()[name] = value
     return value
 

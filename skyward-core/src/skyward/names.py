@@ -155,10 +155,13 @@ OLDER: Mapping[str, str] = {
 """Newer name of each older one; both are the same object."""
 
 _COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
+_SHARED = "barrier counter dict lock queue set".split()
 _BUCKETS = "Until then, functions read buckets with their own library, and volume= of a provider mounts a disk."
 
 LATER: Mapping[str, str] = {
-    **dict.fromkeys("barrier counter dict lock queue set Consistency".split(), f"Shared collections. {_COLLECTIONS}"),
+    **dict.fromkeys(
+        (*_SHARED, *(f"{name}_async" for name in _SHARED), "Consistency"), f"Shared collections. {_COLLECTIONS}"
+    ),
     **dict.fromkeys("S3Volume Storage Volume storage".split(), f"Mounted buckets. {_BUCKETS}"),
 }
 """Announced names that do not exist yet: their feature, and the replacement until then."""

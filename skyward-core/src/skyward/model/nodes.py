@@ -4,7 +4,7 @@ How many nodes a pool has, and how many it may have.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from attrs import field, frozen
 
@@ -50,6 +50,8 @@ class Nodes:
     >>> Nodes(2, max=8).elastic
     True
     """
+
+    USUAL: ClassVar[str] = _ACCEPTED
 
     desired: int = field(converter=_desired)
     min: int | None = field(default=None, kw_only=True, converter=_min)

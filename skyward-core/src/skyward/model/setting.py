@@ -102,17 +102,23 @@ def known_only(given: Iterable[str], known: Iterable[str], taker: str) -> None:
 
 def suggesting(kind: type[Value]) -> type[Value]:
     """
-    Have a class of settings offer the nearest keyword when it is given one that it has not.
+    Have a class of settings offer the nearest keyword when it is given one that it has not, and name what is missing.
 
     Args:
-        kind: An attrs class.
+        kind: An attrs class; its `USUAL` says what to write instead of too little.
     """
     init = kind.__init__
-    names = tuple(field.alias for field in attrs.fields(kind) if field.init)  # type: ignore[arg-type]  # an attrs class
+    fields = [field for field in attrs.fields(kind) if field.init]  # type: ignore[arg-type]  # an attrs class
+    names = tuple(field.alias or field.name for field in fields)
+    needed = tuple(name for name, field in zip(names, fields, strict=True) if field.default is attrs.NOTHING)
+    usual = getattr(kind, "USUAL", None)
 
     @functools.wraps(init)
     def checked(self: Value, *args: Any, **keywords: Any) -> None:
         known_only(keywords, names, f"sky.{kind.__name__}")
+        if missing := [name for name in needed[len(args) :] if name not in keywords]:
+            given = ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in keywords.items())])
+            raise UsageError(f"sky.{kind.__name__}({given}) lacks {' and '.join(missing)}.", hint=usual)
         init(self, *args, **keywords)
 
     setattr(kind, "__init__", checked)  # noqa: B010  # its type is that of `object`
