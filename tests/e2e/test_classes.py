@@ -34,6 +34,10 @@ class Counter:
     async def later(self) -> int:
         return self.count
 
+    @sky.function
+    def fail(self) -> None:
+        raise KeyError("gone")
+
     def crash(self) -> None:
         os._exit(3)
 
@@ -71,6 +75,16 @@ def test_it_is_made_once_in_each_worker(pool: sky.Pool, log: str) -> None:
     assert [15, 13] == through(counter) @ pool
     assert 8 == len(pool.map(counter.add, range(8)))
     assert 2 == made(log)
+
+
+def test_what_a_method_raises_is_told_as_what_a_function_raises(pool: sky.Pool, log: str) -> None:
+    """Its traceback begins in the user's code."""
+    with pytest.raises(KeyError, match="gone") as raised:
+        Counter(log).fail() >> pool
+    text = str(raised.value.__cause__)
+    assert "in fail" in text
+    assert "/skyward/" not in text
+    assert raised.value.__notes__[0].startswith("raised by Counter.fail() on node")
 
 
 def test_it_is_made_again_where_its_worker_ended(pool: sky.Pool, log: str) -> None:

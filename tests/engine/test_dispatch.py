@@ -436,6 +436,17 @@ def test_a_call_that_took_its_worker_down_kept_nothing() -> None:
         assert [True, True] == _held(stage, dies(), returns(1), retries=1)
 
 
+def test_a_call_that_needs_what_was_kept_is_never_sent_ahead() -> None:
+    """What it is told of its lane is as it is when it begins."""
+    with Stage([1], buffer=4) as stage:
+        for _ in range(3):
+            stage.dispatch.submit([Call(KEEPING, dump(((returns(1, 1.0),), {})), stage.heard())])
+        stage.run(0.5)
+        assert (1, 2) == (stage.dispatch.running, stage.dispatch.queued)
+        stage.run()
+        assert [False, True, True] == [task.held for task in stage.nodes[0].begun]
+
+
 def test_what_a_lost_node_kept_is_missed_in_its_place() -> None:
     """The machine that replaces it has kept nothing, and is told that something was."""
     with Stage([1], [1]) as stage:

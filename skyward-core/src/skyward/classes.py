@@ -17,7 +17,7 @@ from skyward.function import Function
 from skyward.link.blame import blame
 from skyward.link.payload import dump, views
 from skyward.model.setting import choice, known_only, nearest
-from skyward.node.objects import Recipe, call
+from skyward.node.objects import Recipe, bound
 from skyward.pending import PendingFunction, short
 
 P = ParamSpec("P")
@@ -145,10 +145,9 @@ class Method(Function[..., Any]):
         if isinstance(decorated, Function):
             settings = {"timeout": decorated.timeout, "retries": decorated.retries}
             shape = MethodType(decorated.local, getattr(shape, "__self__", recipe))
-        super().__init__(_bound(recipe, method), **settings)
+        super().__init__(bound(recipe, method), **settings)
         self.__doc__ = shape.__doc__
         self._shape = shape
-        self.__dict__["name"] = f"{recipe.name}.{method}"
         self.needs = recipe.key if recipe.lasts else ""
 
     @property
@@ -216,15 +215,6 @@ def _checked(kind: object) -> type:
         other = " Decorate it with `@sky.function`." if callable(kind) else ""
         raise UsageError(f"`@sky.cls` is for classes, and this is a {type(kind).__name__}: {short(kind)}.{other}")
     return kind
-
-
-def _bound(recipe: Recipe, name: str) -> Callable[..., Any]:
-    """Make what is sent for a method: it captures how the object is made, and nothing that can change."""
-
-    def method(*args: Any, **kwargs: Any) -> Any:
-        return call(recipe, name, args, kwargs)
-
-    return method
 
 
 def _callee(plain: type, name: str) -> Any:

@@ -349,8 +349,9 @@ class Dispatch:
             self._end(call, self._failure("NodeLostError", why, call=call))
 
     def _queue(self, call: Call, *, first: bool = False) -> None:
-        # What is sent ahead may be given back, and what an iterator gave by then would be lost.
-        function = call.function.digest if call.feeder is None else b""
+        # What is sent ahead may be given back, and what an iterator gave by then would be lost; or it outlives its
+        # process, and what it was told of that is no longer true.
+        function = b"" if call.feeder is not None or call.function.needs else call.function.digest
         self._scheduler.submit(call.id, function, node=call.node, first=first)
 
     def _assign(self) -> None:
@@ -371,7 +372,7 @@ class Dispatch:
             call.members, membership = self._membership(call.on)
             member.link.send_members(call.members, membership)
         try:
-            member.link.send_task(call, held=(call.function.needs, member.node, call.lane) in self._kept)
+            member.link.send_task(call, held=self._is_kept(call, member))
         except ProtocolError as error:
             self._finished(call.id, made.key.node)
             self._end(call, self._failure("SerializationError", str(error), call=call, where=member.where))
@@ -384,6 +385,10 @@ class Dispatch:
             self._begin(call, made.key.node)
         if call.feeder is not None:
             call.feeder.start(call, member.link.outflow)
+
+    def _is_kept(self, call: Call, member: Member) -> bool:
+        needs = call.function.needs
+        return bool(needs) and (needs, member.node, call.lane) in self._kept
 
     def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
         follower = self._scheduler.finished(number, seconds)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from collections.abc import Callable
 from pickle import PickleBuffer
 from typing import Any
 
@@ -14,7 +15,7 @@ from attrs import frozen
 from skyward.errors import SerializationError, StateLostError
 from skyward.node import runtime
 
-__all__ = ["Recipe", "call"]
+__all__ = ["Recipe", "bound", "call"]
 
 
 @frozen
@@ -69,9 +70,28 @@ def call(recipe: Recipe, method: str, args: tuple[Any, ...], kwargs: dict[str, A
         StateLostError: If it was made in a process that has ended, and is not to be made again.
         Exception: What making it or the method raises.
     """
-    bound = getattr(_object(recipe), method)
-    # A decorated method is run here, and not sent anywhere.
-    return getattr(bound, "local", bound)(*args, **kwargs)
+    found = getattr(_object(recipe), method)
+    decorated = getattr(found, "__func__", found)
+    if hasattr(decorated, "local"):
+        # It is run here, and not sent anywhere.
+        return decorated.local(*((found.__self__,) if decorated is not found else ()), *args, **kwargs)
+    return found(*args, **kwargs)
+
+
+def bound(recipe: Recipe, name: str) -> Callable[..., Any]:
+    """
+    Make what is sent for a method: it captures how the object is made, and nothing that can change.
+
+    Args:
+        recipe: How the object is made.
+        name: Name of the method.
+    """
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return call(recipe, name, args, kwargs)
+
+    method.__name__, method.__qualname__ = name, f"{recipe.name}.{name}"
+    return method
 
 
 def _object(recipe: Recipe) -> Any:
