@@ -23,7 +23,7 @@ class Dispatch:
     """Have calls under way, some of them streams that nobody reads."""
 
     def __init__(self, loop: VirtualLoop, *, ends_after: float | None, stalled: bool = False) -> None:
-        self.running, self.queued = 1, 0
+        self.running, self.queued, self.waiting = 1, 0, 0
         self.on_progress: Any = lambda: None
         self._stalled = stalled
         if ends_after is not None:
