@@ -2,7 +2,10 @@
 Describe what nodes hold: Python, packages, variables, and the files of your own.
 """
 
+import os
 import sys
+import tempfile
+from pathlib import Path
 
 import skyward as sky
 
@@ -23,8 +26,6 @@ full = sky.Image(
     apt=["git"],
     env={"HF_HOME": "/data/hf"},
     shell_vars={"CORES": "nproc"},
-    includes=[],
-    excludes=["*.ckpt"],
     skyward_source="auto",
     metrics=None,
     bootstrap_timeout=300,
@@ -48,16 +49,23 @@ assert all(isinstance(one, sky.DockerImage) for one in (base, *others))
 
 
 @sky.function
-def where_models_go() -> str:
-    import os
+def look_around() -> tuple[str, float]:
+    import settings  # what ./src holds is there
 
-    return os.environ["HF_HOME"]
+    return os.environ["HF_HOME"], settings.RATE
 
 
-with sky.Compute(provider=sky.Local(), image=sky.Image(env={"HF_HOME": "/data/hf"}), env={"RUN": "7"}) as pool:
-    models = where_models_go() >> pool
+here = Path.cwd()
+with tempfile.TemporaryDirectory() as project:
+    os.chdir(project)
+    Path("src").mkdir()
+    Path("src/settings.py").write_text("RATE = 0.5\n")
+    taken_along = sky.Image(env={"HF_HOME": "/data/hf"}, includes=["./src"], excludes=["*.ckpt"])
+    with sky.Compute(provider=sky.Local(), image=taken_along, env={"RUN": "7"}) as pool:
+        models, rate = look_around() >> pool
+    os.chdir(here)
 
 print(
-    f"hash of {len(image.content_hash())} characters, equal for equal packages: "
-    f"{image.content_hash() == same.content_hash()} | installs ffmpeg: {'ffmpeg' in script} | models in {models}"
+    f"hash of {len(image.content_hash())} characters, equal if packages are: "
+    f"{image.content_hash() == same.content_hash()} | installs ffmpeg: {'ffmpeg' in script} | {models}, rate {rate}"
 )

@@ -28,7 +28,8 @@ with sky.Compute(provider=sky.Local(), nodes=2) as pool:
     assert pool.run_async(work(5)).result() == 10
     assert pool.run_async(where(), target=1).result() == 1
     assert pool.broadcast(where()) == [0, 1]
-    assert pool.run_batch(work(1) & work(2)) == (2, 4)
+    batch: sky.PendingBatch = work(1) & work(2)
+    assert pool.run_batch(batch) == (2, 4)
     assert pool.run_parallel(sky.gather(work(1), work(2), work(3))) == (2, 4, 6)
     mapped = pool.map(plain, [1, 2, 3])
     streamed = list(sky.gather(work(1), work(2), stream=True) >> pool)

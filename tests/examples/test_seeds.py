@@ -22,7 +22,7 @@ LAST_LINES = {
     "decorator.py": r"\(8, 16, 30\)",
     "ephemeral.py": r"quality 6 \| left on the bill: 0 \| pools open: 0",
     "handlers.py": r"done",
-    "image.py": r"hash of 12 characters, equal for equal packages: True \| installs ffmpeg: True \| models in /data/hf",
+    "image.py": r"hash of 12 characters, equal if packages are: True \| installs ffmpeg: True \| /data/hf, rate 0\.5",
     "jax_training.py": r"processes: \[2, 2\] \| by the plugin: \[2, 2\]",
     "joblib_pool.py": r"\[1, 1, 2, 6, 24, 120\] \[1, 1, 2\] \| better than 0\.9: True",
     "keras_training.py": r"backend and progress: \[\('jax', True\), \('jax', True\)\]",
