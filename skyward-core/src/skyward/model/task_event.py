@@ -4,10 +4,9 @@ What happens to tasks, and what is measured while they run.
 
 from __future__ import annotations
 
-from time import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import frozen
+from attrs import NOTHING, frozen
 
 from skyward.model.event_base import SkywardEvent
 
@@ -106,13 +105,14 @@ class Log(SkywardEvent):
         timestamp: float | None = None,
         instance_id: str | None = None,
     ) -> None:
-        if at is None:
-            at = time() if timestamp is None else timestamp
+        said: Any = timestamp if at is None else at
         if instance is None and instance_id is not None:
             from skyward.model.instance import InstanceInfo
 
             instance = InstanceInfo(node=node, id=instance_id)
-        self.__attrs_init__(at=at, instance=instance, line=line, stream=stream, node=node, task_id=task_id)
+        # What attrs is given nothing for, it makes by the field's own default.
+        when = NOTHING if said is None else said
+        self.__attrs_init__(at=when, instance=instance, line=line, stream=stream, node=node, task_id=task_id)
 
     @property
     def timestamp(self) -> float:
