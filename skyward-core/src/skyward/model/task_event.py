@@ -111,7 +111,7 @@ class Log(SkywardEvent):
 
             instance = InstanceInfo(node=node, id=instance_id)
         # What attrs is given nothing for, it makes by the field's own default.
-        when = NOTHING if said is None else said
+        when: Any = NOTHING if said is None else said
         self.__attrs_init__(at=when, instance=instance, line=line, stream=stream, node=node, task_id=task_id)
 
     @property
