@@ -60,10 +60,11 @@ def _left(host: Host) -> list[str]:
 
 @pytest.mark.slow
 def test_operators_do_what_they_do_at_home(two: Site) -> None:
-    """Calls, broadcasts, groups, streams, maps, arrays, exceptions."""
+    """Calls, broadcasts, groups, streams, maps, arrays, exceptions; and what is told of the way there is true."""
     import numpy as np
 
-    with _open(two, nodes=2) as pool:
+    steps: list[sky.BootstrapProgress] = []
+    with _open(two, nodes=2).on(sky.BootstrapProgress, steps.append) as pool:
         assert double(4) >> pool == 8
         assert double(3) @ pool == [6, 6]
         assert (double(1) & double(2)) >> pool == (2, 4)
@@ -82,6 +83,7 @@ def test_operators_do_what_they_do_at_home(two: Site) -> None:
         assert infos[0].head_port > 0
         assert [info.ssh_port for info in infos] == [host.port for host in two.hosts]
         assert all(info.network_interface for info in infos)
+    assert {(0, "agent"), (1, "agent")} <= {(event.instance.node, event.step) for event in steps if event.instance}
     for host in two.hosts:
         assert _left(host) == []
         _until(lambda host=host: not host.processes(), f"{host.processes()} are left")  # type: ignore[misc]
