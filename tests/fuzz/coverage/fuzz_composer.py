@@ -44,8 +44,14 @@ _HEADS: tuple[Any, ...] = (
 )
 _FACTS = {"error": "WorkerDiedError", "message": "m", "output": ["a"], "exit_code": 1, "signal": None, "culprit": 1}
 _OBJECTS: dict[Kind, dict[str, Any]] = {
-    Kind.HELLO: {"version": VERSION},
-    Kind.WELCOME: {"version": VERSION, "pid": 1, "hostname": "h", "port": 1},
+    Kind.HELLO: {"version": VERSION, "addresses": ["10.0.0.5", None]},
+    Kind.WELCOME: {
+        "version": VERSION,
+        "pid": 1,
+        "hostname": "h",
+        "port": 1,
+        "network": {"interface": "e", "bandwidth_gbps": 1.0},
+    },
     Kind.STOP: {"grace": 1.0},
     Kind.ASK: {"number": 1, "listen": 0.01},
     Kind.ANSWER: {"number": 1, "port": 1},
