@@ -11,7 +11,7 @@ import pytest
 from skyward.engine.tracebacks import LIBRARY, OURS, end_in_users_code
 from skyward.link.failure import dump_failure, load_failure
 
-PATHS = {"user": "/home/me/train.py", "ours": f"{OURS}pool.py", "library": f"{LIBRARY}threading.py"}
+PATHS = {"user": "/srv/train.py", "ours": f"{OURS}pool.py", "library": f"{LIBRARY}threading.py"}
 
 
 def calls(*places: str, error: BaseException) -> BaseException:

@@ -8,6 +8,7 @@ from typing import Any
 
 from skyward.engine.call import Answer, Call, Observer
 from skyward.engine.failing import closed, completed, ending, failure
+from skyward.engine.kept import Kept
 from skyward.engine.loop import EngineLoop
 from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
@@ -56,8 +57,7 @@ class Dispatch:
         self._calls: dict[int, Call] = {}
         self._watching = False
         self._closed: Answer | None = None
-        # By what was kept, node and lane: where calls have run that keep something for those that follow.
-        self._kept: set[tuple[str, int, int]] = set()
+        self._kept = Kept()
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
         self.pause = self._retrying.pause
         self.on_progress: Callable[[], None] | None = None
@@ -287,8 +287,8 @@ class Dispatch:
             pool=self._pool,
             trust=member.trust,
         )
-        if call.function.needs and status in (Status.OK, Status.STREAMED, Status.RAISED):
-            self._kept.add((call.function.needs, member.node, call.lane))
+        if status in (Status.OK, Status.STREAMED, Status.RAISED):
+            self._kept.note(call, member)
         if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
             self._end(call, answer)
         else:
@@ -372,7 +372,7 @@ class Dispatch:
             call.members, membership = self._membership(call.on)
             member.link.send_members(call.members, membership)
         try:
-            member.link.send_task(call, held=self._is_kept(call, member))
+            member.link.send_task(call, held=self._kept.holds(call, member))
         except ProtocolError as error:
             self._finished(call.id, made.key.node)
             self._end(call, self._failure("SerializationError", str(error), call=call, where=member.where))
@@ -385,10 +385,6 @@ class Dispatch:
             self._begin(call, made.key.node)
         if call.feeder is not None:
             call.feeder.start(call, member.link.outflow)
-
-    def _is_kept(self, call: Call, member: Member) -> bool:
-        needs = call.function.needs
-        return bool(needs) and (needs, member.node, call.lane) in self._kept
 
     def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
         follower = self._scheduler.finished(number, seconds)
