@@ -16,7 +16,7 @@ def benchmark() -> str:
 
 with sky.MultiPool(
     sky.ComputePool(provider=cloud, accelerator="T4"),
-    sky.ComputePool(provider=cloud, accelerator="A100-40GB", max_hourly_cost=40),
+    sky.ComputePool(provider=cloud, accelerator="A100", max_hourly_cost=40),
 ) as (t4_pool, a100_pool):
     result_t4 = benchmark() >> t4_pool
     result_a100 = benchmark() >> a100_pool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,17 @@ def test_a_pool_that_was_ended_from_outside_rents_nothing_in_its_place(engine: S
     assert (2, 2, []) == (len(cloud.rows), len(cloud.requests[0].nodes), cloud.there)
     assert 1 == sum("ended from outside" in event.message for event in heard.of(sky.Error))
     assert [] == list((state / "ended").iterdir())
+
+
+def test_a_long_command_leaves_room_for_its_process(engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cut off; whose process ended the pool is told whole."""
+    monkeypatch.setattr(sys, "argv", ["sky", "down", *(f"pool-{number}" for number in range(200))])
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud)
+    told = r"by: sky down pool-0 .*… \(process \d+, \d{4}-[-0-9: ]+\)"
+    with pytest.raises(sky.PoolEndedError, match=told), pool:  # noqa: PT012  # leaving the block raises
+        end_from_outside(engine, cloud)
+        nap(0.0) >> pool
 
 
 def test_machines_that_are_still_there_are_given_back(engine: SimulatedEngine) -> None:

@@ -29,6 +29,8 @@ KEPT = 30 * 24 * 3600.0
 """Seconds for which a mark is kept that its pool's program has not removed: it is dead."""
 
 _LONGEST = 400
+# Room for the process and the time.
+_COMMAND = 300
 # It becomes the name of a file, and a cloud may tell anything.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -46,7 +48,10 @@ def call_off(pools: Iterable[str]) -> None:
     """
     folder = private.directory(_folder(), hint=STATE_HINT)
     _forget_old(folder)
-    text = f"{' '.join(['sky', *sys.argv[1:]])} (process {os.getpid()}, {time.strftime('%Y-%m-%d %H:%M:%S')})"
+    command = " ".join(["sky", *sys.argv[1:]])
+    if len(command) > _COMMAND:
+        command = f"{command[:_COMMAND]}…"
+    text = f"{command} (process {os.getpid()}, {time.strftime('%Y-%m-%d %H:%M:%S')})"
     for pool_id in filter(_ID.fullmatch, pools):
         descriptor = private.opened(folder / pool_id, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with open(descriptor, "w", encoding="utf-8") as file:
