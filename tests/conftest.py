@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.seeds import announce
+from tests.seeds import announce, some
 
 SMALL = ("chaos", "clouds", "containers", "packaging", "slow")
 """Marks of suites that few modules have. The module itself names them, or lies in the folder of that name."""
@@ -52,6 +52,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if suite not in SMALL or suite in collection_path.parts or re.search(rf"\bmark[.]{suite}\b", text):
         return None
     return True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep half of the variants of a slow test that has more than two, where a run has a share of what is drawn."""
+    variants: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") and getattr(item, "callspec", None):
+            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {item for name, found in variants.items() if len(found) > 2 for item in some(name, found, least=0.5)}
+    left = {item for found in variants.values() if len(found) > 2 for item in found} - kept
+    if left:
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=sorted(left, key=lambda item: item.nodeid))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
