@@ -34,6 +34,20 @@ def test_lines_of_no_stream_are_refused(body: bytes) -> None:
         decode_lines(body)
 
 
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (b"\x01\x01", "is cut off"),
+        (b"\x01\x02\0\0\0" + encode_lines(1, [LogLine(0, "x")])[5:], "is cut off"),
+        (b"\x01\0\0\0\0" + encode_lines(1, [LogLine(0, "x")])[5:], "more lines than it says"),
+    ],
+)
+def test_a_wrong_number_of_lines_is_refused(body: bytes, complaint: str) -> None:
+    """The window counts them by that number."""
+    with pytest.raises(ProtocolError, match=complaint):
+        decode_lines(body)
+
+
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.binary(min_size=1, max_size=7))
 def test_calls_come_out_as_they_went_in_or_are_refused(calls: list[int], rest: bytes) -> None:
     """A torn list is none."""

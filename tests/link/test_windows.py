@@ -6,7 +6,8 @@ import pytest
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
-from skyward.link.windows import LARGEST_EVENT, OUTPUT_WINDOW, OVERHEAD, Life, OutputWindow, cost
+from skyward.link.messages import LogLine, encode_lines
+from skyward.link.windows import LARGEST_EVENT, LINE_OVERHEAD, OUTPUT_WINDOW, OVERHEAD, Life, OutputWindow, cost
 
 
 def frame(kind: Kind, size: int = 2) -> Frame:
@@ -62,5 +63,7 @@ def test_an_honest_end_never_meets_the_window() -> None:
 def test_short_frames_count_for_what_it_takes_to_hold_them() -> None:
     """Or a window of bytes would hold a million of them."""
     assert OVERHEAD + 2 == cost(frame(Kind.LOG))
+    empty = encode_lines(1, [LogLine(0, "")] * 1000)
+    assert OVERHEAD + len(empty) + 1000 * LINE_OVERHEAD == cost(Frame(Kind.LOG, 0, 0, empty))
     assert OUTPUT_WINDOW // OVERHEAD < 20_000
     assert LARGEST_EVENT >= OUTPUT_WINDOW

@@ -45,7 +45,6 @@ def _many(error: BaseException) -> Iterator[bool]:
         ({"on": _many}, "on must be a plain function"),
         ({"dely": 1}, "no setting 'dely'. Did you mean 'delay'"),
     ],
-    ids=str,
 )
 def test_what_makes_no_sense_is_refused_when_it_is_made(given: dict[str, Any], said: str) -> None:
     """Before anything is rented or run."""

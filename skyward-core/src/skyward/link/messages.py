@@ -37,6 +37,7 @@ CANCEL = Struct("<QB")
 BLOB = Struct("<32sQ")
 CALL = Struct("<Q")
 EMIT = Struct("<QH")
+_LINES = Struct("<BI")
 _LINE = Struct("<QI")
 _STREAMS: Final = (1, 2)
 _FACTS: Final[dict[str, tuple[Any, Any]]] = {
@@ -125,11 +126,21 @@ class LogLine(NamedTuple):
 
 def encode_lines(stream: int, lines: Iterable[LogLine]) -> bytes:
     """Render a LOG body; stream 1 is stdout, 2 is stderr."""
-    pieces = [bytes((stream,))]
+    pieces = []
     for call, text in lines:
         data = text.encode("utf-8", "surrogatepass")
         pieces.append(_LINE.pack(call, len(data)) + data)
-    return b"".join(pieces)
+    return _LINES.pack(stream, len(pieces)) + b"".join(pieces)
+
+
+def count_lines(body: bytes) -> int:
+    """
+    Return how many lines a LOG body says that it has; `decode_lines` finds out whether that is true.
+
+    >>> count_lines(encode_lines(1, [LogLine(7, "hello")]))
+    1
+    """
+    return int(_LINES.unpack_from(body)[1]) if len(body) >= _LINES.size else 0
 
 
 def decode_lines(body: bytes) -> tuple[int, list[LogLine]]:
@@ -137,15 +148,17 @@ def decode_lines(body: bytes) -> tuple[int, list[LogLine]]:
     Read a LOG body.
 
     Raises:
-        ProtocolError: If it is cut off.
+        ProtocolError: If it is cut off, or has more lines or fewer than it says.
 
     >>> decode_lines(encode_lines(1, [LogLine(7, "hello")]))
     (1, [LogLine(call=7, text='hello')])
     """
     if not body or body[0] not in _STREAMS:
         raise ProtocolError("A LOG frame does not begin with a stream, 1 or 2.")
-    lines, at = [], 1
-    while at < len(body):
+    if len(body) < _LINES.size:
+        raise ProtocolError("A LOG frame is cut off.")
+    lines, at = [], _LINES.size
+    for _ in range(count_lines(body)):
         if at + _LINE.size > len(body):
             raise ProtocolError("A LOG frame is cut off.")
         call, size = _LINE.unpack_from(body, at)
@@ -154,6 +167,8 @@ def decode_lines(body: bytes) -> tuple[int, list[LogLine]]:
             raise ProtocolError("A LOG frame is cut off.")
         lines.append(LogLine(call, body[at : at + size].decode("utf-8", "backslashreplace")))
         at += size
+    if at < len(body):
+        raise ProtocolError("A LOG frame has more lines than it says.")
     return body[0], lines
 
 

@@ -21,6 +21,7 @@ from typing import Final
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
+from skyward.link.messages import count_lines
 from skyward.link.order import sizes_of
 
 OUTPUT_WINDOW: Final = 4 << 20
@@ -28,6 +29,9 @@ OUTPUT_WINDOW: Final = 4 << 20
 
 OVERHEAD: Final = 256
 """Bytes that a frame counts for beyond those that travel: what it takes to hold it."""
+
+LINE_OVERHEAD: Final = 64
+"""Bytes that a line counts for beyond its own: 4 MiB of empty lines are 20 MB of events then, and not 140."""
 
 LARGEST_EVENT: Final = 16 << 20
 """Bytes of one event that a task emits."""
@@ -60,7 +64,8 @@ def cost(frame: Frame) -> int:
     >>> cost(Frame(Kind.LOG, 0, 0, bytes(100)))
     356
     """
-    return OVERHEAD + len(frame.body) + (sum(sizes_of(frame)) if frame.fds else 0)
+    lines = count_lines(frame.body) if frame.kind == Kind.LOG else 0
+    return OVERHEAD + len(frame.body) + LINE_OVERHEAD * lines + (sum(sizes_of(frame)) if frame.fds else 0)
 
 
 class OutputWindow:

@@ -10,7 +10,7 @@ from struct import Struct
 
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import LogLine, encode_lines
-from skyward.link.windows import OUTPUT_WINDOW, OVERHEAD, cost
+from skyward.link.windows import OUTPUT_WINDOW, cost
 from skyward.link.wire import Wire
 from skyward.node.held import Held
 from skyward.node.process import Process
@@ -97,7 +97,7 @@ class Lines:
             done()
 
     def _send(self, lane: int, body: bytes) -> None:
-        self._pass(encode(Kind.LOG, body, lane=lane), OVERHEAD + len(body))
+        self._pass(encode(Kind.LOG, body, lane=lane), cost(Frame(Kind.LOG, lane, 0, body)))
 
     def _pass(self, frame: bytes, size: int, fds: tuple[int, ...] = ()) -> None:
         self._held.append((size, partial(self._tell, frame, fds, Held(fds))))
