@@ -178,6 +178,27 @@ def test_who_does_not_wait_for_a_thread_is_not_told(engine: EngineLoop) -> None:
     assert [] == told
 
 
+def test_a_thread_that_ends_after_its_loop_is_quiet() -> None:
+    """Pools that are dropped with work under way close their loop before its threads are done."""
+    free, threads = threading.Event(), []
+
+    def block() -> None:
+        threads.append(threading.current_thread())
+        free.wait(10)
+
+    async def leave() -> None:
+        work = asyncio.ensure_future(in_thread(block))
+        while not threads:
+            await asyncio.sleep(0)
+        work.cancel()
+
+    asyncio.run(leave())
+    free.set()
+    # An exception in a thread is a warning, which fails the test.
+    threads[0].join(10)
+    assert not threads[0].is_alive()
+
+
 def test_timers_are_not_kept_waiting_by_what_is_posted(engine: EngineLoop) -> None:
     """However much of it there is, and however fast it comes."""
     done: list[str] = []

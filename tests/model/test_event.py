@@ -26,7 +26,7 @@ from skyward.model.event import (
 )
 from skyward.model.instance import InstanceInfo
 
-_INSTANCE_FACTS = "instance_id node spot provider ip instance_type price_on_demand price_spot"
+_INSTANCE_FACTS = "instance_id node spot provider ip instance_type price_on_demand price_spot accelerator"
 
 FIELDS = {
     "ClusterRequested": "spec",
@@ -35,7 +35,7 @@ FIELDS = {
     "ShutdownRequested": "reason",
     "InfraCreating": "provider region",
     "InfraCreated": "provider region",
-    "InstanceLaunching": "count instance_type provider",
+    "InstanceLaunching": "count instance_type provider accelerator",
     "InstanceLaunched": _INSTANCE_FACTS,
     "InstanceRunning": _INSTANCE_FACTS,
     "InstanceProvisioned": _INSTANCE_FACTS,

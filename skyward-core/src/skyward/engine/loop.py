@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -162,12 +163,14 @@ async def in_thread(do: Callable[..., T], *args: Any) -> T:
             ended.set_result(value)
 
     def run() -> None:
+        value, failure = None, None
         try:
             value = do(*args)
         except BaseException as error:
-            loop.call_soon_threadsafe(settle, None, error)
-        else:
-            loop.call_soon_threadsafe(settle, value, None)
+            failure = error
+        # A loop that was closed meanwhile has nothing left that waits for it.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, value, failure)
 
     try:
         threading.Thread(target=run, name="skyward-blocking", daemon=True).start()
