@@ -182,14 +182,16 @@ def test_a_thread_that_ends_after_its_loop_is_quiet() -> None:
     """Pools that are dropped with work under way close their loop before its threads are done."""
     free, threads = threading.Event(), []
 
-    def block() -> None:
-        threads.append(threading.current_thread())
-        free.wait(10)
-
     async def leave() -> None:
+        begun, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def block() -> None:
+            threads.append(threading.current_thread())
+            loop.call_soon_threadsafe(begun.set)
+            free.wait(10)
+
         work = asyncio.ensure_future(in_thread(block))
-        while not threads:
-            await asyncio.sleep(0)
+        await begun.wait()
         work.cancel()
 
     asyncio.run(leave())
