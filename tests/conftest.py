@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.seeds import announce, some
+from tests.seeds import announce, share, some
 
 SMALL = ("chaos", "clouds", "containers", "packaging", "slow")
 """Marks of suites that few modules have. The module itself names them, or lies in the folder of that name."""
 
 # A deadline would time the machine and not the code.
-settings.register_profile("skyward", deadline=None, print_blob=True)
+settings.register_profile("skyward", deadline=None, print_blob=True, max_examples=share(100, least=0.4))
 settings.load_profile("skyward")
 
 

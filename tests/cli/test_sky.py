@@ -17,6 +17,8 @@ from skyward.origin import install
 from skyward.registry import EXTRAS
 from tests.distributions import is_installed
 
+pytestmark = pytest.mark.slow
+
 SKY = Path(sys.executable).with_name("sky")
 Sky = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -160,7 +162,6 @@ def test_a_reader_that_has_enough() -> None:
     assert "" == done.stderr
 
 
-@pytest.mark.slow
 def test_a_third_party_adds_a_command(third: Sky) -> None:
     """It is listed, explained, run and offered as core's own are; what it returns is the exit code."""
     assert "  greet-you  Say hello.\n" in third(COMMAND, "help").stdout

@@ -51,26 +51,13 @@ LAST_LINES = {
     "transformers_training.py": r"world and progress: \[\(2, True\), \(2, True\)\]",
     "workers.py": r"threads: 1 process \| fresh processes: 4 for 4 tasks",
 }
-# About a second each, and together what every run has of the spellings.
-QUICK = {
-    "accelerators.py",
-    "callbacks.py",
-    "decorator.py",
-    "handlers.py",
-    "image.py",
-    "lazy.py",
-    "log_file.py",
-    "pool_settings.py",
-}
 SLOW = [pytest.mark.slow, pytest.mark.timeout(300)]
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.timeout(300)]
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
     """Return the marks of an example: its suite is that of what it needs."""
-    if name.endswith("_training.py"):
-        return FRAMEWORKS
-    return [] if name in QUICK else SLOW
+    return FRAMEWORKS if name.endswith("_training.py") else SLOW
 
 
 def test_every_example_is_run() -> None:
