@@ -89,6 +89,8 @@ def test_what_a_node_tells_of_its_network_is_a_name_and_a_number(engine: Simulat
         assert NetworkInfo() == shell.info.network
         with pytest.raises(SENSELESS):
             shell._on_frame(welcome({"bandwidth_gbps": "fast"}), ())
+        with pytest.raises(SENSELESS):
+            shell._on_frame(welcome(1), ())
 
     run(engine, body)
 

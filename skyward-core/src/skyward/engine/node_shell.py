@@ -423,8 +423,15 @@ def _plugin_failure(body: bytes, where: str) -> SkywardError:
     return failure
 
 
-def _network(told: Mapping[str, Any]) -> NetworkInfo:
-    """Read what a node tells of its network: a short name, and a number."""
+def _network(told: object) -> NetworkInfo:
+    """
+    Read what a node tells of its network: a short name, and a number.
+
+    Raises:
+        TypeError: If it is no mapping.
+    """
+    if not isinstance(told, Mapping):
+        raise TypeError(f"network is no mapping, but {told!r:.60}")
     interface, bandwidth = told.get("interface"), told.get("bandwidth_gbps")
     return NetworkInfo(
         interface=None if interface is None else str(interface)[:_INTERFACE],
