@@ -16,6 +16,8 @@ from skyward.plan.bootstrap import SHELL_VARS
 __all__ = ["missing_packages", "shell_variables"]
 
 _LINES = 15
+_DPKG_TIMEOUT = 10.0
+"""Seconds that dpkg has to answer for one package."""
 
 
 def missing_packages(names: Sequence[str]) -> tuple[str, ...] | None:
@@ -59,14 +61,19 @@ def _installed(dpkg: str, name: str) -> bool:
     """Tell whether a package is installed, in the version that is asked for if there is one."""
     bare, _, version = name.partition("=")
     wanted = f"install ok installed {version}"
-    told = subprocess.run(
-        [dpkg, "-W", "-f=${Status} ${Version}\n", bare],
-        check=False,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    return any(line == wanted if version else line.startswith(wanted) for line in told.stdout.splitlines())
+    try:
+        found = subprocess.run(
+            [dpkg, "-W", "-f=${Status} ${Version}\n", bare],
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_DPKG_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        # Nothing is installed here, so a package that is reported in vain costs a line and no more.
+        return False
+    return any(line == wanted if version else line.startswith(wanted) for line in found.stdout.splitlines())
 
 
 def _printed(text: str, env: dict[str, str], timeout: float) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 NEAR_TIMEOUT = 20.0
-"""Seconds that a provider has to say what comes near, which is told and not rented."""
+"""Seconds that a provider has to say what comes near, which is reported and not rented."""
 
 _EXHAUSTED: dict[str, type[SkywardError]] = {"quota": QuotaError, "failed": ProvisionError}
 """Error classes for when no offer is left and all were refused for the same reason."""

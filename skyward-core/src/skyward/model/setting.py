@@ -213,13 +213,8 @@ def positive(value: object, parameter: str) -> float:
     2.0
     """
     wanted = f"{parameter} must be a finite number above zero, not {value!r}."
-    if isinstance(value, (bool, str, bytes)):
-        raise ConfigError(wanted)
-    try:
-        number = float(cast("float", value))
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ConfigError(wanted) from error
-    if not math.isfinite(number) or number <= 0:
+    number = _finite(value, wanted)
+    if number <= 0:
         raise ConfigError(wanted)
     return number
 
@@ -242,13 +237,8 @@ def real(value: object, parameter: str, *, least: float, most: float = math.inf)
     """
     bounds = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
     wanted = f"{parameter} must be a finite number {bounds}, not {value!r}."
-    if isinstance(value, (bool, str, bytes)):
-        raise ConfigError(wanted)
-    try:
-        number = float(cast("float", value))
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ConfigError(wanted) from error
-    if not math.isfinite(number) or not least <= number <= most:
+    number = _finite(value, wanted)
+    if not least <= number <= most:
         raise ConfigError(wanted)
     return number
 
@@ -341,3 +331,16 @@ def optional(check: Callable[[object, str], object]) -> Check:
 def _listed(words: list[str]) -> str:
     """Return words as a sentence lists them."""
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _finite(value: object, wanted: str) -> float:
+    """Return a finite number, or raise the error that says what is wanted."""
+    if isinstance(value, (bool, str, bytes)):
+        raise ConfigError(wanted)
+    try:
+        number = float(cast("float", value))
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ConfigError(wanted) from error
+    if not math.isfinite(number):
+        raise ConfigError(wanted)
+    return number

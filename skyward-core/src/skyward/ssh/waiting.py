@@ -1,4 +1,4 @@
-"""What is told while a machine does not answer yet, so that nobody takes patience for a hang."""
+"""The line that is shown while a machine does not answer yet, so that patience is not taken for a hang."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SOON", "Waiting", "listening", "tell"]
 _log = logging.getLogger(__name__)
 
 SOON = 1.0
-"""Seconds after which it is told that a machine has not answered yet."""
+"""Seconds after which a line says that a machine has not answered yet."""
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
