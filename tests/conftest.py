@@ -8,10 +8,12 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -65,6 +67,42 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=sorted(left, key=lambda item: item.nodeid))
+
+
+def _modules_of(item: pytest.Item) -> dict[str, ModuleType]:
+    """Give a test's module, and those of other tests that it has something of, by name."""
+    if not isinstance(item, pytest.Function):
+        return {}
+    names = [item.module.__name__, *(getattr(value, "__module__", None) for value in vars(item.module).values())]
+    return {name: _collected[name] for name in names if isinstance(name, str) and name in _collected}
+
+
+_collected: dict[str, ModuleType] = {}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """
+    Forget the modules of tests until they run.
+
+    A pool ships what its program has loaded, which here would be the 2 MB of all tests that were collected, each time.
+    """
+    for item in session.items:
+        if isinstance(item, pytest.Function):
+            _collected[item.module.__name__] = item.module
+    for name in _collected:
+        sys.modules.pop(name, None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Have the modules of a test loaded while it runs."""
+    own = _modules_of(item)
+    sys.modules.update(own)
+    try:
+        return (yield)
+    finally:
+        for name in own:
+            sys.modules.pop(name, None)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

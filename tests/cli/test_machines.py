@@ -233,6 +233,8 @@ def test_a_cloud_that_cannot_be_asked_is_named(desk: Desk) -> None:
     """For what it has is not known then, and nobody is to believe that it has nothing."""
     text = (desk.folder / "skyward.toml").read_text()
     (desk.folder / "skyward.toml").write_text(text.replace('type = "Play"', 'type = "Plya"'))
+    # There, and not in the directory of temporary files, would be the books of this person's other rehearsals.
+    desk.env["TMPDIR"] = str(desk.folder)
     code, answer, complaint = desk.sky("ls")
     assert (code, answer) == (1, "")
     assert "skyward.toml cannot be asked, and may have more" in complaint

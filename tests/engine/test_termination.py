@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -67,3 +70,46 @@ signal.pause()
 """
     run = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, timeout=30)
     assert (-signal.SIGTERM, b"") == (run.returncode, run.stderr)
+
+
+def stubborn() -> None:
+    """Go on whatever is raised, as Python itself does in callbacks."""
+    while True:
+        try:
+            time.sleep(60)
+        except SystemExit:
+            continue
+
+
+def test_a_forked_child_is_ended_by_the_signal() -> None:
+    """What an exception does there depends on where it comes: `Pool.terminate` waited for ever for one that went on."""
+    with terminated_as_exit():
+        child = multiprocessing.get_context("fork").Process(target=stubborn)
+        child.start()
+        child.terminate()
+        child.join(10)
+        code = child.exitcode
+        child.kill()
+        assert -signal.SIGTERM == code
+
+
+def test_a_forked_child_that_leaves_the_block_changes_nothing() -> None:
+    """Neither for its parent nor for what it opens itself."""
+    stack = ExitStack()
+    stack.enter_context(terminated_as_exit())
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            stack.close()
+            with terminated_as_exit():
+                signal.raise_signal(signal.SIGTERM)
+        except SystemExit as left:
+            code = 0 if left.code == 143 and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL else 2
+        finally:
+            os._exit(code)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with pytest.raises(SystemExit, match="143"):
+        signal.raise_signal(signal.SIGTERM)
+    stack.close()
+    assert signal.SIG_DFL == signal.getsignal(signal.SIGTERM)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skyward.errors import ProtocolError
-from skyward.link.messages import CALL, LogLine, decode_calls, decode_facts, decode_lines, encode_lines
+from skyward.link.messages import CALL, LogLine, decode_calls, decode_facts, decode_lines, decode_start, encode_lines
 
 _lines = st.builds(LogLine, st.integers(0, 2**64 - 1), st.text(max_size=50).filter(lambda text: text.isprintable()))
 
@@ -93,3 +93,39 @@ def test_facts_that_are_none_are_refused(facts: dict[str, object], message: str)
     """Before anything is done with them."""
     with pytest.raises(ProtocolError, match=message):
         decode_facts(json.dumps(facts).encode())
+
+
+LANE = {"argv": ["python"], "env": {"A": "b"}, "facts": {}}
+START = {"mark": "node", "slots": 1, "reuse_processes": True, "lanes": [LANE], "app_host": None}
+
+
+def start(**changes: object) -> bytes:
+    text = json.dumps(START | changes).encode()
+    return len(text).to_bytes(4, "little") + text + b"plugins"
+
+
+def test_what_is_to_be_started_is_read() -> None:
+    """With the plugins behind it."""
+    assert (START, b"plugins") == decode_start(start())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"slots": 0.5},
+        {"slots": True},
+        {"slots": 0},
+        {"mark": None},
+        {"reuse_processes": 1},
+        {"lanes": []},
+        {"lanes": [1]},
+        {"lanes": [LANE | {"argv": "python"}]},
+        {"app_host": []},
+        {"app_host": {"argv": ["python"]}},
+    ],
+    ids=str,
+)
+def test_a_start_of_anything_else_is_refused(changes: dict[str, object]) -> None:
+    """Before a process is started: one with half a slot raised only when its processes were counted."""
+    with pytest.raises(ProtocolError, match=r"A START frame (says|asks for)"):
+        decode_start(start(**changes))

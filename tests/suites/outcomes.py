@@ -16,7 +16,7 @@ LIMIT = 1200.0
 """Seconds that a suite has."""
 
 
-def outcomes(modules: Sequence[str], directory: Path, *plugins: str) -> dict[str, str]:
+def outcomes(modules: Sequence[str], directory: Path, *plugins: str, only: str = "") -> dict[str, str]:
     """
     Run modules of tests, and give `passed`, `failed` or `skipped` by each test's name.
 
@@ -24,13 +24,14 @@ def outcomes(modules: Sequence[str], directory: Path, *plugins: str) -> dict[str
         modules: Names of modules that are installed.
         directory: Where to run them; nothing of this repository's settings holds there.
         plugins: Modules that pytest loads besides.
+        only: What the names of the tests have to match, as pytest's `-k`.
     """
     report = directory / "report.xml"
     extra = [word for plugin in plugins for word in ("-p", plugin)]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(directory), "-p", "no:cacheprovider"),
-            *("-q", "--junitxml", str(report), *extra, "--pyargs", *modules),
+            *("-q", "--junitxml", str(report), "-k", only, *extra, "--pyargs", *modules),
         ],
         cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},

@@ -1,7 +1,7 @@
 """
-scikit-learn's tests of `Parallel` and of searches, with a pool as joblib's backend, beside the same without one.
+scikit-learn's tests of `Parallel` and of searches, and joblib's of its backends, with a pool as the backend.
 
-joblib's own tests of backends are called one by one in tests/sklearn/test_joblibs_own.py.
+Those of joblib's that name their backends themselves are called one by one in tests/sklearn/test_joblibs_own.py.
 """
 
 from __future__ import annotations
@@ -37,3 +37,15 @@ def test_scikit_learns_own_tests_pass_on_a_pool(module: str, tmp_path: Path) -> 
     failing = {name.partition("::")[2].partition("[")[0] for name in worse(reference, ours)}
     assert set() == failing - DIFFERENT.keys()
     assert list(reference.values()).count("passed") > 2
+
+
+WITHOUT_A_POOL = {f"test_nested_loop[{outer}-skyward]" for outer in ("loky", "multiprocessing", "back_compat_backend")}
+"""Their calls are made in a process of joblib's own, where no pool is open."""
+
+
+def test_joblibs_own_tests_of_all_backends_pass_with_a_pool_as_one(tmp_path: Path) -> None:
+    """All but those whose calls are made where there is no pool."""
+    found = outcomes(["joblib.test.test_parallel"], tmp_path, "tests.suites.registered", only="skyward")
+    print("joblib.test.test_parallel", list(found.values()).count("passed"), "of", len(found))
+    assert {name.lstrip(":") for name, outcome in found.items() if outcome != "passed"} == WITHOUT_A_POOL
+    assert len(found) > 70

@@ -15,11 +15,29 @@ class _Unwinding:
     Handle SIGTERM as long as somebody has something to give back.
 
     Pools that are open at the same time share the handler: the first puts it in, the last takes it out.
+    A forked child has nothing of theirs to give back, and ends by the signal as any other process: what started it,
+    such as `multiprocessing.Pool.terminate`, waits for that without limit.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._wanted = 0
+        self._masks = threading.local()
+
+    def hold(self) -> None:
+        """Let no signal come while this thread forks: one for the child would be lost with the handler."""
+        self._masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM} if self._wanted else ())
+
+    def release(self) -> None:
+        """Let it come again."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.before)
+
+    def forget(self) -> None:
+        """Have nothing to give back, as a forked child."""
+        self._lock = threading.Lock()
+        self._wanted = 0
+        self._put_back()
+        self.release()
 
     def begin(self) -> bool:
         """Handle the signal from now on; False where this thread may not, or somebody else handles it."""
@@ -54,6 +72,7 @@ class _Unwinding:
 
 
 _unwinding = _Unwinding()
+os.register_at_fork(before=_unwinding.hold, after_in_parent=_unwinding.release, after_in_child=_unwinding.forget)
 
 
 @contextlib.contextmanager
@@ -62,7 +81,10 @@ def terminated_as_exit() -> Iterator[None]:
     if not _unwinding.begin():
         yield
         return
+    process = os.getpid()
     try:
         yield
     finally:
-        _unwinding.end()
+        # A forked child that leaves the block too has nothing to give back.
+        if os.getpid() == process:
+            _unwinding.end()

@@ -52,6 +52,15 @@ _FACTS: Final[dict[str, tuple[Any, Any]]] = {
     "memory": (dict | None, None),
 }
 _MEMORY: Final = {"ran_out": bool, "peak": float | int | None, "limit": float | int | None, "total": float | int | None}
+_START: Final[dict[str, Any]] = {
+    "mark": str,
+    "slots": int,
+    "reuse_processes": bool,
+    "lanes": list,
+    "app_host": dict | None,
+}
+_COMMAND: Final[dict[str, Any]] = {"argv": list, "env": dict}
+_LANE: Final = _COMMAND | {"facts": dict}
 _ERRORS: Final = frozenset(
     {
         "CancelledError",
@@ -203,6 +212,38 @@ def decode_result(body: bytes) -> tuple[int, int, float]:
     if not 0.0 <= seconds < inf:
         raise ProtocolError(f"A RESULT frame reports a call that ran for {seconds} s.")
     return number, status, seconds
+
+
+def decode_start(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """
+    Read what an agent is to start, and the plugins behind it.
+
+    Raises:
+        ProtocolError: If it lacks something, or something is of another type than it should be.
+
+    >>> decode_start(bytes([2, 0, 0, 0]) + b"{}")
+    Traceback (most recent call last):
+    ...
+    skyward.errors.ProtocolError: A START frame says mark='None', which is no <class 'str'>.
+    """
+    end = 4 + int.from_bytes(body[:4], "little")
+    config = decode_json(body[4:end])
+    _check_start(config, _START)
+    for lane in config["lanes"]:
+        _check_start(lane if isinstance(lane, dict) else {}, _LANE)
+    if config["app_host"] is not None:
+        _check_start(config["app_host"], _COMMAND)
+    if config["slots"] < 1 or not config["lanes"]:
+        raise ProtocolError(f"A START frame asks for {config['slots']} slots in {len(config['lanes'])} processes.")
+    return config, body[end:]
+
+
+def _check_start(config: dict[str, Any], kinds: dict[str, Any]) -> None:
+    for name, kind in kinds.items():
+        value = config.get(name)
+        # True is an int in Python, and no number of slots.
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ProtocolError(f"A START frame says {name}={str(value)[:100]!r}, which is no {kind}.")
 
 
 def decode_facts(text: bytes) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import MAX_FDS, VERSION, Frame, Kind, decode_json, encode, encode_json
-from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag
+from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag, decode_start
 from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
 from skyward.node.descendants import MARK
@@ -197,8 +197,7 @@ class Agent:
     def _start(self, body: bytes) -> None:
         if self._lanes or self._app_host is not None:
             raise ProtocolError("A client started an agent that was started already.")
-        end = 4 + int.from_bytes(body[:4], "little")
-        self._config, self._plugins = decode_json(body[4:end]), body[end:]
+        self._config, self._plugins = decode_start(body)
         os.environ.update({MARK: self._config["mark"]})
         self._watching.start(self._config, self._client)
         self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]

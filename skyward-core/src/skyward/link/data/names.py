@@ -107,7 +107,9 @@ def _of_library(ours: str) -> Shelf:
     return shelf
 
 
+@cache
 def _is_there(library: str) -> bool:
+    # To look for what is not installed reads folders each time.
     try:
         importlib.import_module(library)
     except ImportError:
