@@ -1,5 +1,5 @@
 """
-Follow a run that nobody sits in front of: plain lines, and a log of its own.
+Follow an unattended run: plain lines, and a log of its own.
 """
 
 import tempfile

@@ -251,7 +251,7 @@ def executable(path: Path, text: str) -> None:
 
 
 def free_port(address: str) -> int:
-    """Find a port that nobody listens at."""
+    """Find a port that nothing listens at."""
     with socket.socket() as sock:
         sock.bind((address, 0))
         port: int = sock.getsockname()[1]

@@ -61,7 +61,7 @@ def test_a_port_that_nobody_listens_at(pool: sky.Pool, caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING), pool.forward(closed, node=1) as forward:
         assert [is_refused(forward.port) for _ in range(3)] == [True] * 3
     (line,) = [record.getMessage() for record in caplog.records]
-    assert f"port {closed} of node 1 of pool 'pool' could not be reached: nobody listens" in line
+    assert f"port {closed} of node 1 of pool 'pool' could not be reached: nothing listens" in line
 
 
 def test_what_is_connected_ends_with_the_forward(pool: sky.Pool) -> None:

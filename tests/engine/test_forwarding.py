@@ -90,7 +90,7 @@ def test_bytes_go_both_ways_to_the_node_that_is_there_then() -> None:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (ConnectionRefusedError(), "nobody listens at 127.0.0.1:8888 there"),
+        (ConnectionRefusedError(), "nothing listens at 127.0.0.1:8888 there"),
         (TimeoutError(), "it did not answer within 30 s"),
         (UnreachableError("the machine is away"), "the machine is away"),
         (None, "Node 0 is gone, and no other has its place yet"),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
+from hypothesis import given, strategies as st
 
 from skyward.engine import node_link
 from skyward.engine.call import Call, CapturedFunction
-from skyward.engine.node_link import NodeLink
+from skyward.engine.node_link import UNREAD, NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, Parser
-from skyward.link.messages import BLOB, FUNCTION_DIGEST, TASK, TaskFlag
+from skyward.link.messages import BLOB, FUNCTION, FUNCTION_DIGEST, TASK, TaskFlag
+from skyward.link.order import keys_of, sizes_of
+from skyward.link.outbox import Outbox
 from skyward.link.payload import Keep, Payload, dump
 from skyward.link.segment import write_segment
 
@@ -20,15 +24,17 @@ from skyward.link.segment import write_segment
 class Recorder:
     """Be a link that keeps what it is given."""
 
-    closed, on_drained, connected, backlog = False, None, True, 0
+    closed, on_drained, connected = False, None, True
 
     def __init__(self) -> None:
+        self.queued = self.backlog = 0
         self.frames: list[Frame] = []
         self.held: list[object] = []
 
     def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: object = None) -> None:
         """Take a frame; its descriptors are open as long as it is held."""
         [parsed] = Parser().feed(frame)
+        self.queued += len(frame)
         assert parsed.fds == len(fds)
         assert all(os.fstat(fd) for fd in fds)
         self.frames.append(parsed)
@@ -60,7 +66,7 @@ def recorder() -> Recorder:
 def function(name: str, payload: Payload | None = None) -> CapturedFunction:
     """Make a function whose digest is its name."""
     digest = name.encode().ljust(FUNCTION_DIGEST, b".")
-    return CapturedFunction(name, digest, digest, payload or Payload((), b""))
+    return CapturedFunction(name, digest, FUNCTION.pack(digest, 0), payload or Payload((), b""))
 
 
 def call(name: str = "f", payload: Payload | None = None, **options: object) -> Call:
@@ -162,3 +168,57 @@ def test_a_task_that_is_too_large_is_refused(recorder: Recorder) -> None:
     with pytest.raises(ProtocolError, match="over the limit"):
         NodeLink(recorder).send_task(call(payload=Payload((), bytes(3 << 20))))
     assert ["FUNCTION"] == recorder.kinds()
+
+
+def test_a_node_that_answers_what_it_never_took_is_refused(recorder: Recorder) -> None:
+    """Each answer lets another call be sent, whose arguments would wait for it here."""
+    link = NodeLink(recorder)
+    calls = [call(payload=dump(((bytes(1000),), {}))) for _ in range(2)]
+    for one in calls:
+        link.send_task(one)
+    recorder.backlog = recorder.queued
+    for _ in range(UNREAD // calls[0].sent):
+        link.answered(calls[0])
+    with pytest.raises(ProtocolError, match=r"answered f\(\) with \d+ bytes of its calls yet to take"):
+        link.answered(calls[1])
+
+
+class Line(Recorder):
+    """A link whose other end takes what it is sent piece by piece, small frames before large ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        """Those that were sent, and"""
+        self.taken: list[Call] = []
+        """those that the other end has."""
+        self._outbox = Outbox()
+        self._cells = 0
+
+    def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: object = None) -> None:
+        """Queue a frame as a link does."""
+        [parsed] = Parser().feed(frame)
+        buffers = [memoryview(bytes(size)) for size in (sizes_of(parsed) if fds else ())]
+        whole = partial(self.taken.append, self.calls[-1]) if parsed.kind == Kind.TASK else None
+        self._outbox.add(frame, buffers, keys_of(parsed), None, whole)
+        self.queued, self.backlog = self._outbox.queued, self._outbox.backlog
+
+    def take(self, room: int) -> None:
+        """Have the other end take so many bytes."""
+        self._outbox.next(room, 0.0)
+        self._cells += len(self._outbox._sent)
+        self._outbox.acknowledged(self._cells, 0.0)
+        self.backlog = self._outbox.backlog
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 100, 70_000, 3 << 20]), st.integers(0, 4 << 20), st.booleans())))
+def test_a_node_that_answers_what_it_has_is_never_refused(steps: list[tuple[int, int, bool]]) -> None:
+    """However large calls are overtaken by small ones, and whichever it answers first."""
+    line = Line()
+    link = NodeLink(line)
+    for size, room, last in steps:
+        line.calls.append(call(payload=dump(((bytes(size),), {}))))
+        link.send_task(line.calls[-1])
+        line.take(room)
+        while line.taken:
+            link.answered(line.taken.pop(-1 if last else 0))

@@ -32,9 +32,9 @@ LAST_LINES = {
     "torch_digits.py": r"Digits read correctly: 9\d\.\d%\.",
     "transformers_digits.py": r"Digits read correctly: 9\d\.\d%\.",
 }
-# A run that has a share of what is drawn has half of them: each trains the same in another framework.
+# A run that has a share of what is drawn has a third of them: each trains the same in another framework.
 TRAININGS = [f"{name}_digits.py" for name in ("accelerate", "jax", "keras", "tensorflow", "torch", "transformers")]
-DRAWN = some("examples of trainings", TRAININGS, least=0.5)
+DRAWN = some("examples of trainings", TRAININGS, least=0.3)
 # What everybody tries first is tried by every run.
 MARKS = {
     **{name: [pytest.mark.frameworks, pytest.mark.timeout(300)] for name in DRAWN},

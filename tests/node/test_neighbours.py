@@ -45,7 +45,7 @@ def deaf() -> Iterator[int]:
 
 
 def closed() -> int:
-    """Give a port at which nobody listens."""
+    """Give a port at which nothing listens."""
     with closing(socket.socket()) as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]

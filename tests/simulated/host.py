@@ -118,7 +118,7 @@ class SimulatedHost:
         return self.agent
 
     async def dial_port(self, port: int) -> Stream:
-        """Tell that nobody listens."""
+        """Tell that nothing listens."""
         raise ConnectionRefusedError(f"Nobody listens at port {port} of {self.machine.id}.")
 
     async def flush(self) -> None:
@@ -187,6 +187,11 @@ class Agent:
     @property
     def backlog(self) -> int:
         """Count nothing: all that is sent arrives."""
+        return 0
+
+    @property
+    def queued(self) -> int:
+        """Count nothing either."""
         return 0
 
     def flush(self) -> None:

@@ -95,6 +95,9 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     ),
     "inputs without reading": lambda call: flood(encode(Kind.CREDIT, CREDIT.pack(call, 0, 16)), 1 << 10),
     "calls given back for ever": lambda call: flood(encode(Kind.RECALLED, CALL.pack(call))),
+    "answers without reading": lambda call: again(
+        *[encode(Kind.RESULT, RESULT.pack(call + at, Status.OK, 0.0) + dump(None).encode()) for at in range(1000)]
+    ),
     "a probe without end": lambda call: iter(()),
     "a bootstrap without end": lambda call: iter(()),
 }
@@ -147,7 +150,7 @@ class Hostile(Machine):
 
     async def _read(self, reader: Any) -> None:
         """Read, and acknowledge nothing."""
-        while self._attack != "inputs without reading" and await reader.read(65536):
+        while "without reading" not in self._attack and await reader.read(65536):
             pass
 
     def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:

@@ -161,7 +161,7 @@ class ScriptedNode:
     # What a link is to the client.
 
     connected = True
-    backlog = 0
+    backlog = queued = 0
 
     def send(
         self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None

@@ -86,7 +86,7 @@ def test_a_port_that_nobody_listens_at(site: Site, caplog: pytest.LogCaptureFixt
     with _open(site) as pool, caplog.at_level(logging.WARNING), pool.forward(closed) as forward:
         assert [is_refused(forward.port) for _ in range(3)] == [True] * 3
     (line,) = [record.getMessage() for record in caplog.records if "forwarding" in record.name]
-    assert f"port {closed} of node 0 of pool 'pool' could not be reached: nobody listens" in line
+    assert f"port {closed} of node 0 of pool 'pool' could not be reached: nothing listens" in line
 
 
 def test_a_server_that_forwards_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:

@@ -44,6 +44,7 @@ EXPECTED = {
     "results of unknown calls": "",
     "inputs without reading": "",
     "calls given back for ever": r"gave hang\(\) back \d+ times, and has yet to take \d+ bytes",
+    "answers without reading": r"answered hang\(\) with \d+ bytes of its calls yet to take",
     "a probe without end": r"printed more than \d+ bytes",
     "a bootstrap without end": r"was not ready within 5 s",
 }
@@ -158,6 +159,9 @@ def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
                         list(items)
                     elif attack == "inputs without reading":
                         (take(bytes(1 << 20) for _ in itertools.count()) > pool).result(seconds)
+                    elif attack == "answers without reading":
+                        for _ in range(1000):
+                            (hang(os.urandom(1 << 20)) > pool).result(seconds)
                     else:
                         (hang(LARGE) > pool).result(seconds)
             except (sky.SkywardError, TimeoutError) as error:

@@ -266,7 +266,7 @@ def test_a_jump_host_that_lets_nobody_through(way: Way) -> None:
     way.gate.configure("AllowTcpForwarding no")
     error = _refused(way.provider(name(way.gate)))
     assert isinstance(error, TransportError)
-    assert f"The jump host {name(way.gate)} lets nobody through" in str(error)
+    assert f"The jump host {name(way.gate)} lets no connection through" in str(error)
     assert "AllowTcpForwarding" in str(error)
 
 

@@ -41,7 +41,7 @@ def environment(config: Config, *, cpu: bool, within: bool = False) -> dict[str,
         env["ACCELERATE_CPU_AFFINITY"] = "1"
     if config.gradient_accumulation_steps is not None:
         env["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] = str(config.gradient_accumulation_steps)
-    # With DeepSpeed launch says nothing of the compiler, as long as nobody asks for it.
+    # With DeepSpeed launch says nothing of the compiler, unless it is asked for.
     if config.dynamo or not (config.deepspeed or within):
         env |= _dynamo(config)
     if config.fp8 is not None:

@@ -35,7 +35,7 @@ class Calls:
     @contextmanager
     def prepared(self, config: Config) -> Iterator[None]:
         """
-        Tell a process what its calls are told, so that none has to be told again.
+        Give a process what its calls are given, so that it is sent once.
 
         Args:
             config: How they train.

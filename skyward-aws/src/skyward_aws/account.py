@@ -152,7 +152,7 @@ class Account:
         return await in_thread(lambda: tuple(self._opened().get_available_regions("ec2")))
 
     async def ends_at(self) -> float | None:
-        """Return when the credentials run out that nothing renews, in seconds since 1970; None where nobody knows."""
+        """Return when the credentials run out that nothing renews, in seconds since 1970; None if unknown."""
         return await in_thread(self._ends_at)
 
     def _ends_at(self) -> float | None:
@@ -162,7 +162,7 @@ class Account:
         try:
             credentials = session.get_credentials()
         except (BotoCoreError, ValueError, RuntimeError):
-            # Whoever uses them says what is wrong with them.
+            # The call that uses them says what is wrong with them.
             return None
         profile = session._session.full_config.get("profiles", {}).get(session.profile_name, {})
         return ends_at(credentials.method, os.environ, profile) if credentials is not None else None
@@ -233,7 +233,7 @@ class Account:
                 config = Config(
                     connect_timeout=CONNECT_TIMEOUT,
                     read_timeout=READ_TIMEOUT,
-                    # Whoever tries again has to know why: it is done here, in one place.
+                    # What tries again has to know why: it is done here, in one place.
                     retries={"total_max_attempts": 1, "mode": "standard"},
                     max_pool_connections=AT_ONCE,
                 )
@@ -313,7 +313,7 @@ async def in_thread(do: Callable[[], T]) -> T:
             outcome = do(), None
         except BaseException as error:
             outcome = None, error
-        # Where the loop is closed, nobody waits any more.
+        # Where the loop is closed, nothing waits any more.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *outcome)
 
@@ -327,7 +327,7 @@ async def in_thread(do: Callable[[], T]) -> T:
 
 def whose(login: Login, environment: Mapping[str, str]) -> str:
     """
-    Tell one account from another without asking anybody.
+    Tell one account from another without a request.
 
     Args:
         login: As whom the account is used.

@@ -22,7 +22,7 @@ AT_MOST = 6
 """How often one call is sent, whatever happens."""
 
 UNANSWERED = 3
-"""How often it is sent to somebody who gives no answer."""
+"""How often it is sent to a server that gives no answer."""
 
 _LONGEST_PAUSE = 20.0
 
@@ -60,7 +60,7 @@ _CREDENTIALS = {
     "OptInRequired": "Enable the region or the service for the account.",
     "PendingVerification": "AWS is still checking the account; wait for its mail.",
     "Blocked": "AWS has blocked the account; ask its support.",
-    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": "Have somebody create the service-linked role "
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": "Have an administrator create the service-linked role "
     "AWSServiceRoleForEC2Spot once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
 }
 _FORBIDDEN = frozenset("UnauthorizedOperation AccessDenied AccessDeniedException".split())

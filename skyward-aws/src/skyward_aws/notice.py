@@ -36,7 +36,7 @@ def look(base: str | None = None) -> Notice | None:
         base: Address of the service; None is what `AWS_EC2_METADATA_SERVICE_ENDPOINT` says, else the usual one.
 
     Returns:
-        The notice; None if there is none, or nobody to ask.
+        The notice; None if there is none, or no service to ask.
     """
     base = (base or os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254").rstrip("/")
     lasting = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}

@@ -121,7 +121,7 @@ async def images(account: Account, region: str, base: Base | None = None) -> lis
 
 async def every_image(account: Account, home: str) -> list[MachineImage]:
     """
-    List all images of ours in the account, whoever had them made.
+    List all images of ours in the account, whichever client had them made.
 
     Args:
         account: Who asks.

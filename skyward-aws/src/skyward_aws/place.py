@@ -109,7 +109,7 @@ async def open_group(account: Account, region: str, vpc: str, port: int | None) 
 
 async def close_groups(account: Account, region: str) -> None:
     """
-    Remove our groups in all networks of a region, unless somebody's machine is in them.
+    Remove our groups in all networks of a region, unless another machine is in them.
 
     Args:
         account: Who asks.
@@ -165,7 +165,7 @@ def _lets_in(rule: Mapping[str, Any], port: int) -> bool:
 
 
 async def _make_group(account: Account, region: str, vpc: str, name: str) -> str | None:
-    """Make our group; None if somebody else was quicker."""
+    """Make our group; None if another client was quicker."""
     try:
         made = await account.call(
             "ec2",

@@ -24,7 +24,7 @@ TOO_SHORT = 300.0
 """Seconds that credentials have to be good for, at least."""
 
 SHORT = 3600.0
-"""Seconds below which the user is told."""
+"""Seconds below which there is a warning."""
 
 _QUOTA_HOLDS = 600.0
 _QUOTA_TIMEOUT = 3.0
@@ -71,7 +71,7 @@ def check_life(end: float | None, now: float) -> None:
     Refuse credentials that are about to run out, and warn of those that do within the hour.
 
     Args:
-        end: When they do, in seconds since 1970; None if nobody knows.
+        end: When they do, in seconds since 1970; None if that is unknown.
         now: The time.
 
     Raises:

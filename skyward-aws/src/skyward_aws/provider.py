@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 REGION = "us-east-1"
-"""Where machines are rented if nobody names a region."""
+"""Where machines are rented if no region is named."""
 
 
 def _regions(value: RegionsLike) -> tuple[str, ...]:
@@ -306,7 +306,7 @@ class AWS:
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:
         """
-        End machines wherever they are, and remove the groups that nobody needs then; all regions are waited for.
+        End machines wherever they are, and remove the groups that are not needed then; all regions are waited for.
 
         Raises:
             ProvisionError: If one may still be billed.

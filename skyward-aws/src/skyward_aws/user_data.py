@@ -1,4 +1,4 @@
-"""What a machine is told for its first boot, in the little room that EC2 has for it."""
+"""What a machine is given for its first boot, in the little room that EC2 has for it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 Tells what a rank ended with that says only that another rank is gone.
 
 The first failure in time is the error of a broadcast.
-A plugin whose ranks notice each other's end keeps such a failure back for a while, so that the cause is told first.
+A plugin whose ranks notice each other's end keeps such a failure back for a while, so that the cause is reported first.
 """
 
 from __future__ import annotations

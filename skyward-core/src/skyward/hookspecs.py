@@ -1,5 +1,5 @@
 """
-Every hook of Skyward: how anybody's providers and plugins take part.
+Every hook of Skyward: how providers and plugins, third parties' too, take part.
 
 The entry point of a distribution, in group `skyward`, names a module whose functions *register* what it brings.
 A provider is a frozen value whose class has the provider's hooks as methods.
@@ -150,7 +150,7 @@ async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instanc
         QuotaError: If the account may have no more; offers that count for the same limit, as `of` says, are passed
             over.
         CredentialsError: If the account cannot be used; nothing else is tried.
-        Exception: Anything else means that nobody knows whether machines were rented. Core lists the pool's machines,
+        Exception: Anything else leaves open whether machines were rented. Core lists the pool's machines,
             and takes over or ends those that bear the token. Where `request.machine_image` is set, the same is asked
             for once more without it, with a token of its own.
 

@@ -119,7 +119,7 @@ class Account:
         Raises:
             SkywardError: If a list fails; that is no empty list.
         """
-        # Kept, because it lasts as long as anybody has it.
+        # Kept, because it lasts as long as something refers to it.
         shared = self._shared = Shared.of(f"{self.api.service.base_url} {identity(self._token, os.environ)}")
         rows = await shared.ask("droplets", self.lists_hold, lambda: self.fresh(gpus=False))
         more = await shared.ask("gpus", self.lists_hold, lambda: self.fresh(gpus=True)) if gpus else {}
@@ -196,7 +196,7 @@ def token_of(given: str | None, environment: Mapping[str, str]) -> str:
 
 def identity(given: str | None, environment: Mapping[str, str]) -> str:
     """
-    Tell one account from another without asking anybody.
+    Tell one account from another without a request.
 
     Args:
         given: What the user wrote.

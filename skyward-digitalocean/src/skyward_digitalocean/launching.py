@@ -170,7 +170,7 @@ async def _made(account: Account, order: Order, nodes: Sequence[int]) -> dict[in
     except SkywardError as error:
         reply = reply_of(error)
         if reply is not None and "key" in reply.words.lower() and reply.status in (404, 422):
-            # Somebody took the key out of the account.
+            # Another program took the key out of the account.
             await open_key(account, cluster.pool_id, cluster.key.public)
             rows = await _created(account, order, nodes, subject)
         else:

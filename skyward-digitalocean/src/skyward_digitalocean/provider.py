@@ -257,4 +257,4 @@ def _locked(answer: Any) -> str | None:
     if text(answer, "account.status") != "locked":
         return None
     said = answer["account"].get("status_message")
-    return said.rstrip(". ") if isinstance(said, str) and said else "nobody says why"
+    return said.rstrip(". ") if isinstance(said, str) and said else "no reason given"

@@ -31,7 +31,7 @@ class Connection:
     Hold what connects a process to others.
 
     Args:
-        client: The process's own part; None if it is connected to nobody.
+        client: The process's own part; None if it is not connected.
         service: The coordinator, where it runs in this process.
         state: All that JAX knows of it.
     """

@@ -45,7 +45,7 @@ class Relay:
         self._start(self._accept)
 
     def close(self) -> None:
-        """Let nobody in any more; those who are there are served until they leave."""
+        """Let no connection in any more; those that are there are served until they leave."""
         # Closing alone does not wake the thread that waits for visitors.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -67,7 +67,7 @@ class Relay:
         with here, there:
             with contextlib.suppress(OSError):
                 while data := here.recv(_READ):
-                    # What nobody reads any more is lost, as on a network that is cut.
+                    # What is not read any more is lost, as on a network that is cut.
                     with contextlib.suppress(OSError):
                         there.sendall(data)
             left.set()

@@ -76,7 +76,7 @@ class Worlds:
         """Have the call's world be the one that JAX sees while it runs."""
         ours = None if self._aside is not None else self._client
         if self._task.is_here or backends.connected() is not ours:
-            # An integration within the plugin, or somebody else's connection: there is one already.
+            # An integration within the plugin, or another library's connection: there is one already.
             yield
             return
         with self._task:
@@ -200,7 +200,7 @@ class Worlds:
         if not info.is_head:
             self._relay = Relay(info.head_addr, port, LIMIT)
         before = jax.config.jax_enable_recoverability
-        # One rank's end is told by the engine; JAX would end all the others.
+        # One rank's end is reported by the engine; JAX would end all the others.
         jax.config.update("jax_enable_recoverability", True)
         if self._kept is not None:
             open_up(self._kept)
@@ -248,7 +248,7 @@ class Worlds:
         self._devices = devices(info, own_device="SKYWARD_DEVICE" in os.environ)
         if self._devices is not None:
             jax.config.update("jax_cuda_visible_devices", ",".join(map(str, self._devices)))
-        # That a machine is taken away is told by its provider.
+        # That a machine is taken away its provider reports.
         jax.config.update("jax_enable_preemption_service", False)
         KEYS.prepare()
         if _has_address(info.private_ip):

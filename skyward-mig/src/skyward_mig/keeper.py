@@ -97,7 +97,7 @@ def _cut(record: Record, profile: str, ranks: int) -> list[str]:
         if gpu.mode == "Enabled" and (others := smi.instances(gpu.uuid)):
             raise Refused(
                 f"{gpu.model} ({gpu.uuid}) is cut into {len(others)} slices already, which are not ours.",
-                "Whoever made them destroys them so: nvidia-smi mig -dci && nvidia-smi mig -dgi",
+                "Their owner destroys them so: nvidia-smi mig -dci && nvidia-smi mig -dgi",
             )
     entries = [Entry(gpu.uuid, gpu.mode == "Disabled") for gpu, _ in wanted]
     record.write(entries)
@@ -134,7 +134,7 @@ def _each(values: Iterable[T], do: Callable[[T], R]) -> Sequence[R]:
 
 
 def _tell(**facts: object) -> None:
-    # Nobody may be there any more.
+    # It may have ended meanwhile.
     with suppress(OSError):
         os.write(1, json.dumps(facts).encode() + b"\n")
 

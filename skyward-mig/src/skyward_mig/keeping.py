@@ -30,7 +30,7 @@ def kept(profile: str, info: InstanceInfo) -> Iterator[list[str]]:
     Raises:
         PluginError: If they cannot be cut, or not put together again.
     """
-    # Whoever ends a node's processes leaves this one to its work.
+    # What ends a node's processes leaves this one to its work.
     env = {name: value for name, value in os.environ.items() if name != MARK} | {OUTLIVES: "1"}
     command = [sys.executable, "-P", "-m", "skyward_mig.keeper", profile, str(info.workers_per_node)]
     keeper = subprocess.Popen(

@@ -1,5 +1,5 @@
 """
-What was changed on a machine and is to be changed back: a file that outlives whoever changed it.
+What was changed on a machine and is to be changed back: a file that outlives the process that changed it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Busy", "Entry", "Record", "held", "place"]
 
 
 class Busy(Exception):
-    """Somebody else has cut the GPUs of this machine."""
+    """Another program has cut the GPUs of this machine."""
 
 
 @frozen
@@ -84,10 +84,10 @@ def held(path: Path, patience: float) -> Iterator[Record]:
 
     Args:
         path: The file; made if it is not there.
-        patience: Seconds to wait for somebody who has it, and may be about to change all back.
+        patience: Seconds to wait for another that has it, and may be about to change all back.
 
     Raises:
-        Busy: If somebody goes on having it.
+        Busy: If another goes on having it.
         ConfigError: If another user could change it.
     """
     private.directory(path.parent, hint="SKYWARD_CACHE may name another directory.")

@@ -150,7 +150,7 @@ def _number(path: Path) -> int:
 
 def _lives(pid: int) -> bool:
     try:
-        # Nobody may have collected it yet.
+        # It may not have been collected yet.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False

@@ -27,7 +27,7 @@ DISK_GB = 50
 """Default disk of a container in GB, as far as there may be: an image of PyTorch takes twenty."""
 
 BASE_CUDA = "12.8"
-"""The version of CUDA in what pods with NVIDIA's GPUs are made from, where nobody chooses."""
+"""The version of CUDA in what pods with NVIDIA's GPUs are made from, where none is chosen."""
 
 
 # The key is the pod's own: it is good for this pod and nothing else.
@@ -99,10 +99,10 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
         "cloud": offer.zone or "SECURE",
         "args": f"sh -c '{start.script}'",
         "disk": ceil(cluster.spec.disk_gb or order.disk_gb or usual),
-        # Without these two nobody can reach it, whatever the image does.
+        # Without these two no client can reach it, whatever the image does.
         "ports": ["22/tcp"],
         "startSsh": True,
-        # RunPod writes the account's keys there, unless somebody else has written.
+        # RunPod writes the account's keys there, unless something else has written.
         "env": {**start.env, TAGS: written(request.tags_of(node)), "PUBLIC_KEY": cluster.key.public},
     }
     if offer.accelerator_name:

@@ -34,7 +34,7 @@ __all__ = [
 Cloud = Literal["SECURE", "COMMUNITY"]
 
 COUNTS = (1, 2, 4, 8)
-"""Numbers of GPUs that are looked at where nobody says how many."""
+"""Numbers of GPUs that are looked at where no number is asked for."""
 
 CPU_COUNTS = (2, 4, 8, 16, 32)
 """Numbers of vCPUs that a machine without GPUs can have."""
@@ -205,7 +205,7 @@ def gpu_offers(rows: Iterable[object], count: int, cloud: Cloud, wish: Wish) -> 
 
     def made(row: Any) -> Offer | None:
         name = text(row, "id")
-        # What the price is where a kind is not sold, nobody says.
+        # What the price is where a kind is not sold is unknown.
         if not flag(row, side) or count > whole(row, f"maxCount.{side}"):
             return None
         price = number(row, f"price.{side}")

@@ -12,7 +12,7 @@ from skyward.hookspecs import Tags
 __all__ = ["TAGS", "is_ours", "name_of", "tags_of", "written"]
 
 TAGS = "SKYWARD_START_TAGS"
-"""The variable; names of this kind are kept from whoever logs in."""
+"""The variable; names of this kind are kept from logins."""
 
 _LONGEST = 60
 _PREFIX = "skyward-"

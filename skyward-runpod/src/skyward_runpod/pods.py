@@ -25,7 +25,7 @@ _STATES = {
     "PROVISIONING": InstanceState.PENDING,
     "STARTING": InstanceState.PENDING,
     "RUNNING": InstanceState.RUNNING,
-    # Its disk is still billed, and nobody starts it again.
+    # Its disk is still billed, and it is never started again.
     "EXITED": InstanceState.ENDING,
     "ERROR": InstanceState.ENDING,
     "TERMINATED": InstanceState.ENDED,
@@ -74,7 +74,7 @@ def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instanc
     pod = text(row, "id")
     fact = facts("runpod", pod)
     node, now, doing, address = tags.node or 0, state(row), _DOING.get(str(row.get("status"))), None
-    # It is told of nowhere else: what `runtime` says may be missing in lists, and the proxy forwards nothing.
+    # It is found nowhere else: what `runtime` says may be missing in lists, and the proxy forwards nothing.
     host = fact("ssh.direct.host", lambda: optional(row, "ssh.direct.host", text))
     port = None if host is None else fact("ssh.direct.port", lambda: whole(row, "ssh.direct.port"))
     if now is InstanceState.RUNNING and host is not None and port is not None and cluster is not None:

@@ -38,7 +38,7 @@ def prepared(tasks: list[Task]) -> list[Task]:
     >>> prepared([(abs, (-1,), {})])
     [(<built-in function abs>, (-1,), {})]
     """
-    # Where nobody has loaded numpy there are no arrays.
+    # Where numpy is not loaded there are no arrays.
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return tasks

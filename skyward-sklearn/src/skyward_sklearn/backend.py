@@ -219,7 +219,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         """
         Send a batch, or hold it back while as many run as were asked for.
 
-        What goes wrong here is the batch's failure: joblib also submits from callbacks, where nobody would hear of it.
+        What goes wrong here is the batch's failure: joblib also submits from callbacks, where it would be lost.
         """
         batch = _Batch(func.items, callback)
         with self._lock:

@@ -39,7 +39,7 @@ def environment(info: InstanceInfo, *, own_device: bool) -> dict[str, str]:
         "GROUP_WORLD_SIZE": info.total_nodes,
         "MASTER_ADDR": info.head_addr,
         "MASTER_PORT": info.head_port,
-        # The store at that port is there already, and nobody else is to open one.
+        # The store at that port is there already, and no other is to be opened.
         "TORCHELASTIC_USE_AGENT_STORE": info.total_workers > 1,
         "TORCHELASTIC_RUN_ID": info.job_id,
         # A rank that fails ends its broadcast, and whatever comes next is another one.

@@ -87,7 +87,7 @@ class Groups:
             collective_timeout: Seconds that a collective has; None for torch's own limit.
         """
         if self._task.is_here or default_group.current() is not None:
-            # Somebody else's group, or an integration within the plugin: there is one already.
+            # Another library's group, or an integration within the plugin: there is one already.
             yield
             return
         with self._task:

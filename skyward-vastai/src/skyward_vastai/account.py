@@ -148,7 +148,7 @@ class Account:
 
     def shared(self) -> Shared:
         """Return what all pools of the account know together."""
-        # Kept, because it lasts as long as anybody has it.
+        # Kept, because it lasts as long as something refers to it.
         self._shared = Shared.of(f"{self.api.service.base_url} {self.key}")
         return self._shared
 
@@ -225,7 +225,7 @@ class Account:
     async def _round(self, ends: _Ends) -> set[str]:
         await asyncio.sleep(TOGETHER)
         async with ends.lock:
-            # Whoever comes from here on has to wait for the next one.
+            # Calls that come from here on have to wait for the next one.
             ids, ends.waiting, ends.round = sorted(ends.waiting), set(), None
             again = [each for each in ids if each in self._ordered]
             new = [each for each in ids if each not in self._ordered]

@@ -92,7 +92,7 @@ def query(spec: Spec, wish: Wish) -> dict[str, Any]:
         "cpu_arch": {"in": chips},
     }
     if wish.machine is not None:
-        # Whoever has a volume there has chosen it, whatever Vast.ai thinks of it.
+        # A user who has a volume there has chosen it, whatever Vast.ai thinks of it.
         asked["machine_id"] = {"eq": wish.machine}
     if wish.verified and wish.machine is None:
         # False would ask for those that are not.

@@ -83,7 +83,7 @@ def described(
 
     Args:
         row: The machine, as a list has it.
-        key: What lets us in; None if nobody is to be let in.
+        key: What lets us in; None if no login is wanted.
         known_hosts: Path of the file in which its host key is remembered.
         on_demand: What it would cost on demand, in USD per hour; None where that is not known.
 

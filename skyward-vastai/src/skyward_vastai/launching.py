@@ -51,8 +51,8 @@ async def launch(account: Account, order: Order) -> Sequence[Instance]:
         order: What.
 
     Raises:
-        CapacityError: If somebody else took it, or bids more.
-        ProvisionError: If nobody knows whether it was rented.
+        CapacityError: If another customer took it, or bids more.
+        ProvisionError: If it is unknown whether it was rented.
     """
     request, offer = order.request, order.request.cluster.offer
     known = await _present(account, request)

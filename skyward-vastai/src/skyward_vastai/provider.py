@@ -193,7 +193,7 @@ class VastAI:
         Rent the machine of the listing for the first node.
 
         Raises:
-            CapacityError: If somebody else took it, or bids more.
+            CapacityError: If another customer took it, or bids more.
         """
         order = Order(request=request, image=self.docker_image.tag, registry=self.registry, mounts=await self._mounts())
         return await launch(self._account, order)

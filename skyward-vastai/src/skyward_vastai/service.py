@@ -23,7 +23,7 @@ LIMITS = {
 
 _HOME = "https://console.vast.ai"
 _GONE = Meaning(
-    kind=CapacityError, hint="Somebody else took it; other listings may do, or another kind of GPU.", again=False
+    kind=CapacityError, hint="Another customer took it; other listings may do, or another kind of GPU.", again=False
 )
 _EMPTY = Meaning(kind=CredentialsError, hint="Add credit in Vast.ai's console, under Billing.", again=False)
 _KEY = Meaning(

@@ -1,4 +1,4 @@
-"""What a container does when it starts: it lets the pool in, and ends itself if nobody comes."""
+"""What a container does when it starts: it lets the pool in, and ends itself if no client comes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 4048
 """Characters of the longest script that Vast.ai takes."""
 
 LEAST_DEADLINE = 300.0
-"""Seconds that a container waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
+"""Seconds that a container waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""
 
 # The container's key is a variable of its first process and of the script, but of no SSH session. What Vast.ai wrote of
 # keys may end without a newline.

@@ -52,7 +52,7 @@ class _Launched:
 
 def whose(wish: Wish, environment: Mapping[str, str]) -> str:
     """
-    Tell one account from another without asking anybody.
+    Tell one account from another without a request.
 
     Args:
         wish: As whom the account is used.
@@ -122,7 +122,7 @@ class Account:
         Raises:
             SkywardError: If there is no answer: that is no empty list.
         """
-        # Kept, because it lasts as long as anybody has it.
+        # Kept, because it lasts as long as something refers to it.
         shared = self._shared = Shared.of(f"{self.credentials.base_url} {self.credentials.client_id}")
         return known_rows(
             await self._with_launched(await shared.ask("instances", self.lists_hold, self._listed)), pool_id

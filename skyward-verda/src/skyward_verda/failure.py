@@ -103,7 +103,7 @@ async def unless_gone(call: Awaitable[T]) -> T | None:
 
 def is_lost(error: SkywardError) -> bool:
     """
-    Say whether nobody knows what came of a call.
+    Say whether it is unknown what came of a call.
 
     Args:
         error: What the call raised.

@@ -126,7 +126,7 @@ def tags_of(row: Mapping[str, Any]) -> Tags | None:
         if isinstance(each, Mapping)
     }
     read = Tags.from_strings(strings) or Tags(pool_id=name["pool"])
-    # What the name says, nobody can have changed.
+    # What the name says cannot have been changed.
     return evolve(read, pool_id=name["pool"], token=read.token or name["token"], node=int(name["node"]))
 
 

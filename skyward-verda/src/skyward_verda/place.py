@@ -87,7 +87,7 @@ async def open_place(api: Api, pool_id: str, region: str, login: str, script: st
         key = await _ensured(api, path, name, {"name": name, "key": login})
         made = await _ensured(api, _SCRIPTS, name, {"name": name, "script": script})
     except BaseException as error:
-        # Whoever fails to open is never asked to release.
+        # What fails to open is never asked to release.
         clean = asyncio.ensure_future(close_pools(api, [pool_id], region))
         try:
             await asyncio.shield(clean)

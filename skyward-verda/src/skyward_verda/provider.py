@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skyward.model.spec import Spec
 
 LEAST_DEADLINE = 120.0
-"""Seconds that a machine waits at least for somebody to make a node of it; `ttl` may be shorter than a boot."""
+"""Seconds that a machine waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""
 
 _BILLED = 600.0
 

@@ -36,7 +36,7 @@ async def renew(account: Account, ids: Sequence[str], expires_at: float) -> None
 async def _written(account: Account, name: str, value: str) -> None:
     api, path = account.api, f"/instances/{name}/tags"
     wanted: Mapping[str, Any] = {"key": _KEY, "value": value}
-    # A machine that has no expiry for a moment is judged by nobody.
+    # A machine that has no expiry for a moment is not judged.
     for last in (False, True):
         await unless_gone(api.delete(f"{path}/{_KEY}", also=(404,)))
         try:

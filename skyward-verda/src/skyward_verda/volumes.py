@@ -27,7 +27,7 @@ BOOT = 30.0
 
 _GOING = ("deleting", "deleted", "discontinued", "notfound")
 
-# Nobody tells before as which device a machine will see it.
+# As which device a machine will see it is not known before.
 _FIND = r"""
 set -- $(lsblk -npPo NAME,FSTYPE,MOUNTPOINT |
   sed -n 's/^NAME="\([^" ]*\)" FSTYPE="\(ext[234]\|xfs\|btrfs\)" MOUNTPOINT=""$/\1/p')
@@ -89,7 +89,7 @@ async def living(account: Account, machines: Sequence[str]) -> list[str]:
 
 def mount_script(volume: OwnVolume, where: str) -> str:
     """
-    Write the shell commands by which a machine mounts a volume that holds a filesystem; empty if nobody says how.
+    Write the shell commands by which a machine mounts a volume that holds a filesystem; empty if it is unknown how.
 
     Args:
         volume: The volume.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.errors import ProvisionError
-from skyward.model.machine import InstanceState, SSHAddress
+from skyward.model.machine import Instance, InstanceState, SSHAddress
+from tests.clouds.client import Client
 from tests.clouds.cloud import Cloud
 from tests.clouds.hooks import refusal, run
 from tests.clouds.renting.dialect import Dialect, dialects
@@ -23,6 +26,18 @@ COMING = (InstanceState.PENDING, InstanceState.RUNNING)
 def running(found: Any) -> bool:
     """Say whether all machines run and can be reached."""
     return bool(found) and all(each.state is InstanceState.RUNNING and each.address for each in found)
+
+
+@asynccontextmanager
+async def two_pools(dialect: Dialect, cloud: Cloud) -> AsyncIterator[tuple[Client, Instance, Client, Instance]]:
+    """Open two pools of one machine each, and wait until both run."""
+    async with dialect.client(cloud.provider()) as opened:
+        [odd] = await opened.launch()
+        async with dialect.client(cloud.provider()) as other:
+            [usual] = await other.launch()
+            await opened.until(running)
+            await other.until(running)
+            yield opened, odd, other, usual
 
 
 @everywhere
@@ -125,23 +140,18 @@ def test_a_state_that_is_new_makes_no_list_unreadable(
     """That machine counts as ending, with one warning, and can be ended; all others are what they were."""
 
     async def scenario() -> None:
-        async with dialect.client(cloud.provider()) as opened:
-            [odd] = await opened.launch()
-            async with dialect.client(cloud.provider()) as other:
-                [usual] = await other.launch()
-                await opened.until(running)
-                await other.until(running)
-                dialect.odd(cloud, odd.id, "rebalancing")
-                states = {each.id: each.state for each in await opened.provider.skyward_owned()}
-                assert {odd.id: InstanceState.ENDING, usual.id: InstanceState.RUNNING} == states
-                assert [InstanceState.ENDING] == [each.state for each in await opened.listed()]
-                assert [InstanceState.RUNNING] == [each.state for each in await other.listed()]
-                warnings = [line for line in caplog.messages if "state_unknown" in line]
-                assert 1 == len(warnings)
-                assert odd.id in warnings[0]
-                assert "'rebalancing'" in warnings[0]
-                await opened.end(odd.id)
-                assert [usual.id] == [row["id"] for row in cloud.alive()]
+        async with two_pools(dialect, cloud) as (opened, odd, other, usual):
+            dialect.odd(cloud, odd.id, "rebalancing")
+            states = {each.id: each.state for each in await opened.provider.skyward_owned()}
+            assert {odd.id: InstanceState.ENDING, usual.id: InstanceState.RUNNING} == states
+            assert [InstanceState.ENDING] == [each.state for each in await opened.listed()]
+            assert [InstanceState.RUNNING] == [each.state for each in await other.listed()]
+            warnings = [line for line in caplog.messages if "state_unknown" in line]
+            assert 1 == len(warnings)
+            assert odd.id in warnings[0]
+            assert "'rebalancing'" in warnings[0]
+            await opened.end(odd.id)
+            assert [usual.id] == [row["id"] for row in cloud.alive()]
 
     run(scenario())
 
@@ -153,28 +163,23 @@ def test_what_cannot_be_read_of_a_machine_hides_no_other(
     """It counts as one that exists, with a warning for each field, and can be ended; all others are as they were."""
 
     async def scenario() -> None:
-        async with dialect.client(cloud.provider()) as opened:
-            [odd] = await opened.launch()
-            async with dialect.client(cloud.provider()) as other:
-                [usual] = await other.launch()
-                await opened.until(running)
-                await other.until(running)
-                dialect.garble(cloud, odd.id, {name: value for name, (value, _) in dialect.garbled.items()})
-                found = {each.id: each for each in await opened.provider.skyward_owned()}
-                assert {odd.id, usual.id} == set(found)
-                assert found[odd.id].state is not InstanceState.ENDED
-                assert found[odd.id].tags is not None
-                assert opened.cluster.pool_id == found[odd.id].tags.pool_id
-                assert [odd.id] == [each.id for each in await opened.listed()]
-                assert [InstanceState.RUNNING] == [each.state for each in await other.listed()]
-                warnings = [line for line in caplog.messages if "field_unreadable" in line]
-                assert all(f"provider={dialect.name} " in line and odd.id in line for line in warnings)
-                assert {told for _, told in dialect.garbled.values()} == {
-                    line.partition(" field=")[2].partition(" ")[0] for line in warnings
-                }
-                assert len(dialect.garbled) == len(warnings)
-                await opened.end(odd.id)
-                assert [usual.id] == [row["id"] for row in cloud.alive()]
+        async with two_pools(dialect, cloud) as (opened, odd, other, usual):
+            dialect.garble(cloud, odd.id, {name: value for name, (value, _) in dialect.garbled.items()})
+            found = {each.id: each for each in await opened.provider.skyward_owned()}
+            assert {odd.id, usual.id} == set(found)
+            assert found[odd.id].state is not InstanceState.ENDED
+            assert found[odd.id].tags is not None
+            assert opened.cluster.pool_id == found[odd.id].tags.pool_id
+            assert [odd.id] == [each.id for each in await opened.listed()]
+            assert [InstanceState.RUNNING] == [each.state for each in await other.listed()]
+            warnings = [line for line in caplog.messages if "field_unreadable" in line]
+            assert all(f"provider={dialect.name} " in line and odd.id in line for line in warnings)
+            assert {told for _, told in dialect.garbled.values()} == {
+                line.partition(" field=")[2].partition(" ")[0] for line in warnings
+            }
+            assert len(dialect.garbled) == len(warnings)
+            await opened.end(odd.id)
+            assert [usual.id] == [row["id"] for row in cloud.alive()]
 
     run(scenario())
 
@@ -188,17 +193,12 @@ def test_a_machine_without_an_id_hides_no_other(
     assert nameless is not None
 
     async def scenario() -> None:
-        async with dialect.client(cloud.provider()) as opened:
-            [odd] = await opened.launch()
-            async with dialect.client(cloud.provider()) as other:
-                [usual] = await other.launch()
-                await opened.until(running)
-                await other.until(running)
-                nameless(cloud, odd.id)
-                assert usual.id in [each.id for each in await cloud.provider().skyward_owned()]
-                assert any("field_unreadable" in line and " field=id " in line for line in caplog.messages)
-                cloud.calm()
-                await other.end(usual.id)
+        async with two_pools(dialect, cloud) as (_, odd, other, usual):
+            nameless(cloud, odd.id)
+            assert usual.id in [each.id for each in await cloud.provider().skyward_owned()]
+            assert any("field_unreadable" in line and " field=id " in line for line in caplog.messages)
+            cloud.calm()
+            await other.end(usual.id)
             nameless(cloud, odd.id)
             assert isinstance(await refusal(cloud.provider().skyward_owned()), ProvisionError)
             cloud.calm()

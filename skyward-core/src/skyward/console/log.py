@@ -28,7 +28,7 @@ __all__ = ["LogConsole"]
 
 # Lines about tasks in a second; the rest of them is only counted.
 _TASK_LINES = 10
-# Progress is told each second at first, later as often as a reader of a long file can stand.
+# Progress is logged each second at first, later as often as a reader of a long file can stand.
 _OFTEN_S, _OFTEN_LINES, _SELDOM_S = 1.0, 10, 10.0
 _COST_S = 60.0
 _UNHEARD = (TaskStarted, Metric, Metrics, BootstrapConsole, BootstrapCommand)
@@ -146,7 +146,7 @@ class LogConsole:
             self._stream.write(written)
             self._stream.flush()
         except (OSError, ValueError):
-            # The reader of the pipe has gone, or the stream was closed: there is nobody left to tell.
+            # The reader of the pipe has gone, or the stream was closed: there is nothing left to write to.
             return
 
 

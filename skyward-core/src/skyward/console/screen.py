@@ -135,7 +135,7 @@ class Screen:
 
     def restore(self) -> None:
         """Give the whole terminal back, and draw no more."""
-        # A forked child that ends must leave its parent's foot alone, and may find the lock held by nobody.
+        # A forked child that ends must leave its parent's foot alone, and may find the lock held by no thread.
         if os.getpid() != self._process:
             return
         with self._lock:
@@ -172,7 +172,7 @@ class Screen:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            # The terminal is gone, or the stream was closed: there is nobody left to tell.
+            # The terminal is gone, or the stream was closed: there is nothing left to write to.
             return
 
 

@@ -1,5 +1,5 @@
 """
-How the consoles put things: durations, counts, money, and the one line that an event is told in.
+How the consoles put things: durations, counts, money, and the one line for an event.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def lasted(seconds: float) -> str:
 
 def tell(event: SkywardEvent) -> Line | None:
     """
-    Return the line that an event is told in, or None if it is worth none.
+    Return the line for an event, or None if it is worth none.
 
     >>> tell(NodeReady(node=2)).text
     'ready'

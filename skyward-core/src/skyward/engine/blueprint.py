@@ -119,7 +119,7 @@ def _check_joined(cluster: Cluster, *, collective: bool) -> None:
 
 
 def _check_slices(cluster: Cluster) -> None:
-    """Refuse slices that nobody would cut."""
+    """Refuse slices that nothing would cut."""
     profile = None if cluster.spec.accelerator is None else cluster.spec.accelerator.mig
     if profile is not None and "mig" not in map(hooks.name_of, cluster.spec.plugins):
         raise ConfigError(

@@ -73,7 +73,7 @@ class CapturedFunction:
 
 
 class Sink(Protocol):
-    """Whoever waits for a call; called in the engine's loop, so it must be quick."""
+    """What waits for a call; called in the engine's loop, so it must be quick."""
 
     def resolve(self, call: Call, answer: Answer) -> None:
         """Take the answer; comes once."""
@@ -82,7 +82,7 @@ class Sink(Protocol):
         """Take one item of a stream."""
 
     def stalled(self) -> bool:
-        """Tell whether items wait that nobody has taken since this was last asked."""
+        """Tell whether items wait that were not taken since this was last asked."""
 
 
 class Observer(Protocol):
@@ -96,7 +96,7 @@ class Observer(Protocol):
 
 
 class Feeder(Protocol):
-    """Whoever feeds a call's input streams; called in the engine's loop."""
+    """What feeds a call's input streams; called in the engine's loop."""
 
     def start(self, call: Call, outflow: Outflow) -> None:
         """Begin to feed a call that was sent to a node, no further than its outflow lets it."""
@@ -128,8 +128,8 @@ class Call:
 
     __slots__ = (
         "attempt", "began", "broadcast", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions",
-        "lane", "members", "node", "on", "payload", "retries", "retry", "returned", "sink", "streams", "timeout",
-        "window",
+        "lane", "members", "node", "on", "payload", "retries", "retry", "returned", "sent", "sink", "streams",
+        "timeout", "window",
     )  # fmt: skip
 
     def __init__(
@@ -169,6 +169,7 @@ class Call:
         self.gave = False
         self.window = Window() if streams else NO_WINDOW
         self.returned = 0
+        self.sent = 0
 
     @property
     def ran(self) -> float:
@@ -219,7 +220,7 @@ class Call:
         self.sink.item(self, payload)
 
     def begin_again(self) -> None:
-        """Become the next attempt, which has an id of its own: what is still on its way for this one is nobody's."""
+        """Become the next attempt, which has an id of its own: what is still on its way for this one is dropped."""
         self.attempt += 1
         self.id = task_of(self.id) | (self.attempt - 1) << _TASK_BITS
         self.on, self.members = None, 0
@@ -267,7 +268,7 @@ class Answer:
         function: The function's name.
         seconds: How long it ran.
         node: The node's index.
-        heard: Called when its failure is given to somebody.
+        heard: Called when its failure is given to a caller.
         trust: What of its failure is opened as data; None opens anything.
     """
 

@@ -29,7 +29,7 @@ RECALL_AFTER = 0.02
 
 class Dispatch:
     """
-    Send calls where the scheduler says, and give answers to whoever waits; lives in the engine's loop.
+    Send calls where the scheduler says, and give answers to what waits for them; lives in the engine's loop.
 
     Args:
         engine: The loop.
@@ -93,7 +93,7 @@ class Dispatch:
         return self._scheduler.slots
 
     def stalled_streams(self) -> list[Call]:
-        """List the streams whose items nobody has taken since this was last asked, if nothing else runs."""
+        """List the streams whose items were not taken since this was last asked, if nothing else runs."""
         running = [call for call in self._calls.values() if call.on is not None]
         stalled = [call for call in running if call.streams and call.sink.stalled()]
         return stalled if len(stalled) == len(running) else []
@@ -275,6 +275,7 @@ class Dispatch:
         text = b"" if payload else ending(status, body[RESULT.size :], fds)
         if call is None or call.on != member.index:
             return
+        member.link.answered(call)
         self._finished(number, member.node, seconds)
         answer = Answer(
             status,

@@ -6,7 +6,7 @@ A handler may be slow; what then happens depends on what is waiting:
 
 - measurements (`Metric`, `Metrics`) are dropped first, the oldest first;
 - then events that come with every task (`TaskStarted`, `TaskCompleted`, `Progress`), the oldest first;
-- log lines and everything else are never dropped: `publish` returns False while too much waits, and whoever makes
+- log lines and everything else are never dropped: `publish` returns False while too much waits, and what makes
   such events is expected to stop until `on_drained` calls back.
 """
 
@@ -84,7 +84,7 @@ class Dispatcher:
     """
     Deliver the events of one pool to its handlers.
 
-    The thread starts with the first event that somebody hears, so a pool that is never opened has none.
+    The thread starts with the first event that has a handler, so a pool that is never opened has none.
 
     Args:
         limit: How many events may wait; a log line counts once more for each 256 characters of it.
@@ -162,7 +162,7 @@ class Dispatcher:
         return cancel
 
     def wants(self, event_type: type[SkywardEvent]) -> bool:
-        """Return whether an event of this very type would reach anybody."""
+        """Return whether an event of this very type would reach a handler."""
         return bool((self._routes.get(event_type) or self._route(event_type)).heard_by)
 
     def asks(self, names: Iterable[str]) -> bool:
@@ -251,7 +251,7 @@ class Dispatcher:
             timeout: Longest wait, in seconds; None waits as long as it takes.
 
         Returns:
-            Whether it has been delivered; a handler, which runs in the dispatcher's thread, is told False at once.
+            Whether it has been delivered; a handler, which runs in the dispatcher's thread, gets False at once.
         """
         mark = _Mark()
         with self._lock:
@@ -286,7 +286,7 @@ class Dispatcher:
             # The handler that runs cannot be stopped; this makes it the last one.
             first, self._abandoned = not self._abandoned, True
             waiting = sum(map(len, self._queues))
-            # Whoever waits in `flush` is let go by the marks, which stay.
+            # A thread that waits in `flush` is let go by the marks, which stay.
             for queue in self._queues:
                 marks = [entry for entry in queue if isinstance(entry[1], _Mark)]
                 queue.clear()
@@ -407,7 +407,7 @@ def _check_type(kind: object) -> None:
 
 def check_handler(handler: object) -> None:
     """
-    Refuse what cannot be called, or would only make a coroutine that nobody awaits.
+    Refuse what cannot be called, or would only make a coroutine that is never awaited.
 
     Args:
         handler: What was given as one.

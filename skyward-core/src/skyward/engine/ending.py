@@ -130,7 +130,7 @@ class Ending:
         """End machines, and return why that failed where it did."""
         if not ids:
             return None
-        # Nobody knows which region they are in; one that is elsewhere is no error.
+        # Which region they are in is unknown; one that is elsewhere is no error.
         terminate = partial(self._handle.call, "skyward_terminate", ids=ids, timeout=ENDING_TIMEOUT)
         calls = [_tried(terminate(cluster=cluster, infra=infra)) for cluster, infra in self._duty.regions]
         answers = await asyncio.gather(*calls)

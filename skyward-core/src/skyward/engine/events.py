@@ -62,7 +62,7 @@ def compose(*callbacks: Callback) -> Callback:
         callbacks: Functions that take an event.
 
     Returns:
-        A callback; it returns the event as it was changed last, or None if nobody changed it.
+        A callback; it returns the event as it was changed last, or None if it was not changed.
 
     >>> import attrs
     >>> from skyward.model.event import Log

@@ -99,7 +99,7 @@ class Forward:
         """
         shell = self._find(self.node)
         if shell is not None and isinstance(shell.instance.address, LocalAddress) and local_port == self.remote_port:
-            # The node is this machine, and whoever serves there needs the port himself.
+            # The node is this machine, and what serves there needs the port itself.
             return
         sock = _bound(local_port)
         self.port = sock.getsockname()[1]
@@ -148,7 +148,7 @@ class Forward:
         self._warned = True
         why: object = error
         if isinstance(error, ConnectionError):
-            why = f"nobody listens at 127.0.0.1:{self.remote_port} there"
+            why = f"nothing listens at 127.0.0.1:{self.remote_port} there"
         elif isinstance(error, TimeoutError):
             why = f"it did not answer within {OPENING:g} s"
         _log.warning(
@@ -271,7 +271,7 @@ async def _pass_on(reader: Any, writer: Any) -> None:
 
 
 def _reset(writer: Any) -> None:
-    """Break a connection off, so that nobody takes its end for a good one."""
+    """Break a connection off, so that its end is not taken for a good one."""
     if not isinstance(writer, asyncio.StreamWriter):
         writer.channel.abort()
         return

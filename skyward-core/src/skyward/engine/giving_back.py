@@ -1,4 +1,4 @@
-"""Give nodes and their machines back; where a cloud does not take them, they end themselves, and the user is told."""
+"""Give nodes and their machines back; where a cloud does not take them, they end themselves, and a warning says so."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class GivingBack:
             self._unconfirmed.append(shell)
             return f"{shell.where} may still exist: {error}"
         except asyncio.CancelledError:
-            self._launching.unended.setdefault(shell.instance.id, "Nobody waited for the end of it.")
+            self._launching.unended.setdefault(shell.instance.id, "Its end was not waited for.")
             raise
         finally:
             await shell.let_go()

@@ -66,7 +66,7 @@ class Guardian:
 
     async def guard(self) -> None:
         """Do all that there is to do."""
-        # A computer that is shut down asks like this; whoever means the client has to end the client.
+        # A computer that is shut down asks like this; to end the client, the client has to be signalled.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._hurry.set)
         if not await self._begun():
             return
@@ -90,7 +90,7 @@ class Guardian:
         ending.close()
 
     async def _begun(self) -> bool:
-        """Take the charge over; False where that cannot be, which the client is told."""
+        """Take the charge over; False where that cannot be, which the client hears."""
         try:
             self._client, inner = message(await frame(self._reader))
         except EOFError:

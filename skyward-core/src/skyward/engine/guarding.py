@@ -147,7 +147,7 @@ class Guarding:
         try:
             trouble = await link.ask(data)
         except OSError:
-            # The next one is told of it at its start.
+            # The next one hears of it at its start.
             trouble = ""
         if trouble:
             raise self._refusal(trouble)
@@ -163,7 +163,7 @@ class Guarding:
         await asyncio.shield(self._task)
 
     def _tell(self, message: Message) -> None:
-        """Take note of something, and tell the guardian; one that is not there yet is told when it is."""
+        """Take note of something, and tell the guardian; one that is not there yet hears of it when it is."""
         self._duty = take(self._duty, message)
         if self._link is not None:
             self._link.tell(message)

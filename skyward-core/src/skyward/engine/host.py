@@ -69,8 +69,8 @@ class Host(Protocol):
             port: The port.
 
         Raises:
-            ConnectionError: If nobody listens there.
-            SkywardError: If the machine cannot be reached, or lets nobody through.
+            ConnectionError: If nothing listens there.
+            SkywardError: If the machine cannot be reached, or lets no connection through.
         """
 
     async def flush(self) -> None:

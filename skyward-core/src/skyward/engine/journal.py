@@ -1,4 +1,4 @@
-"""What this machine's clients asked clouds for, written down before they ask: for finding what nobody else knows of."""
+"""What this machine's clients asked clouds for, written down before they ask, to find what is recorded nowhere else."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Journal:
             "nodes, infra, client, asked_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
         self._work.put(_Write(statement, row, lambda: loop.call_soon_threadsafe(_settle, written)))
-        # A journal that cannot be written must not keep anybody from working: the clouds' tags are the truth.
+        # A journal that cannot be written must not keep a pool from working: the clouds' tags are the truth.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(written, _WRITING)
 

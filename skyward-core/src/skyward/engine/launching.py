@@ -220,7 +220,7 @@ class Launching:
                 ended = f"{rented.instance.id} could not be ended, and has ended itself: {reason(error)}"
                 self._reporting.error(ended, fatal=False)
         finally:
-            # One that could not be ended is nobody's from now on, and the watch tries again.
+            # One that could not be ended has no node from now on, and the watch tries again.
             self.held.discard(rented.instance.id)
         self.unended.pop(rented.instance.id, None)
         self._ended.add(rented.instance.id)
@@ -281,7 +281,7 @@ class Launching:
             raise
 
     async def _warn_of_forgotten(self) -> None:
-        """Say which machines of this user nobody looks after any more; a provider that cannot tell is let be."""
+        """Say which machines of this user no client looks after any more; a provider that cannot tell is let be."""
         try:
             owned = await self._provider.call("skyward_owned", timeout=PROVIDER_TIMEOUT)
         except SkywardError as error:

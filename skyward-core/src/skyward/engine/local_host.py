@@ -50,7 +50,7 @@ class LocalHost:
         self.files = directory / "files"
         self._mark = mark
         self._process: subprocess.Popen[bytes] | None = None
-        # Without a name, so that nobody has to remove it.
+        # Without a name, so that it need not be removed.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
 
     async def prepare(self) -> Prepared:

@@ -110,7 +110,7 @@ class EngineLoop:
         return os.getpid() == self._pid
 
     def close(self) -> None:
-        """End the loop and its thread; for whoever made a loop of his own, and has closed its pools."""
+        """End the loop and its thread; for a program that made a loop of its own, and has closed its pools."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -175,7 +175,7 @@ async def in_thread(do: Callable[..., T], *args: Any) -> T:
     try:
         threading.Thread(target=run, name="skyward-blocking", daemon=True).start()
     except RuntimeError:
-        # Python 3.12 starts no thread while the interpreter ends; blocking the loop harms nobody then.
+        # Python 3.12 starts no thread while the interpreter ends; blocking the loop does no harm then.
         return do(*args)
     return await ended
 

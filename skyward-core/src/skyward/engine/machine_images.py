@@ -29,7 +29,7 @@ class MachineImages:
     """
     Have the machines of one pool boot from images that hold what they need.
 
-    Nothing that goes wrong here fails the pool: it is told in the log, and machines boot as they do without.
+    Nothing that goes wrong here fails the pool: it is written to the log, and machines boot as they do without.
 
     Args:
         provider: Where they come from.

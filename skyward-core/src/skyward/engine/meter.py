@@ -287,7 +287,7 @@ class Meter:
 
     def raise_unheard(self) -> None:
         """
-        Tell that the pool was stopped, if nobody was told before.
+        Tell that the pool was stopped, if that was not told before.
 
         Raises:
             BudgetExceededError: If it was.

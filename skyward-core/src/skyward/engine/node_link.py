@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skyward.engine.outflow import Outflow
+from skyward.errors import ProtocolError
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, FUNCTION_DIGEST, ITEM, TASK, CancelReason, TaskFlag
@@ -18,6 +19,9 @@ KEPT_FUNCTIONS = 512
 
 KEPT_BYTES = 2 << 30
 """How many bytes of large buffers a node keeps under their digests."""
+
+UNREAD = 1 << 20
+"""How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
 
 
 class NodeLink:
@@ -35,6 +39,7 @@ class NodeLink:
         self._functions: OrderedDict[bytes, None] = OrderedDict()
         self._blobs: OrderedDict[bytes, int] = OrderedDict()
         self._members = 0
+        self._answered = 0
         self.outflow = Outflow()
 
     @property
@@ -59,6 +64,7 @@ class NodeLink:
         if payload.stored:
             self._send_blobs(payload)
             flags |= TaskFlag.STORED
+        before = self._channel.queued
         head = TASK.pack(call.id, call.timeout, call.members, call.broadcast, flags, function.digest)
         body = head + payload.encode()
         segment = payload.segment
@@ -66,6 +72,20 @@ class NodeLink:
             self._channel.send(encode(Kind.TASK, body, lane=call.lane))
         else:
             self._channel.send(encode(Kind.TASK, body, lane=call.lane, fds=1), (segment.fd,), segment)
+        call.sent = self._channel.queued - before
+
+    def answered(self, call: Any) -> None:
+        """
+        Take note that the node answered a call that it was sent.
+
+        Raises:
+            ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, and
+                their arguments would wait here for ever.
+        """
+        self._answered += call.sent
+        unread = self._answered + self._channel.backlog - self._channel.queued
+        if unread > UNREAD:
+            raise ProtocolError(f"A node answered {call.function.name}() with {unread} bytes of its calls yet to take.")
 
     def send_members(self, version: int, membership: dict[str, Any]) -> None:
         """Tell the node who the members are, once a version."""

@@ -113,7 +113,7 @@ class NodeShell:
 
     async def running(self) -> None:
         """
-        Wait until the machine runs, as somebody tells by `began` or `never`.
+        Wait until the machine runs, as `began` or `never` says.
 
         Raises:
             SkywardError: If it never will.

@@ -83,7 +83,7 @@ def open_pool(
         handlers: What was subscribed before.
         meter: What counts the money.
         begun: Takes what is tried, one after the other, so that another thread can break it off.
-        usable: Takes the open pool once calls can be sent to it, before plugins are told, and None if it is given up.
+        usable: Takes the open pool once calls can be sent to it, before plugins hear of it, and None if it is given up.
 
     Raises:
         SkywardError: If they can't be had; nothing is left behind then.
@@ -185,7 +185,7 @@ def _give_back(running: Running, error: BaseException | None, patience: float) -
 
 
 def _tear_down(running: Running, second: KeyboardInterrupt) -> None:
-    """Asked a second time: no more patience, but whatever stays behind is told; each further time hurries."""
+    """Asked a second time: no more patience, but whatever stays behind is reported; each further time hurries."""
     for within in (LAST_TRY, 0.0, 0.0):
         try:
             running.engine.run(running.abort(within))
@@ -271,5 +271,5 @@ def _close_forgotten() -> None:
         with contextlib.suppress(Exception):
             close_pool(opened, end)
         for note in getattr(end, "__notes__", ()):
-            # Nobody is left to raise it at.
+            # No caller is left to raise it at.
             _log.error("%s", note)

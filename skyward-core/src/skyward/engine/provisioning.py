@@ -259,7 +259,7 @@ class Provisioning:
                 prepare=partial(self._local_environment, shell),
             )
         if isinstance(address, SSHAddress):
-            # Late, so that nobody who stays at home loads what SSH needs.
+            # Late, so that a pool at home does not load what SSH needs.
             from skyward.engine.ssh_host import SSHHost
 
             return SSHHost(self._engine, address, self._mark(shell), self._recipe(shell))

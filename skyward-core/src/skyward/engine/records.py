@@ -43,14 +43,14 @@ class Records:
     def guard(self) -> None:
         """Have a guardian started where one is needed; it comes up while the provider is asked what it sells."""
         if needed(self._provider.facts, self._cluster.spec.ttl):
-            # Late, because hardly anybody needs it.
+            # Late, because it is hardly ever needed.
             from skyward.engine.guarding import Guarding
 
             self._guarding = Guarding(self._provider, self._cluster, self._reporting)
 
     def write(self) -> None:
         """Write down from now on what is asked for."""
-        # Late, because it wants a database, which nobody needs who stays at home.
+        # Late, because it wants a database, which a pool at home does not need.
         from skyward.engine.journal import Journal
 
         self._journal = Journal.open()
@@ -95,7 +95,7 @@ class Records:
             self._guarding.rented(ids)
 
     def unanswered(self) -> None:
-        """Take note that nobody knows what came of a request."""
+        """Take note that it is unknown what came of a request."""
         self._uncertain = True
 
     def ended(self, token: str, machine: str) -> None:

@@ -175,7 +175,7 @@ class Regions:
         while True:
             left = max(1.0, deadline - loop.time())
             try:
-                # Whoever may not end them still looks at what is billed.
+                # An account that may not end them still looks at what is billed.
                 await self._provider.call("skyward_terminate", cluster=cluster, infra=infra, ids=ids, timeout=left)
             except Exception:
                 if loop.time() + pause > deadline:

@@ -1,4 +1,4 @@
-"""Turn what happens in a pool into events, as few as somebody listens to."""
+"""Turn what happens in a pool into events, only those that have a handler."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class Reporting:
             event: Any = emitted.event or load(emitted.payload)
             if emitted.event is None and class_name(type(event)) != emitted.names[0]:
                 raise TypeError(f"it says it is a {emitted.names[0]}, and is a {class_name(type(event))}")
-            # Nobody else has it yet; one of the user's own classes may not be made anew as attrs does.
+            # Nothing else has it yet; one of the user's own classes may not be made anew as attrs does.
             object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:
                 object.__setattr__(event, "instance", info)

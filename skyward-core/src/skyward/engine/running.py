@@ -194,7 +194,7 @@ class Running:
         self._sizing.start()
 
     def break_off(self) -> None:
-        """Stop getting nodes, if that is under way: whoever waits for it is told so when all was given back."""
+        """Stop getting nodes, if that is under way: what waits for it hears so when all was given back."""
         if self._opening is not None and not self._usable.done():
             self._opening.cancel()
 
@@ -228,7 +228,7 @@ class Running:
                 self._whole.notify_all()
 
     async def abort(self, within: float) -> None:
-        """Give every node back without patience; what takes longer than some seconds is left to whoever outlives us."""
+        """Give every node back without patience; what takes longer than some seconds is left to the guardian."""
         self._patience = 0.0
         for shell in self._shells():
             shell.abort()
@@ -250,7 +250,7 @@ class Running:
         self._dispatch.cancel_all()
 
     async def settled(self) -> None:
-        """Wait until no call is under way; streams that nobody reads any more are stopped."""
+        """Wait until no call is under way; streams that are not read any more are stopped."""
         await settled(self._dispatch)
 
     async def refresh(self) -> None:

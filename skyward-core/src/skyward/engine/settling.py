@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from skyward.engine.dispatch import Dispatch
 
 STALLED_AFTER = 1.0
-"""Seconds after which a stream that nobody reads is stopped, once the pool is being left and nothing else runs."""
+"""Seconds after which a stream that is not read is stopped, once the pool is being left and nothing else runs."""
 
 UNWINDING = 5.0
 """Seconds for which tasks that were cancelled are waited for."""
 
 
 async def settled(dispatch: Dispatch) -> None:
-    """Wait until no call is under way; streams that nobody reads any more are stopped."""
+    """Wait until no call is under way; streams that are not read any more are stopped."""
     progress = asyncio.Event()
     dispatch.on_progress = progress.set
     while dispatch.running or dispatch.queued or dispatch.waiting:

@@ -163,15 +163,15 @@ class SSHHost:
         Connect to a port of the machine, through its SSH connection, which is dialled again if it is lost.
 
         Raises:
-            ConnectionError: If nobody listens there.
-            SkywardError: If the machine cannot be reached, or lets nobody through.
+            ConnectionError: If nothing listens there.
+            SkywardError: If the machine cannot be reached, or lets no connection through.
         """
         for last in (False, True):
             connection = await self._connect(DIALLING)
             try:
                 return await forwarded(connection, port, str(self._address))
             except UnreachableError:
-                # The connection was lost and nobody knew; the next one is new.
+                # The connection was lost without a sign; the next one is new.
                 if last:
                     raise
         raise AssertionError
@@ -192,7 +192,7 @@ class SSHHost:
         """
         End everything of the node on the machine, and remove its directory.
 
-        Where the machine can end itself, its watchdog stays: whoever gives it back may be refused, or die before that.
+        Where the machine can end itself, its watchdog stays: giving it back may be refused, or the client die.
 
         Args:
             patience: Seconds that the agent has to leave by itself.

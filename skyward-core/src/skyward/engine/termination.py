@@ -12,7 +12,7 @@ from types import FrameType
 
 class _Unwinding:
     """
-    Handle SIGTERM as long as somebody has something to give back.
+    Handle SIGTERM as long as there is something to give back.
 
     Pools that are open at the same time share the handler: the first puts it in, the last takes it out.
     A forked child has nothing of theirs to give back, and ends by the signal as any other process: what started it,
@@ -40,7 +40,7 @@ class _Unwinding:
         self.release()
 
     def begin(self) -> bool:
-        """Handle the signal from now on; False where this thread may not, or somebody else handles it."""
+        """Handle the signal from now on; False where this thread may not, or the program handles it itself."""
         if threading.current_thread() is not threading.main_thread():
             return False
         if signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, self.leave):
@@ -51,7 +51,7 @@ class _Unwinding:
         return True
 
     def end(self) -> None:
-        """Put the default back, if nobody else needs the handler."""
+        """Put the default back, if no other pool needs the handler."""
         with self._lock:
             self._wanted -= 1
             last = not self._wanted
@@ -77,7 +77,7 @@ os.register_at_fork(before=_unwinding.hold, after_in_parent=_unwinding.release, 
 
 @contextlib.contextmanager
 def terminated_as_exit() -> Iterator[None]:
-    """Turn SIGTERM into an exit that unwinds, where nobody else handles it and this is the main thread."""
+    """Turn SIGTERM into an exit that unwinds, where the program does not handle it and this is the main thread."""
     if not _unwinding.begin():
         yield
         return

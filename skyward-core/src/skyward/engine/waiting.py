@@ -1,4 +1,4 @@
-"""Whoever waits for calls: one thread, a future, a collector of many, the reader of a stream."""
+"""What waits for calls: one thread, a future, a collector of many, the reader of a stream."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class StreamEnd:
         self._arrived.put(answer)
 
     def stalled(self) -> bool:
-        """Tell whether items wait that nobody has taken since this was last asked."""
+        """Tell whether items wait that were not taken since this was last asked."""
         before, self._taken_before = self._taken_before, self._taken
         return before == self._taken and not self._arrived.empty()
 

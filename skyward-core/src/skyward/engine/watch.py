@@ -1,4 +1,4 @@
-"""Look at a provider's list of a pool's machines, now and then: which run, which are gone, which nobody has."""
+"""Look at a provider's list of a pool's machines, now and then: which run, which are gone, which have no node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Watch:
 
     Args:
         engine: The loop.
-        provisioning: Lists them, and ends those that nobody has.
+        provisioning: Lists them, and ends those that have no node.
         options: How long things may take.
         nodes: Gives the nodes that have machines.
         ended: Takes the error that says that another program ended the pool.
@@ -89,7 +89,7 @@ class Watch:
                 since = self._engine.loop.time() - self._looked
                 await asyncio.sleep(min(self._spacing, self._interval()) - since)
                 self._spacing = min(LATER, 2 * self._spacing)
-            # Whoever doubts while the list is on its way wants another one.
+            # A doubt while the list is on its way wants another one.
             self._woken.clear()
             try:
                 await self._tick()

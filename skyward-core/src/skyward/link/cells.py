@@ -6,7 +6,7 @@ Over a connection that can be lost, frames travel in cells: a header of five byt
     u32 length of the body   u8 type
 
 Cells that carry frames are numbered by their place in the stream, which both ends count and no cell states.
-Whoever connects again tells how many it has, and gets the rest.
+The end that connects again tells how many it has, and gets the rest.
 `docs/protocol.md` says what the body of each type holds.
 """
 

@@ -100,6 +100,10 @@ class Link(Flushed, Protocol):
     def backlog(self) -> int:
         """Count the bytes that were not sent yet."""
 
+    @property
+    def queued(self) -> int:
+        """Count the bytes that were ever queued, those that were sent included."""
+
     def send(
         self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
     ) -> None:
@@ -181,6 +185,7 @@ class Channel:
         self._ended = False
         self.closed = False
         self._backlog = 0
+        self._queued = 0
         self.on_drained: Callable[[], None] | None = None
         # Never called: buffers come as descriptors, and their memory is there already.
         self.on_announced: Callable[[Frame], bool] = lambda _: True
@@ -196,6 +201,11 @@ class Channel:
     def backlog(self) -> int:
         """Count the bytes that were not sent yet."""
         return self._backlog
+
+    @property
+    def queued(self) -> int:
+        """Count the bytes that were ever queued, without those of descriptors' memory."""
+        return self._queued
 
     def send(
         self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
@@ -213,6 +223,7 @@ class Channel:
             return
         self._out.append((frame, fds, hold, receipt))
         self._backlog += len(frame)
+        self._queued += len(frame)
         if not self._marked and not self._writing:
             self._marked = True
             self._batch.mark(self)

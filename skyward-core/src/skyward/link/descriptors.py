@@ -1,4 +1,4 @@
-"""Who closes a descriptor that arrived with a frame: whoever took it over, else whoever handed it out."""
+"""Who closes a descriptor that arrived with a frame: the one that took it over, else the one that handed it out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def own(fds: Iterable[int]) -> None:
 @contextmanager
 def handed_out(fds: tuple[int, ...]) -> Iterator[None]:
     """
-    Close what nobody has taken over by the end of the block, such as those of a frame that made no sense.
+    Close what was not taken over by the end of the block, such as those of a frame that made no sense.
 
     >>> reading, writing = os.pipe()
     >>> with handed_out((reading, writing)):

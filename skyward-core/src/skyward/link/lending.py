@@ -2,7 +2,7 @@
 Buffers that came in a segment and go on as they came: the segment is handed on, and nothing is copied.
 
 That is what becomes of a result that the caller passes to the next call, and of an argument that a function returns.
-Whether anybody wrote to them the kernel knows: a page of a copy-on-write mapping is the file's until it is written to.
+Whether they were written to the kernel knows: a page of a copy-on-write mapping is the file's until it is written to.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _address(buffer: memoryview) -> int:
 
 
 def _is_unchanged(start: int, size: int) -> bool:
-    """Tell whether the kernel says that nobody wrote to this memory since it was mapped."""
+    """Tell whether the kernel says that this memory was not written to since it was mapped."""
     first, last = start // PAGESIZE, (start + size - 1) // PAGESIZE
     wanted = (last - first + 1) * _ENTRY
     try:

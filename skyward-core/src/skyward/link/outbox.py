@@ -108,6 +108,7 @@ class Outbox:
         self._quickest = float("inf")
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self.backlog = 0
+        self.queued = 0
 
     @property
     def kept(self) -> int:
@@ -147,7 +148,9 @@ class Outbox:
             hold: Kept until the frame was sent.
             receipt: Called once, when the other end has all of it.
         """
-        self.backlog += len(frame) + sum(map(len, buffers))
+        size = len(frame) + sum(map(len, buffers))
+        self.backlog += size
+        self.queued += size
         blocked = self._held.stop(keys)
         if not buffers and not blocked:
             self._small.append((frame, receipt))

@@ -267,7 +267,7 @@ def pack(parts: Sequence[bytes]) -> Payload:
 
 
 def views(payload: Payload) -> list[memoryview | bytearray]:
-    """Give the bytes of each part; they are writable and nobody else's."""
+    """Give the bytes of each part; they are writable and the caller's alone."""
     if not payload.parts:
         return [bytearray(payload.inline)]
     mapped = _map(payload.segment) if payload.segment else memoryview(b"")

@@ -1,5 +1,5 @@
 """
-Shared memory that is written again when nobody looks at it any more.
+Shared memory that is written again when nothing maps it any more.
 
 Fresh pages cost more than the copy into them: the kernel clears each one first.
 A segment's reader holds a shared lock on the descriptor it got, through every hand it passes; the kernel lets go of
@@ -74,7 +74,7 @@ class Recycling:
         self._kept: list[Writable] = []
 
     def take(self, size: int) -> Writable | None:
-        """Give the writable end of a segment that nobody reads and that so many bytes fit into; the caller's now."""
+        """Give the writable end of a segment that is not read and that so many bytes fit into; the caller's now."""
         with self._lock:
             for kept in self._kept:
                 if size <= kept.capacity <= 2 * size and _is_free(kept.fd):

@@ -99,6 +99,11 @@ class Wire:
         return self._outbox.backlog
 
     @property
+    def queued(self) -> int:
+        """Count the bytes that were ever queued."""
+        return self._outbox.queued
+
+    @property
     def connected(self) -> bool:
         """Tell whether there is a connection over which both ends have said hello."""
         return self._greeted

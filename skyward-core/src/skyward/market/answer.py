@@ -111,5 +111,5 @@ if TYPE_CHECKING:
         def __await__(self) -> Generator[Any, None, int]: ...
 
 else:
-    # Type checkers are told that both ways to wait are right; what is really there is a list, an int or an Answer.
+    # For type checkers both ways to wait are declared; what is really there is a list, an int or an Answer.
     Listed, Counted = list, int

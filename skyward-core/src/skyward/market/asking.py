@@ -134,7 +134,7 @@ async def _tell(handle: ProviderHandle, hook: str, arguments: dict[str, Any]) ->
 def _handles(
     providers: Any,
 ) -> tuple[list[ProviderHandle], list[ProviderHandle], dict[str, SkywardError]]:
-    """Return the providers that somebody names, those that are just installed, and why some of them can't be made."""
+    """Return the providers that are named, those that are just installed, and why some of them can't be made."""
     if providers is not None:
         return given_handles(providers), [], {}
     installed, failures = installed_handles()

@@ -27,7 +27,7 @@ def machine_images(providers: Any = None) -> Any:
             and can be made without arguments.
 
     Returns:
-        The images. A provider that cannot be asked is left out with a warning in the log, and one that nobody named
+        The images. A provider that cannot be asked is left out with a warning in the log, and one that was not named
         and for which there are no credentials without any.
 
     Raises:

@@ -36,7 +36,7 @@ def instances(providers: Any = None) -> Any:
 
     Returns:
         The machines, with their `tags`. A provider that cannot be asked is left out with a warning in the log, and one
-        that nobody named and for which there are no credentials without any.
+        that was not named and for which there are no credentials without any.
 
     Raises:
         ConfigError: If one of them is no provider.

@@ -156,7 +156,7 @@ class Offers:
         raise AllProvidersFailedError(f"No provider says what it sells: {each(reasons)}", reasons=reasons)
 
     async def _refresh(self, source: Source) -> None:
-        """Ask a provider, unless what it said or how it failed is new enough; together with whoever asks it now."""
+        """Ask a provider, unless what it said or how it failed is new enough; together with those that ask it now."""
         task = self._asking.get(source)
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             task = self._asking[source] = asyncio.create_task(self._asked(source))

@@ -29,7 +29,7 @@ PATIENCE = 30.0
 """Seconds to wait while another process writes."""
 
 KEPT = 7 * 24 * 3600.0
-"""Seconds after which what a provider sold is thrown away, if nobody asked it again."""
+"""Seconds after which what a provider sold is thrown away, if it was not asked again."""
 
 _writing = threading.Lock()
 """Of all threads of this process one writes at a time; SQLite sees to the other processes."""

@@ -1,5 +1,5 @@
 """
-What hooks are told about the pool they work for.
+What hooks get to know about the pool they work for.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Facts of somebody's own, as a frozen value that JSON can hold.
+Facts of a provider's or a plugin's own, as a frozen value that JSON can hold.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What is known of one model of accelerator, whoever sells it.
+What is known of one model of accelerator, whichever cloud sells it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Variant:
 
     Args:
         memory_gb: Memory as the device is sold under, in GB.
-        form_factors: The form factors it is made in with this memory; none where nobody tells them apart.
+        form_factors: The form factors it is made in with this memory; none where they are not told apart.
         reported_gb: Other figures, in GB, that clouds and drivers give for the same device.
         mig: For each MIG profile, how many instances of it one device holds.
 

@@ -104,7 +104,7 @@ def _scaled(amount: object, unit: float, name: str) -> float:
 
 
 def _short(value: object) -> str:
-    """Return a number's repr, cut where an int has more digits than anybody reads."""
+    """Return a number's repr, cut where an int has more digits than can be read."""
     if isinstance(value, int) and abs(value) >= 10**30:
         return "an int of more than 30 digits"
     return repr(value)

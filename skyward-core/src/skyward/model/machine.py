@@ -28,7 +28,7 @@ class InstanceState(Enum):
     """What a provider says about a machine's life."""
 
     PENDING = "pending"
-    """It was granted and does not run yet; it may have no address. Reported for one that runs, nobody ever dials it."""
+    """It was granted and does not run yet; it may have no address. Reported for one that runs, it is never dialled."""
 
     RUNNING = "running"
     """It runs and has an address. Reported too early, dialling it fails and is tried again."""
@@ -192,7 +192,7 @@ class Instance:
         private_ip: Address that the pool's other nodes reach it at.
         tags: What is written on it; None where the provider cannot say.
         launched_at: When it was rented, in seconds since 1970; None where the provider cannot say.
-        doing: What a machine that does not run yet is doing, such as `"image pull"`, which is told as a phase of the
+        doing: What a machine that does not run yet is doing, such as `"image pull"`, reported as a phase of the
             bootstrap; None where the provider says nothing.
 
     >>> Instance(id="i-0abc", node=0, provider="aws", state=InstanceState.PENDING).address is None
@@ -286,7 +286,7 @@ class ProviderFacts:
             it is written down.
         notice_command: What a spot machine runs every five seconds to learn that it is taken back. It prints nothing as
             long as that is not so, else a JSON object: `reason`, `certain` (false for a mere recommendation to leave),
-            and `at`, the end in seconds since 1970. Empty where nobody can know.
+            and `at`, the end in seconds since 1970. Empty where that cannot be known.
         rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.
         machine_images: Whether it keeps images of machines that others boot from: its hooks for machine images.
         strangers: Whether its machines belong to third parties, neither the user nor the provider: what nodes send is

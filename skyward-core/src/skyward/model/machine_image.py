@@ -45,7 +45,7 @@ class MachineImage:
         architecture: Of the machines that boot from it; None where the provider cannot say.
         made_at: When it was made, in seconds since 1970; None where the provider cannot say.
         size_gb: How large it is, in GB; None where the provider cannot say.
-        monthly_cost: The most that keeping it costs, in USD per month; None where nobody knows.
+        monthly_cost: The most that keeping it costs, in USD per month; None where that is unknown.
 
     Raises:
         ConfigError: If a value is none of what its field takes.

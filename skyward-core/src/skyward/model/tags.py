@@ -1,5 +1,5 @@
 """
-What is written on a machine when it is rented, so that whoever finds it knows whose it is.
+What is written on a machine when it is rented, so that a list shows whose it is.
 """
 
 from __future__ import annotations
@@ -88,5 +88,5 @@ class Tags:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a tag, which anybody may have rewritten, is a whole number."""
+    """Return whether a tag, which other programs may have rewritten, is a whole number."""
     return text.isascii() and text.isdigit()

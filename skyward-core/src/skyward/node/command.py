@@ -17,7 +17,7 @@ class Command:
     """
     Run a command beside the agent's loop, and end it with all it started when it takes too long.
 
-    Whoever reaps the agent's children has to tell of its end by `reaped`.
+    What reaps the agent's children has to report its end by `reaped`.
 
     Args:
         loop: The agent's loop.
@@ -56,7 +56,7 @@ class Command:
         self._settle()
 
     def kill(self) -> None:
-        """End it, and tell nobody."""
+        """End it, without a report."""
         self._on_done = lambda *_: None
         self._end("")
 

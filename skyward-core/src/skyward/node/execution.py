@@ -47,7 +47,7 @@ class Setting:
     Hold what every task of a worker shares.
 
     Args:
-        facts: What `instance_info` tells about this node and worker, whoever the members are.
+        facts: What `instance_info` tells about this node and worker, whichever the members are.
     """
 
     def __init__(self, facts: dict[str, Any]) -> None:

@@ -154,7 +154,7 @@ def innermost(stacks: str) -> str:
     """
     frames = [line.strip() for line in stacks.rpartition("most recent call first")[2].splitlines() if "File " in line]
     own = [frame for frame in frames if not _OTHERS_CODE.search(frame)] or frames
-    return own[0].removeprefix("File ").replace('"', "") if own else "nobody knows where"
+    return own[0].removeprefix("File ").replace('"', "") if own else "at an unknown place"
 
 
 def _judges(notes: Notes) -> set[str]:

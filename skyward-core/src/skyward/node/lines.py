@@ -113,9 +113,9 @@ class Lines:
 
 class SpooledLines(Lines):
     """
-    Send lines to a client that may be away for a while: nobody who prints waits for it.
+    Send lines to a client that may be away for a while: no print waits for it.
 
-    What is printed meanwhile goes to disk, the oldest of it is lost when that is too much, and the client is told.
+    What is printed meanwhile goes to disk, the oldest of it is lost when that is too much, and a note says so.
 
     Args:
         tell: Sends a frame to the client.

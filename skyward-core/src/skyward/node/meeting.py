@@ -50,7 +50,7 @@ def exchange(
 
     Every rank has to call it, as often as the others.
     They meet at `head_port` of the head, so nothing else may listen there meanwhile; in a call that is no broadcast
-    there is nobody to meet.
+    there is no other rank to meet.
     Ranks and head prove to each other that they are of the pool: what else connects, or listens there, is not heard.
 
     Args:

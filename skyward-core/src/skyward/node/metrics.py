@@ -53,7 +53,7 @@ class Job:
         self.due = self.due + wait if self.due + wait > now else now + wait
 
     def row(self, value: float, which: object = None) -> list[Any]:
-        """Return what the client is told."""
+        """Return what is sent to the client."""
         return [self.source, self.name if which is None else f"{self.name}:{which}", self.unit, value]
 
 
@@ -86,7 +86,7 @@ class Sampler:
 
         Args:
             asked: The collectors, as JSON; nothing happens without any.
-            client: Who is told.
+            client: Where it is sent.
         """
         now = time.monotonic()
         self._client = client
@@ -158,7 +158,7 @@ class Sampler:
     # What takes its time.
 
     def _ask_disk(self, job: Job) -> None:
-        # A file system in the network that is gone blocks whoever asks, and must not block the agent.
+        # A file system in the network that is gone blocks its caller, which must not be the agent.
         job.busy = True
         threading.Thread(target=self._statvfs, args=(job,), daemon=True).start()
 

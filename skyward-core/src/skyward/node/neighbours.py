@@ -65,7 +65,7 @@ class Neighbours:
     async def _listen(self, number: int, seconds: float) -> None:
         door = socket.socket()
         door.bind(("", 0))
-        # Whoever knocks has seen all there is to see.
+        # The other end has seen all there is to see.
         async with await self._loop.create_server(_Knock, sock=door):
             self._answer({"number": number, "port": door.getsockname()[1]})
             await asyncio.sleep(seconds)

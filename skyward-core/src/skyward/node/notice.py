@@ -46,7 +46,7 @@ class NoticeWatch:
 
         Args:
             argv: What says so: it prints nothing, or a notice as JSON; nothing happens without it.
-            client: Who is told.
+            client: Where it is sent.
         """
         self._argv, self._client = tuple(argv), client
         if self._argv:

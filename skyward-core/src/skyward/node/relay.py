@@ -13,7 +13,7 @@ import sys
 import threading
 
 AGENT_CLOSED = 69
-"""Exit status when the agent has closed its end, or nobody listens there; `EX_UNAVAILABLE` of sysexits(3)."""
+"""Exit status when the agent has closed its end, or nothing listens there; `EX_UNAVAILABLE` of sysexits(3)."""
 
 _READ = 128 << 10
 

@@ -4,8 +4,8 @@ What a running function knows about its own call, and about the place it runs in
 The context of a call is a context variable, so calls that share a process do not see each other's, and what
 `asyncio` and `contextvars.copy_context` start inherits it.
 A plain thread begins without a context.
-It counts as part of the call that runs in its process; where several run at once it is told about the place as the
-newest of them sees it, and what it prints is nobody's, because a line under a wrong name is worse than one
+It counts as part of the call that runs in its process; where several run at once it has the place as the
+newest of them sees it, and what it prints belongs to none, because a line under a wrong name is worse than one
 without a name.
 """
 
@@ -58,7 +58,7 @@ class TaskContext:
     Args:
         call_id: The call's id, above 0.
         function: Name of the function.
-        facts: What `instance_info` tells about this node and worker, whoever the members are.
+        facts: What `instance_info` tells about this node and worker, whichever the members are.
         membership: What it tells about the members: totals, peers, the head.
         emit: Sends an event to the client.
         abandon: Ends the call and its process with an error.
@@ -119,7 +119,7 @@ class TaskContext:
 
 
 class _Place:
-    """Hold what calls were told last, because most calls in a row are told the same, and peers may be many."""
+    """Hold what calls were given last, because most calls in a row are given the same, and peers may be many."""
 
     __slots__ = ("_last",)
 
@@ -169,7 +169,7 @@ def reset_context(token: Token[TaskContext | None]) -> None:
             try:
                 end(context.call_id)
             except OSError:
-                # Nobody reads any more; the result still goes its own way.
+                # Nothing reads any more; the result still goes its own way.
                 continue
 
 

@@ -81,7 +81,7 @@ class OutputStream:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Let the generator's thread go on and find that nobody listens."""
+        """Let the generator's thread go on and find that nothing listens."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

@@ -13,7 +13,7 @@ The mark stands before the text, so no text can be taken for it.
 A chunk is written at once and is no longer than what a pipe takes at once, so nothing gets between its bytes.
 Between chunks there may be other bytes, even in the middle of their lines: a chunk begins wherever a header stands,
 and the line that it interrupts goes on after it.
-Call 0 is nobody.
+Call 0 is none.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ class TaggedReader:
 
 def send_all(stream: object) -> None:
     """
-    Write out all that a stream holds back, whoever wrote it, because the process is about to end.
+    Write out all that a stream holds back, whichever call wrote it, because the process is about to end.
 
     Args:
         stream: Anything that user code may have put in place of `sys.stdout`.

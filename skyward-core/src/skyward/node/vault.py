@@ -131,7 +131,7 @@ class Vault:
         return False
 
     def close(self) -> None:
-        """Store no more; what is stored is left to whoever removes the node's directory."""
+        """Store no more; what is stored is left to what removes the node's directory."""
         self._over = True
         if self._looking is not None:
             self._looking.cancel()

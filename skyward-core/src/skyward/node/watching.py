@@ -33,7 +33,7 @@ class Watching:
 
         Args:
             config: What node the agent is of; nothing happens where it asks for nothing.
-            client: Who is told.
+            client: Where it is sent.
         """
         self._sampler.start(config.get("metrics", ()), client)
         self._notices.start(config.get("notice", ()), client)

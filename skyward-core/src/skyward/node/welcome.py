@@ -38,7 +38,7 @@ def meeting_socket() -> socket.socket:
     Keep a port free for frameworks to meet at, until the socket is closed.
 
     It does not listen, so Linux lets others listen there who allow addresses to be used again, and gives the port to
-    nobody who asks for any.
+    no rank that asks for any.
     """
     sock = reserved_socket()
     open_up(sock)

@@ -303,7 +303,7 @@ def _install_streams(slots: int) -> None:
 
 
 def _send_output() -> None:
-    """Write out what anybody holds back, because this process is about to end."""
+    """Write out whatever is held back, because this process is about to end."""
     send_all(sys.stdout)
     send_all(sys.stderr)
 

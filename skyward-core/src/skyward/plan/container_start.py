@@ -19,7 +19,7 @@ END_COMMAND = ("sh", "-c", 'exec sh "${HOME:-/root}/.skyward/end"')
 """What ends such a container from within: `end_command` of its provider's facts."""
 
 LEAST_DEADLINE = 300.0
-"""Seconds that a container waits at least for somebody to make a node of it; it may have to install things first."""
+"""Seconds that a container waits at least for a client to make a node of it; it may have to install things first."""
 
 _LONGEST_VARIABLE = 200
 # An API that is out of order for minutes must not leave a container to be billed for ever.
@@ -96,11 +96,11 @@ def container_start(
     login: str, host: HostKey, *, end: str, hidden: Sequence[str] = (), ttl: float | None = None
 ) -> ContainerStart:
     """
-    Write what makes a container of any image one that we reach, and that ends itself if nobody comes for it.
+    Write what makes a container of any image one that we reach, and that ends itself if no client comes for it.
 
     Its SSH server listens at port 22, lets root in by one key and proves itself by another; it is installed where the
     image has none, and its end is the container's.
-    Whoever logs in has the image's variables; `END_COMMAND` runs `end`.
+    A login has the image's variables; `END_COMMAND` runs `end`.
 
     Args:
         login: The public key that is let in.
@@ -126,7 +126,7 @@ def container_start(
         "@SECONDS@": str(deadline),
         "@STEP@": str(min(5, deadline)),
         "@ENDINGS@": str(_ENDINGS),
-        # Nobody can come to it, so that it ends itself.
+        # No client can come to it, so that it ends itself.
         "@WAIT@": "wait;" if deadline else "",
     }
     for mark, text in filled.items():

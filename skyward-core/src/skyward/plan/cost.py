@@ -128,7 +128,7 @@ def billed_seconds(seconds: float, granularity_s: float, minimum_s: float = 0.0)
     lasted = max(seconds, minimum_s, 0.0)
     if granularity_s <= 0:
         return lasted
-    # Whoever rents at all pays for the first granule.
+    # Each machine that is rented pays for the first granule.
     return max(1, math.ceil(lasted / granularity_s - _SLACK)) * granularity_s
 
 
@@ -206,7 +206,7 @@ def check_launch(
 
 def check_running(lives: Sequence[Life], *, budget: float, now: float, within: float, pool: str) -> None:
     """
-    Refuse to go on when what is owed reaches the budget before anybody looks again.
+    Refuse to go on when what is owed reaches the budget before it is looked at again.
 
     Args:
         lives: The machines, those that ended too.

@@ -1,5 +1,5 @@
 """
-What a machine is told for its first boot: who it is, whom it lets in, and when it ends itself unasked.
+What a machine is given for its first boot: who it is, whom it lets in, and when it ends itself unasked.
 
 For providers of any cloud.
 """
@@ -36,7 +36,7 @@ _BOOT_DEADLINE = """
 _MARK = "skyward"
 """Ends the line of a key that a pool lets itself in with."""
 
-# A machine that boots from an image of another one is nobody but itself: not its node, not its pool's, not its host.
+# A machine that boots from an image of another one is itself alone: not its node, not its pool's, not its host.
 _FORGET = """
 [ {user} = root ] && home=${{HOME:-/root}} || home=$(eval echo ~{user})
 rm -rf "$home/.cache/skyward/nodes"
@@ -64,7 +64,7 @@ class HostKey:
 
 def host_key(pool_key: KeyPair, label: str) -> HostKey:
     """
-    Return the host key of a machine: always the same for a label, and known to nobody without the pool's key.
+    Return the host key of a machine: always the same for a label, and unknown to all that lack the pool's key.
 
     A launch that is sent again has to say the same as before, and a listing has to know it again.
 
@@ -113,7 +113,7 @@ def cloud_config(
         host: The machine's own key.
         user: Who logs in.
         scripts: Shell commands to run.
-        first: Shell commands to run at every boot before anybody is let in.
+        first: Shell commands to run at every boot before SSH lets anything in.
 
     >>> text = cloud_config("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "..."), "ubuntu")
     >>> text.splitlines()[0]
@@ -126,7 +126,7 @@ def cloud_config(
         "ssh_authorized_keys": [f"{login} {_MARK}"],
         "ssh_pwauth": False,
         "disable_root": user != "root",
-        # Before anybody is let in; not at a later boot of the same machine, whose results are still to be fetched.
+        # Before SSH lets anything in; not at a later boot of the same machine, whose results are still to be fetched.
         "bootcmd": [
             ["cloud-init-per", "instance", "skyward", "sh", "-c", _FORGET.strip().format(user=user, mark=_MARK)],
             *(["sh", "-c", script] for script in first),
@@ -134,7 +134,7 @@ def cloud_config(
     }
     if scripts:
         config["runcmd"] = [["sh", "-c", script] for script in scripts]
-    # JSON is YAML too, and needs nobody to write it.
+    # JSON is YAML too, and needs no library to write it.
     return f"#cloud-config\n{json.dumps(config, sort_keys=True)}\n"
 
 

@@ -106,7 +106,7 @@ class Duty:
         opening: Where something that machines share may have been set up, and no more: the pool there.
         regions: Where machines may have been rented: the pool there, and what they share.
         machines: Those that are known to exist.
-        at_once: Whether nobody has to be waited for.
+        at_once: Whether no guardian has to be waited for.
         dismissed: Whether nothing is left to guard.
     """
 
@@ -127,7 +127,7 @@ class Duty:
 
     @property
     def shared(self) -> tuple[tuple[Cluster, Any], ...]:
-        """Return the pool in each region, and what machines share there; None where nobody knows."""
+        """Return the pool in each region, and what machines share there; None where that is unknown."""
         return (*self.regions, *((cluster, None) for cluster in self.opening))
 
     def knows(self, cluster: Cluster) -> bool:

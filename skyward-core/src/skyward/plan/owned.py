@@ -1,5 +1,5 @@
 """
-Machines of ours that clouds list, whoever rented them: which are meant, which are forgotten, how they are shown.
+Machines of ours that clouds list, of all clients: which are meant, which are forgotten, how they are shown.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def row(instance: Instance, *, now: float) -> tuple[str, ...]:
 
 def forgotten(instances: Iterable[Instance], *, owner: str, now: float) -> list[str]:
     """
-    Say which machines of a user nobody looks after any more, a sentence for each pool.
+    Say which machines of a user no client looks after any more, a sentence for each pool.
 
     Args:
         instances: What a cloud lists.

@@ -133,7 +133,7 @@ def mount_point(volume: Volume, wanted: str | None) -> str:
         wanted: The directory that the user names.
 
     Raises:
-        ConfigError: If nobody names one, and the volume's name cannot be that of a directory.
+        ConfigError: If none is named, and the volume's name cannot be that of a directory.
 
     >>> mount_point(Volume(id="v1", name="data", place="here"), None)
     '/mnt/data'

@@ -99,7 +99,7 @@ def compare(
         known: The machines that nodes have.
         listed: What the provider lists.
         strays: What no node had at the last list.
-        held: Ids of machines that somebody looks after besides the nodes: those that are being given back.
+        held: Ids of machines that are looked after besides the nodes: those that are being given back.
         under_way: Tokens of launches whose answers are awaited: their machines are no strays.
         now: The time, in seconds of a monotonic clock.
         patience: Seconds that a machine may take until it runs.

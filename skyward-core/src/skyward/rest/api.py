@@ -77,7 +77,7 @@ class Login:
 @frozen(kw_only=True)
 class Service:
     """
-    Say what holds for an API, whoever calls it.
+    Say what holds for an API, for all of its callers.
 
     Args:
         provider: The provider's name in errors, such as `"digitalocean"`.
@@ -237,7 +237,7 @@ class Api:
         Raises:
             CredentialsError: If the account cannot be used.
             SkywardError: If it is refused, or the answer cannot be read; `reply_of` gives the reply.
-            ProvisionError: If no answer came, and nobody knows whether anything was done.
+            ProvisionError: If no answer came, and it is unknown whether anything was done.
         """
         blank = Reply(method=method, path=_with(path, params), status=0, once=once, subject=subject)
         login = await self._logged_in(None)
@@ -270,7 +270,7 @@ class Api:
     async def _sent(
         self, blank: Reply, login: Login, json: Any, headers: Mapping[str, str], lane: str, timeout: float
     ) -> Reply:
-        # Kept, because a pace lasts as long as anybody has it.
+        # Kept, because a pace lasts as long as something refers to it.
         pace = self._pace = Pace.of(f"{self.service.base_url} {login.account}", self.service.limits)
         await pace.wait(lane)
         slot = self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))

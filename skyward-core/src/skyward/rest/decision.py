@@ -20,7 +20,7 @@ AT_MOST = 6
 """How often one call is sent, whatever happens."""
 
 UNANSWERED = 3
-"""How often it is sent to somebody who gives no answer."""
+"""How often it is sent to a server that gives no answer."""
 
 LONGEST_PAUSE = 60.0
 """Seconds that a call waits at most before it is sent again; who asks for more is not waited for."""

@@ -51,7 +51,7 @@ class Line:
             raise ConfigError(
                 f"The address of {service.title} must begin with https://, not {service.base_url!r}.",
                 provider=service.provider,
-                hint="Keys are sent there, which anybody could read.",
+                hint="Keys are sent there, which others could read.",
             )
         self._service = service
         self._open: WeakKeyDictionary[
@@ -90,8 +90,8 @@ class Line:
         except _TooLarge:
             return evolve(blank, text=f"it is larger than {self._service.largest} bytes")
         except RuntimeError:
-            # While the interpreter ends nobody looks hosts up any more, and pools that were forgotten are still given
-            # back; blocking the loop harms nobody then.
+            # While the interpreter ends no thread looks hosts up, and pools that were forgotten are still given back;
+            # blocking the loop does no harm then.
             return self._sent_at_the_end(blank, request, timeout)
         return evolve(blank, status=answer.status_code, headers=dict(answer.headers), text=_text(body))
 

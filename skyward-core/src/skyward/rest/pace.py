@@ -84,7 +84,7 @@ class Pace:
     @classmethod
     def of(cls, account: str, limits: Mapping[str, Sequence[Limit]]) -> Pace:
         """
-        Return the one pace of an account, whoever asks for it.
+        Return the one pace of an account, for all of its callers.
 
         Args:
             account: Tells accounts apart; only a digest of it is kept.
@@ -114,7 +114,7 @@ class Pace:
 
     def close(self, until: float) -> None:
         """
-        Let nobody call before a moment, because the API said so.
+        Hold all calls until a moment, because the API said so.
 
         Args:
             until: That moment, on the clock of `reserve`.
@@ -135,5 +135,5 @@ class Pace:
         pause = self.reserve("", time.monotonic())
         while pause > 0:
             await asyncio.sleep(pause)
-            # Somebody may have been told to keep away meanwhile.
+            # Another call may have met a rate limit meanwhile.
             pause = self._closed_until - time.monotonic()

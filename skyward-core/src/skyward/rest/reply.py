@@ -88,7 +88,7 @@ class Meaning:
 
     Args:
         kind: The error it is to the user; CapacityError, QuotaError, CredentialsError and ConfigError tell core that
-            nothing was made, any other that nobody knows.
+            nothing was made, any other that is unknown.
         hint: What to do next.
         again: Whether to send the call again; None where the status decides.
         of: What a limit is of, besides the account, as in `QuotaError`; None for what that says by itself.
@@ -113,7 +113,7 @@ def reply_of(error: BaseException | None) -> Reply | None:
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
     """
-    Return a text without what nobody may read.
+    Return a text without its secrets.
 
     Args:
         text: What is to be shown.

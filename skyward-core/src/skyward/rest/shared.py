@@ -29,7 +29,7 @@ class Shared:
     @classmethod
     def of(cls, account: str) -> Shared:
         """
-        Return the one of an account, whoever asks for it.
+        Return the one of an account, for all of its callers.
 
         Args:
             account: Tells accounts apart; only a digest of it is kept.

@@ -205,7 +205,7 @@ def _not_let_through(where: str, before: str, error: ChannelOpenError) -> Transp
 
     if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
         return TransportError(
-            f"The jump host {before} lets nobody through: {error.reason}.",
+            f"The jump host {before} lets no connection through: {error.reason}.",
             hint="Set AllowTcpForwarding there, and look for permitopen in its authorized_keys.",
         )
     return UnreachableError(f"{where} cannot be reached from the jump host {before}: {error.reason}.")

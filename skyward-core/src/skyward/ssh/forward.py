@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
 OPENING = 20.0
-"""Seconds in which a machine has to say whether somebody listens."""
+"""Seconds in which a machine has to say whether anything listens."""
 
 
 async def forwarded(connection: SSHClientConnection, port: int, where: str) -> tuple[Any, Any]:
@@ -27,7 +27,7 @@ async def forwarded(connection: SSHClientConnection, port: int, where: str) -> t
         A reader and a writer, as those of asyncio.
 
     Raises:
-        ConnectionRefusedError: If nobody listens there.
+        ConnectionRefusedError: If nothing listens there.
         TransportError: If the server forwards nothing.
         UnreachableError: If the connection is lost, or nothing is said in time.
     """

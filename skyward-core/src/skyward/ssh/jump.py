@@ -68,7 +68,7 @@ def _own_keys(hop: SSHAddress) -> list[str]:
 def _configured_jump(address: SSHAddress) -> tuple[Place, ...]:
     """List what `~/.ssh/config` says about the way to a host."""
     if address.private_key is not None:
-        # A machine that was made for this pool is in nobody's file.
+        # A machine that was made for this pool is in no user's file.
         return ()
     written = _configured(address).tunnel
     return places(written, "ProxyJump in ~/.ssh/config") if isinstance(written, str) else ()

@@ -148,7 +148,7 @@ class NeverBoots:
 @frozen(kw_only=True, repr=False)
 class Unreachable:
     """
-    Grant machines that run and that nobody gets into.
+    Grant machines that run and that let no client in.
 
     Args:
         times: How many machines of each pool.

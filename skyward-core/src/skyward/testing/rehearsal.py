@@ -1,5 +1,5 @@
 """
-A cloud for rehearsals: its machines are processes on this one, its prices play money, and it fails as it is told to.
+A cloud for rehearsals: its machines are processes on this one, its prices play money, and it fails as its faults say.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The checks that every provider has to pass, for whoever writes one.
+The checks that every provider has to pass, for authors of one.
 
 `python -m skyward.testing.conformance my_module:MyCloud` runs them; whatever follows is pytest's.
 In a suite of one's own, a class below `ProviderConformance` says in a fixture what the provider is.

@@ -107,7 +107,7 @@ class ProviderConformance:
         assert not twice, f"skyward_offers has more than one offer for {sorted(map(str, twice))}."
 
     def test_what_it_does_not_sell_is_no_accident(self, trial: Trial) -> None:
-        """A wish that nobody can meet gives offers that do not meet it, none, or an error of Skyward's."""
+        """A wish that no offer can meet gives offers that do not meet it, none, or an error of Skyward's."""
         wish = evolve(trial.spec, memory_gb=1e6)
         try:
             offers = trial.ask("skyward_offers", spec=wish)
@@ -155,7 +155,7 @@ class ProviderConformance:
                 _check_tags(running, rental)
 
     def test_a_machine_is_found_in_the_account(self, trial: Trial) -> None:
-        """Whoever lost its pool finds it, can put off its expiry, and ends it."""
+        """A client that lost its pool finds it, can put off its expiry, and ends it."""
         if not trial.has("skyward_owned"):
             return
         with trial.rental() as rental:
