@@ -24,6 +24,8 @@ OF_ONE_MACHINE = re.compile(
     r"|pypi[.]org|pythonhosted[.]org|npmjs[.]org|deb[.]debian[.]org"
 )
 
+PERSONS = re.compile(r"\b(?:whoever|nobody|somebody|anybody|(?:is|are) told)\b", re.IGNORECASE)
+
 TEXT = tuple(
     path
     for path in files()
@@ -48,6 +50,17 @@ def test_a_suite_is_named_where_its_tests_are() -> None:
         for path in shared
         for suite in SMALL
         if suite not in path.parts and f"pytest.mark.{suite}" in path.read_text(encoding="utf-8")
+    ]
+
+
+def test_the_subject_is_a_thing() -> None:
+    """Sources and pages say which program, login, key or thread does it; `docs/faults.md` is what tests wrote."""
+    pages = [path for path in PROSE if ROOT / "docs" in path.parents and path.name != "faults.md"]
+    assert [] == [
+        f"{relative(path)}:{number}"
+        for path in (*sources(), *pages, ROOT / "README.md")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PERSONS.search(line)
     ]
 
 

@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     announce()
     home = os.path.expanduser("~")
     os.environ.setdefault("XDG_CACHE_HOME", os.path.join(home, ".cache"))
-    # Whoever looks for credentials is not to ask the network for them.
+    # A test that looks for credentials is not to ask the network for them.
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["HOME"] = tempfile.mkdtemp(prefix="home-of-tests-")
 

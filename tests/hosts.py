@@ -132,7 +132,7 @@ class Host:
         """Stop the server with all its connections."""
         if self._process is None:
             return
-        # A server that stands still lets nobody in while those who are in are ended.
+        # A server that stands still lets no login in while those that are in are ended.
         # In a container it is not the first process.
         for pid in (self._process.pid, *self.connections()):
             with contextlib.suppress(ProcessLookupError):
@@ -146,7 +146,7 @@ class Host:
         self._process = None
 
     def entered(self) -> int:
-        """Count how often somebody was let in."""
+        """Count how often a login was let in."""
         log = self.base / "sshd.log"
         return log.read_text().count("Accepted publickey") if log.exists() else 0
 
@@ -185,7 +185,7 @@ class Host:
 
 class ContainerHost(Host):
     """
-    Run what a container is told to run; an SSH server that this starts is reached at the host's address and port.
+    Run what a container is to run; an SSH server that this starts is reached at the host's address and port.
 
     Args:
         base: Its own directory.
@@ -217,7 +217,7 @@ class ContainerHost(Host):
         path.chmod(0o755)
 
     def start(self) -> None:
-        """Start the first process; whoever wants its SSH server has to wait for it."""
+        """Start the first process; a client that wants its SSH server has to wait for it."""
         with (self.base / "container.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._words,

@@ -41,7 +41,7 @@ class _Threads(socketserver.ThreadingTCPServer):
 
 
 class _Endless(socketserver.BaseRequestHandler):
-    """Send for as long as somebody reads."""
+    """Send for as long as a client reads."""
 
     def handle(self) -> None:
         with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ def count(port: int, size: int) -> int:
 
 
 def is_open(port: int) -> bool:
-    """Say whether somebody listens at a port of this machine."""
+    """Say whether a server listens at a port of this machine."""
     try:
         with connected(port):
             return True
@@ -120,7 +120,7 @@ def is_refused(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Find a port of this machine that nobody has."""
+    """Find a port of this machine that no program has."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])

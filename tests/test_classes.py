@@ -160,7 +160,7 @@ def test_a_constructor_argument_that_cannot_be_sent_is_named() -> None:
 
 @pytest.mark.parametrize("given", [len, 3, "Counter", lambda: 1], ids=["len", "3", "text", "lambda"])
 def test_only_classes_are_decorated(given: Any) -> None:
-    """A function is told what is for it."""
+    """The error for a function says what is for it."""
     with pytest.raises(sky.UsageError, match=r"`@sky\.cls` is for classes"):
         sky.cls(given)
 

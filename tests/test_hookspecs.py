@@ -431,12 +431,12 @@ def test_hook_launcher() -> None:
 
 
 def test_hook_around_app() -> None:
-    """A plugin wraps the life of a node, which it is told of."""
+    """A plugin wraps the life of a node, which it hears of."""
     check_around("around_app", [InstanceInfo(node=3)], "app of node 3")
 
 
 def test_hook_around_process() -> None:
-    """A plugin wraps the life of a worker process, whose rank it is told."""
+    """A plugin wraps the life of a worker process, whose rank it hears."""
     check_around("around_process", [InstanceInfo(node=3)], "process of rank 3")
 
 

@@ -32,7 +32,7 @@ def greet(name: str) -> str:
 
 
 def broken(name: str) -> str:
-    """Need what nobody has, as a user's function may."""
+    """Need what no machine has, as a user's function may."""
     import nowhere_to_be_found  # noqa: F401 # type: ignore[import-not-found]
 
     return name

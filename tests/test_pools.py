@@ -1,5 +1,5 @@
 """
-Several pools at once open and close together, or as their session is told.
+Several pools at once open and close together, or as their session says.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_pauses_grow_and_end() -> None:
 
 
 def test_what_aws_asks_to_wait_is_waited_within_bounds() -> None:
-    """Retry-After is a lower bound, and nobody waits for an hour."""
+    """Retry-After is a lower bound, and no call waits for an hour."""
     assert (pause(refusal("", 429, retry_after=7.0), 1) or 0) >= 7.0
     assert (pause(refusal("", 429, retry_after=3600.0), 1) or 0) <= 20.0
 

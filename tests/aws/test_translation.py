@@ -286,7 +286,7 @@ def test_secrets_are_in_no_text() -> None:
 
 @pytest.mark.parametrize(("user", "first"), [("ubuntu", "sudo"), ("root", "shutdown")])
 def test_a_machine_ends_itself_as_who_may(user: str, first: str) -> None:
-    """Whoever is not root asks sudo, which asks for no password."""
+    """A user other than root asks sudo, which asks for no password."""
     facts = AWS(user=user).skyward_facts()
     assert (first, True) == (facts.end_command[0], facts.ends_own_bill)
     assert (1.0, 60.0) == (facts.billing_granularity_s, facts.minimum_billed_s)

@@ -106,7 +106,7 @@ def desk(tmp_path: Path, books: str) -> Iterator[Desk]:
 
 
 def test_what_a_killed_client_leaves_is_listed_and_ended(desk: Desk) -> None:
-    """By the name of its pool, whoever asks."""
+    """By the name of its pool, whichever client asks."""
     code, answer, _ = desk.sky("ls")
     assert (code, answer) == (0, "rehearsal: no machine that is meant.\n")
     desk.forget("train")
@@ -230,7 +230,7 @@ def test_nothing_is_ended_that_nobody_named(desk: Desk, words: list[str], compla
 
 
 def test_a_cloud_that_cannot_be_asked_is_named(desk: Desk) -> None:
-    """For what it has is not known then, and nobody is to believe that it has nothing."""
+    """For what it has is not known then, and the list must not look as if it had nothing."""
     text = (desk.folder / "skyward.toml").read_text()
     (desk.folder / "skyward.toml").write_text(text.replace('type = "Play"', 'type = "Plya"'))
     # There, and not in the directory of temporary files, would be the books of this person's other rehearsals.

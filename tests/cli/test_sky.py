@@ -85,7 +85,7 @@ def test_every_way_to_start_it() -> None:
 
 
 def test_the_version_loads_next_to_nothing() -> None:
-    """Whoever asks for it waits for nothing else."""
+    """A user who asks for it waits for nothing else."""
     done = sky("--version", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "skyward.cli.main" in loaded

@@ -98,7 +98,7 @@ class Cloud:
         return [call for call in self.ask("calls") if call["name"].startswith(name)]
 
     def remains(self) -> list[str]:
-        """Tell what a test left that is no machine, or did that nobody may."""
+        """Tell what a test left that is no machine, or did that no test may."""
         return []
 
     def clear(self) -> None:

@@ -336,7 +336,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def serve(kind: Callable[[Path, str, str], Emulator], folder: str, network: str) -> None:
-    """Serve until nobody holds our standard input any more."""
+    """Serve until no process holds our standard input any more."""
     clouds: list[Emulator] = []
 
     def door(environ: dict[str, Any], respond: Callable[..., Any]) -> Iterable[bytes]:

@@ -39,6 +39,9 @@ END
 esac
 """
 
+_BECOMES = 1.0
+"""Seconds in which a process that was forked becomes another program, on a busy machine."""
+
 Command = str | Sequence[str]
 
 
@@ -147,7 +150,16 @@ class Machines:
 
     def _leave(self, machine: Machine, state: str) -> None:
         machine.over.set()
-        threading.Thread(target=self._down, args=(machine, state), daemon=True).start()
+        threading.Thread(target=self._go, args=(machine, state), daemon=True).start()
+
+    def _go(self, machine: Machine, state: str) -> None:
+        host = machine.host
+        self._down(machine, state)
+        if host is not None:
+            # What sshd had just forked for a login bears nothing of the host until it has become the user's shell.
+            time.sleep(_BECOMES)
+            if host.processes():
+                host.sweep()
 
     def _turn(self, machine: Machine, state: str) -> None:
         machine.state = state

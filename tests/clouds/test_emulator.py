@@ -125,7 +125,7 @@ def test_faults_meet_the_requests_they_name(cloud: Cloud) -> None:
 
 
 def test_an_answer_that_is_cut_off_has_done_its_work(cloud: Cloud) -> None:
-    """The machine is there, and nobody was told."""
+    """The machine is there, and no client heard of it."""
     cloud.calm()
     before = len(cloud.instances())
     cloud.fault("POST *", "cut", times=1)
@@ -148,7 +148,7 @@ if __name__ == "__main__":
 
 
 def test_without_hosts_rows_turn_and_nothing_listens(cloud: Cloud) -> None:
-    """A machine runs a moment after its launch was answered, dies or stays pending as it is told, and ends."""
+    """A machine runs a moment after its launch was answered, dies or stays pending as the test says, and ends."""
     cloud.hosts(there=False)
     cloud.fault("POST /machines", "dies", where={"size": "weak"})
     cloud.fault("POST /machines", "never", where={"size": "late"})

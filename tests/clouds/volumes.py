@@ -85,7 +85,7 @@ def moved(script: str, host: Host) -> str:
 
 
 def run_at_boot(host: Host, script: str) -> None:
-    """Run a script as root would at a boot, before anybody is let in."""
+    """Run a script as root would at a boot, before any login is let in."""
     env = {**os.environ, "PATH": f"{host.base}/bin:{os.environ['PATH']}", "HOME": f"{host.base}/home"}
     with (host.base / "boot.log").open("ab") as log:
         words = ["sh", "-c", moved(script, host)]

@@ -48,14 +48,14 @@ def test_short_tasks_have_no_lines() -> None:
 
 
 def test_long_tasks_have_a_line() -> None:
-    """A task longer than a second is told when it ends."""
+    """A task longer than a second has a line when it ends."""
     assert ["node-0 · train returned after 2.0 s"] == written(
         TaskCompleted(task_id="1", function="train", node=0, duration=2.0)
     )
 
 
 def test_many_failures_are_counted() -> None:
-    """Ten failures a second are told; the rest of that second is one line."""
+    """Ten failures a second are shown; the rest of that second is one line."""
     lines = written(*(failed(number, 100.0) for number in range(1000)), failed(1000, 101.5))
     assert 12 == len(lines)
     assert ["skyward · 990 more failed or are tried again", "node-0 · f failed after 0 ms: no"] == lines[-2:]
@@ -88,7 +88,7 @@ def test_progress_without_news_is_not_told() -> None:
 
 
 def test_a_map_that_is_over_at_once_is_told_once() -> None:
-    """The end is told even if it is the first report."""
+    """The end is shown even if it is the first report."""
     assert ["skyward · f: 3 of 3"] == written(Progress(label="f", done=3, total=3, at=1.0))
 
 

@@ -160,7 +160,7 @@ def test_a_closed_stream_is_passed_over() -> None:
 
 
 def test_panels_are_drawn_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has to ask for a drawing, and the thread ends with the last panel."""
+    """No caller has to ask for a drawing, and the thread ends with the last panel."""
     monkeypatch.setattr(screen_module, "INTERVAL_S", 0.001)
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)

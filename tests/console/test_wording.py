@@ -104,7 +104,7 @@ def test_what_is_no_news_has_no_line(event: SkywardEvent) -> None:
 
 
 def test_every_line_has_words() -> None:
-    """No event is told in a line without text."""
+    """No event is shown as a line without text."""
     plain = {"Error": Error(message="x"), "ClusterReady": ClusterReady(nodes=0, elapsed=0.0)}
     lines = [tell(event) for event in plain.values()]
     assert all(line is not None and line.text for line in lines)
@@ -163,7 +163,7 @@ def test_nodes_have_colours_of_their_own() -> None:
 
 
 def a_receipt(**changes: Any) -> Receipt:
-    """Make a receipt of two machines, one of which nobody saw end."""
+    """Make a receipt of two machines, one of which was not seen to end."""
     node = NodeReceipt(
         node=0, instance_id="i-0", provider="aws", instance_type="p4d", spot=True, hourly_rate=3.6, seconds=99.5,
         billed_seconds=100, booting=40, preparing=20, computing=30, idle=5, ending=4.5, cost=0.1, ended=True,
@@ -192,7 +192,7 @@ def test_a_receipt_is_told_in_six_lines() -> None:
 
 
 def test_a_receipt_tells_which_accelerators_were_rented() -> None:
-    """A name without a memory means several, so that the one that was taken is told."""
+    """A name without a memory means several, so that the one that was taken is named."""
     first, second = a_receipt().nodes
     nodes = (evolve(first, accelerator="1 × A100 40GB"), evolve(second, accelerator="1 × A100 80GB"), first)
     line = tell(CostFinal(total_cost=0.2, total_seconds=99.5, receipt=a_receipt(nodes=nodes)))

@@ -139,7 +139,7 @@ def test_what_is_not_ours_is_passed_over() -> None:
 def test_a_fact_that_cannot_be_read_hides_no_container(
     changes: dict[str, Any], field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It exists, of whatever is told of it; its state is none that is over."""
+    """It exists, of whatever is said of it; its state is none that is over."""
     name = f"skyward-a1-0-{field.lower()}"
     found = instance_of({**DOCKERS, **changes, "Name": f"/{name}"}, "key", NOW)
     assert found is not None

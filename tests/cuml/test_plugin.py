@@ -78,7 +78,7 @@ def test_what_cannot_work_is_refused_before_anything_is_rented(plugin: Cuml, whe
     "where", [cluster(L4), cluster(V100), cluster(evolve(L4, accelerator_name="Quux")), cluster(HERE)]
 )
 def test_what_may_work_is_not_refused(where: Cluster) -> None:
-    """What nobody knows, and what this machine has, is found out there."""
+    """What is unknown here, and what this machine has, is found out there."""
     validated([Cuml()], where)
 
 
@@ -122,6 +122,6 @@ def test_the_plugin_is_a_value_that_travels() -> None:
 
 
 def test_it_does_nothing_around_one_function() -> None:
-    """So that nobody waits for it to."""
+    """So that no node waits for it to."""
     with pytest.raises(UsageError, match="Give it to the pool"):
         sky.integrations.cuml()(abs)

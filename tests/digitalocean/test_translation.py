@@ -91,7 +91,7 @@ def test_the_image_has_the_driver(model: str, count: int, image: str) -> None:
     ],
 )
 def test_a_droplet_runs_once_it_has_a_public_address(status: str, networks: Any, expected: InstanceState) -> None:
-    """One that is off is billed and nobody's node any more."""
+    """One that is off is billed and no longer a node of any pool."""
     found = described({**ROW, "status": status, "networks": networks}, Door(port=22, key=KeyPair()))
     assert expected is found.state
     assert (found.address is not None) is (expected is InstanceState.RUNNING)

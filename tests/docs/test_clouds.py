@@ -47,7 +47,7 @@ _LIMITS = {
 
 
 def providers() -> list[object]:
-    """Make a value of each cloud, which asks nobody anything."""
+    """Make a value of each cloud, which asks no server anything."""
     return [sky.AWS(), sky.DigitalOcean(token="t"), sky.RunPod(), sky.VastAI(), sky.Verda()]
 
 

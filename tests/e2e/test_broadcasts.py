@@ -88,7 +88,7 @@ def retires(*, raising: bool) -> int:
 
 @pytest.mark.slow
 def test_ranks_tell_each_other_something(ranks: sky.Pool) -> None:
-    """All of them learn the same, in the order of ranks, as often as they like; alone there is nobody else."""
+    """All of them learn the same, in the order of ranks, as often as they like; alone there is no other."""
     expected = [tuple(f"rank {rank}" for rank in range(4))] * 4
     assert expected == exchanged() @ ranks == exchanged() @ ranks
     assert 1 == len(exchanged() >> ranks)

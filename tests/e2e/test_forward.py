@@ -38,7 +38,7 @@ def test_big_streams_go_both_ways_side_by_side(pool: sky.Pool) -> None:
 
 
 def test_a_chosen_port_is_taken(pool: sky.Pool) -> None:
-    """The port here may be named, and is refused where somebody has it."""
+    """The port here may be named, and is refused where another program has it."""
     remote, local = start("http") >> pool, free_port()
     with pool.forward(remote, local) as forward:
         assert local == forward.port

@@ -15,7 +15,7 @@ from skyward.node.hang import checked_hang_timeout, watched
 
 @sky.function
 def waits(who: int, *, others_return: bool) -> None:
-    """Wait for nobody on one rank, while the others return, or wait elsewhere."""
+    """Wait in vain on one rank, while the others return, or wait elsewhere."""
     with watched(1.0, lambda: 0, "moved"):
         if sky.instance_info().global_worker_index == who:
             threading.Event().wait()
@@ -88,7 +88,7 @@ def test_one_rank_that_moves_keeps_all_alive(pool: sky.Pool) -> None:
 
 
 def test_a_call_that_is_no_broadcast_is_not_watched(pool: sky.Pool) -> None:
-    """It has nobody to wait for."""
+    """It has no other rank to wait for."""
 
     def alone() -> list[str]:
         with watched(1.0, lambda: 0, "moved"):

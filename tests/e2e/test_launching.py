@@ -31,7 +31,7 @@ SMALL = Offer(provider="cloud", instance_type="small", region="eu", zone="a", sp
 
 class Cloud:
     """
-    A cloud that rents this machine, keeps books, and answers as it is told.
+    A cloud that rents this machine, keeps books, and answers as the test says.
 
     Args:
         slow: How many lists have a machine pending.

@@ -112,7 +112,7 @@ def test_collect_metrics_false_measures_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_commands_that_hang_or_fail_harm_nothing(tmp_path: Path) -> None:
-    """Other metrics and calls go on, each trouble is told once, and nothing is left behind."""
+    """Other metrics and calls go on, each trouble is reported once, and nothing is left behind."""
     pids = tmp_path / "pids"
     asked = [
         sky.metrics.Custom("hangs", f"echo $$ >> {pids}; sleep 1000; echo 1", interval=0.1),

@@ -262,7 +262,7 @@ def run(directory: Path, program: str, *, says: str, argv: tuple[str, ...] = ("s
 
 
 class Watch:
-    """Tell which processes of nodes this test has started, whoever their parents are now."""
+    """Tell which processes of nodes this test has started, whatever their parents are now."""
 
     def __init__(self, mark: str) -> None:
         self._mark = f"OF_TEST={mark}".encode()
@@ -429,7 +429,7 @@ def test_plugin_that_exits_is_named_too(watch: Watch, hook: str) -> None:
 
 @pytest.mark.parametrize("hook", ["around_process", "around_app"])
 def test_plugin_that_ends_its_process(watch: Watch, hook: str) -> None:
-    """Nobody can tell who it was; its last words are in the error, and nothing is left."""
+    """Nothing can tell who it was; its last words are in the error, and nothing is left."""
 
     def around(info: InstanceInfo) -> Any:
         os.write(2, b"these were my last words\n")

@@ -61,7 +61,7 @@ class Client:
         assert self.processes()
 
     def processes(self) -> list[int]:
-        """List what the program started, whoever its parent is now."""
+        """List what the program started, whatever its parent is now."""
         found = []
         for environ in Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -151,7 +151,7 @@ def test_second_ctrl_c_does_not_wait(start: Callable[[str], Client]) -> None:
 
 @pytest.mark.parametrize("kept", ["other = ", ""])
 def test_pool_that_is_never_left(start: Callable[[str], Client], kept: str) -> None:
-    """The interpreter's end closes it, also if nobody holds it any more."""
+    """The interpreter's end closes it, also if nothing holds it any more."""
     # The handler of SIGTERM stays as long as this pool does.
     client = start(
         f"{kept}sky.Compute(console='silent', logging=False).__enter__(); "

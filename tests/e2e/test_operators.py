@@ -334,7 +334,7 @@ def test_pool_works_in_async_with() -> None:
 
 @pytest.mark.slow
 def test_leaving_waits_for_futures_but_not_for_unread_streams() -> None:
-    """A stream that nobody reads could never end."""
+    """A stream that no thread reads could never end."""
     with sky.Compute(console="silent") as pool:
         stream = count(10**9) >> pool
         assert next(stream) == 0

@@ -50,7 +50,7 @@ def test_default_compute_timeout() -> None:
 
 @pytest.mark.parametrize("provider", [sky.Local(), Rehearsal()], ids=["local", "rehearsal"])
 def test_image_of_this_machine(provider: Any) -> None:
-    """Variables are worked out here, once for all nodes; packages that are missing are told in one line."""
+    """Variables are worked out here, once for all nodes; packages that are missing are named in one line."""
     image = sky.Image(
         env={"OWN": "1"}, shell_vars={"SUM": 'echo "$((OWN + 1))"', "OWN": "echo 2"}, apt=["no-such-package"]
     )

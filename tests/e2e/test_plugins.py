@@ -217,7 +217,7 @@ def test_decorator_that_raises_fails_the_call() -> None:
 
 @frozen(eq=False)
 class Sham:
-    """A provider that rents this machine, and fails as it is told."""
+    """A provider that rents this machine, and fails as the test says."""
 
     log: list[str]
     fails: dict[str, Any]

@@ -120,7 +120,7 @@ def test_each_attempt_after_an_exception_has_a_fresh_clock(pool: sky.Pool, log: 
 
 
 def test_delays_and_failures_are_as_was_asked_for(pool: sky.Pool, log: str) -> None:
-    """They are told of before they are waited for; another failure ends it."""
+    """They are reported before they are waited for; another failure ends it."""
     told: list[float | None] = []
     pool.on(sky.TaskCompleted, lambda event: told.append(event.retry_in))
     retry = sky.Retry(9, delay=0.1, backoff=3, jitter=0, on=lambda error: str(error) in ("attempt 1", "attempt 2"))
@@ -147,7 +147,7 @@ def test_cancelled_call_that_waits_for_its_next_attempt_never_has_it(log: str, t
     @sky.function
     def hold_on(gate: str) -> None:
         hold.local(gate)
-        # Nobody can see from outside when the other call's cancellation has arrived in this worker.
+        # A test cannot see from outside when the other call's cancellation has arrived in this worker.
         threading.Event().wait(0.3)
 
     ended: list[sky.TaskCompleted] = []

@@ -144,7 +144,7 @@ def test_timeout_is_for_the_whole_stream(pool: sky.Pool, tmp_path: Path) -> None
 
 
 def test_timeout_goes_on_while_the_consumer_lets_it_wait(pool: sky.Pool, tmp_path: Path) -> None:
-    """Time in which nobody takes an item is time of the stream."""
+    """Time in which the consumer takes no item is time of the stream."""
     log = tmp_path / "log"
     stream = logged(str(log)).with_timeout(0.3) >> pool
     assert next(stream) == b""

@@ -1,4 +1,4 @@
-"""Globals, closures and arguments as they are at dispatch, and nobody else's."""
+"""Globals, closures and arguments as they are at dispatch, and no other call's."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_plugins_are_asked_with_the_offer_and_the_layout_known() -> None:
 
 
 def test_slices_need_the_plugin_that_cuts_them() -> None:
-    """Nobody rents a whole GPU by mistake."""
+    """No user rents a whole GPU by mistake."""
     wanted = sky.accelerators.A100(mig="1g.5gb")
     with pytest.raises(sky.ConfigError, match=r"slices of 1g\.5gb, and no plugin cuts"):
         draw(cluster(accelerator=wanted), GPUS)

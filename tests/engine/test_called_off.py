@@ -59,7 +59,7 @@ def test_a_pool_that_was_ended_from_outside_rents_nothing_in_its_place(engine: S
 
 
 def test_a_long_command_leaves_room_for_its_process(engine: SimulatedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is cut off; whose process ended the pool is told whole."""
+    """It is cut off; whose process ended the pool is shown whole."""
     monkeypatch.setattr(sys, "argv", ["sky", "down", *(f"pool-{number}" for number in range(200))])
     cloud = ScriptedCloud()
     pool, _ = compute(cloud)

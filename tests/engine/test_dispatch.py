@@ -309,7 +309,7 @@ def test_a_call_that_cannot_be_sent_fails_alone() -> None:
         assert ("SerializationError", "after") == (huge.sink.outcome, after.sink.outcome)
 
 
-# What nodes are told.
+# What nodes hear.
 
 
 def test_members_are_told_once_a_change_and_before_the_task() -> None:
@@ -430,14 +430,14 @@ def test_a_lane_is_told_that_it_has_kept_something() -> None:
 
 
 def test_a_call_that_took_its_worker_down_kept_nothing() -> None:
-    """Its own error says what was lost; where something was kept before, the next attempt is told."""
+    """Its own error says what was lost; where something was kept before, the next attempt hears of it."""
     with Stage([1]) as stage:
         assert [False, False] == _held(stage, dies(), returns(1), retries=1)
         assert [True, True] == _held(stage, dies(), returns(1), retries=1)
 
 
 def test_a_call_that_needs_what_was_kept_is_never_sent_ahead() -> None:
-    """What it is told of its lane is as it is when it begins."""
+    """What it hears of its lane is as it is when it begins."""
     with Stage([1], buffer=4) as stage:
         for _ in range(3):
             stage.dispatch.submit([Call(KEEPING, dump(((returns(1, 1.0),), {})), stage.heard())])
@@ -448,7 +448,7 @@ def test_a_call_that_needs_what_was_kept_is_never_sent_ahead() -> None:
 
 
 def test_what_a_lost_node_kept_is_missed_in_its_place() -> None:
-    """The machine that replaces it has kept nothing, and is told that something was."""
+    """The machine that replaces it has kept nothing, and hears that something was."""
     with Stage([1], [1]) as stage:
         assert [False] == _held(stage, returns(1), node=0)
         stage.nodes[0].lose()

@@ -104,7 +104,7 @@ def test_results_that_arrive_twice_count_once() -> None:
 
 
 def test_a_call_that_is_known_to_have_failed_is_not_undone_by_a_late_result() -> None:
-    """What a lost node says is nobody's."""
+    """What a lost node says belongs to no call."""
     with Stage([1]) as stage:
         call = stage.send(returns("late", 1.0))
         stage.run(0.5)

@@ -128,7 +128,7 @@ def test_several_types_can_be_subscribed_at_once(dispatcher: Dispatcher) -> None
 
 
 def test_wants_follows_subscriptions(dispatcher: Dispatcher) -> None:
-    """`wants` says whether an event of a type would reach anybody now."""
+    """`wants` says whether an event of a type would reach any handler now."""
     assert not dispatcher.wants(TaskStarted)
     cancel = dispatcher.subscribe(TaskStarted, print)
     assert dispatcher.wants(TaskStarted)
@@ -193,7 +193,7 @@ def test_metrics_make_no_pressure(dispatcher: Dispatcher, gate: Gate) -> None:
 
 
 def test_drained_is_called_when_pressure_goes(dispatcher: Dispatcher, gate: Gate) -> None:
-    """Whoever stopped because of the pressure is called when there is room again."""
+    """What stopped because of the pressure is called when there is room again."""
     drained = threading.Event()
     dispatcher.on_drained(drained.set)
     while dispatcher.publish(line("x")):
@@ -252,7 +252,7 @@ def test_close_delivers_what_waits() -> None:
 
 
 def test_close_gives_up_a_stuck_handler(caplog: pytest.LogCaptureFixture) -> None:
-    """A handler that never ends keeps `close` no longer than its timeout, and nobody waits in `flush` for ever."""
+    """A handler that never ends keeps `close` no longer than its timeout, and no thread waits in `flush` for ever."""
     dispatcher = Dispatcher()
     gate = Gate()
     dispatcher.subscribe(Log, gate)
@@ -293,7 +293,7 @@ def test_types_that_are_none_of_events_are_refused(dispatcher: Dispatcher, kind:
 
 
 def test_handlers_that_could_not_work_are_refused(dispatcher: Dispatcher) -> None:
-    """What cannot be called, or would make a coroutine that nobody awaits, is an error at once."""
+    """What cannot be called, or would make a coroutine that nothing awaits, is an error at once."""
 
     async def handler(event: SkywardEvent) -> None: ...
 

@@ -58,7 +58,7 @@ def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 async def rent(cloud: Rehearsal, pool_id: str) -> tuple[Duty, tuple[str, ...]]:
-    """Rent two machines for a pool, and return what its guardian is told before that, and their ids."""
+    """Rent two machines for a pool, and return what its guardian hears before that, and their ids."""
     offer = offers()[0]
     cluster = Cluster(pool_id=pool_id, pool_name="train", spec=Spec(), offer=offer, provider="rehearsal", nodes=2)
     duty = Duty(pool_id=pool_id, pool_name="train", ttl=1.0, lag=0.0)
@@ -88,7 +88,7 @@ def test_only_the_pools_own_machines_are_ended(books: str, kind: type[Rehearsal]
 
 
 def test_what_the_client_knew_of_is_ended_without_a_list(books: str, tmp_path: Path) -> None:
-    """It is not over then: nobody knows whether there are others."""
+    """It is not over then: it is unknown whether there are others."""
 
     async def scenario() -> list[bool]:
         cloud = Blind(directory=books, ends_own_bill=False)

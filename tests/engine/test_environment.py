@@ -36,7 +36,7 @@ def _prepared(*steps: Step, key: str = "k", timeout: float = 30.0) -> tuple[Path
 
 
 def test_it_is_made_once() -> None:
-    """Whoever comes next is told of no phase."""
+    """The next caller hears of no phase."""
     python, told = _prepared(MAKE)
     assert [("venv", "started"), ("venv", "completed")] == told
     assert cache_directory() / "environments" / "k" / "bin" / "python" == python

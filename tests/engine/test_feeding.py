@@ -150,7 +150,7 @@ def test_retries_are_refused(pool: ScriptedPool) -> None:
 
 
 def test_streams_have_windows_of_their_own() -> None:
-    """A slow one does not hold the other back; what is acknowledged for no stream is nobody's."""
+    """A slow one does not hold the other back; what is acknowledged for no stream belongs to none."""
     sent: list[int] = []
     feeder = Feeder((itertools.count(), itertools.count()), lambda call, send: send(Recorder(sent)))  # type: ignore[arg-type]
     feeder.start(None, Outflow())  # type: ignore[arg-type]  # it is only passed on

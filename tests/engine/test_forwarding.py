@@ -99,7 +99,7 @@ def test_bytes_go_both_ways_to_the_node_that_is_there_then() -> None:
 def test_a_port_that_cannot_be_reached_breaks_the_connection_and_is_told_once(
     error: Exception | None, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is broken off, so that nobody takes it for an empty answer."""
+    """It is broken off, so that no client takes it for an empty answer."""
 
     async def dial(port: int) -> Any:
         assert error is not None

@@ -1,4 +1,4 @@
-"""A machine is given back until its end is confirmed; what could not be ended is told, by name."""
+"""A machine is given back until its end is confirmed; what could not be ended is reported, by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_nodes_have_their_time_to_leave_in_good_order(engine: SimulatedEngine) -
 
 
 def test_a_call_that_fails_twice_is_made_a_third_time(engine: SimulatedEngine) -> None:
-    """Nobody is told: all was ended."""
+    """Nothing is reported: all was ended."""
     cloud = ScriptedCloud(Fails("terminate", times=2))
     pool, heard = compute(cloud)
     with pool:
@@ -62,7 +62,7 @@ def test_a_call_whose_answer_is_lost_is_made_again(engine: SimulatedEngine) -> N
 
 
 def test_what_is_refused_is_not_asked_for_again_and_ends_itself(engine: SimulatedEngine) -> None:
-    """A key that may not end machines is not asked five times; the machine is told, and the cloud confirms."""
+    """A key that may not end machines is not asked five times; the machine hears of it, and the cloud confirms."""
     cloud = ScriptedCloud(Fails("terminate", lambda: sky.CredentialsError("You may not.")), end_command=END)
     pool, heard = compute(cloud)
     with pool:
@@ -126,7 +126,7 @@ def test_an_end_that_is_confirmed_late_is_one(engine: SimulatedEngine) -> None:
 
 
 def test_a_machine_that_could_not_be_ended_is_ended_by_the_watch(engine: SimulatedEngine) -> None:
-    """It is nobody's then, and does not wait for the end of the pool."""
+    """It belongs to no pool then, and does not wait for the end of the pool."""
     cloud = ScriptedCloud(Fails("terminate", times=RETRIES + 1))
     pool, heard = compute(cloud, nodes=2)
     with pool:
@@ -149,7 +149,7 @@ def test_a_silent_cloud_is_waited_for_no_longer_than_the_option_says(engine: Sim
 
 
 def test_machines_that_are_listed_after_their_end_are_not_ended_again(engine: SimulatedEngine) -> None:
-    """Lists lag behind, and nobody is alarmed."""
+    """Lists lag behind, and no alarm is raised."""
     cloud = ScriptedCloud(ListingLag(seconds=20.0))
     pool, heard = compute(cloud, nodes=2)
     with pool:

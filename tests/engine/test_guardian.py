@@ -178,7 +178,7 @@ def test_machines_outlive_a_dead_client_by_their_ttl(rented: tuple[str, ...]) ->
 
 
 def test_what_a_client_hands_over_is_ended_at_once() -> None:
-    """There is nobody whose return could be waited for."""
+    """There is no client whose return could be waited for."""
 
     async def scene() -> None:
         client = Client()
@@ -325,7 +325,7 @@ def test_what_it_cannot_read_is_answered_with_the_reason() -> None:
 
 
 def test_a_charge_it_can_do_nothing_with_is_refused() -> None:
-    """The client is told why, and has no guardian."""
+    """The client hears why, and has no guardian."""
 
     async def scene() -> None:
         client = Client()

@@ -65,7 +65,7 @@ class Scene:
 
 
 def test_answers_go_to_those_who_asked_in_their_order() -> None:
-    """Those of messages that nobody waits for go to nobody."""
+    """Those of messages that no caller waits for go to none."""
 
     async def scene() -> None:
         one = Scene()
@@ -83,7 +83,7 @@ def test_answers_go_to_those_who_asked_in_their_order() -> None:
 
 
 def test_a_guardian_that_dies_answers_nobody_any_more() -> None:
-    """Those who wait are told, those who come are, and what is told it is dropped."""
+    """Callers that wait hear of it, so do later ones, and what is said to it is dropped."""
 
     async def scene() -> None:
         one = Scene()

@@ -17,7 +17,7 @@ from tests.engine.test_guardian import CLUSTER, Dictionary, play
 
 
 class Link:
-    """A guardian that keeps what it is told, until it dies."""
+    """A guardian that keeps what it hears, until it dies."""
 
     def __init__(self, data: bytes, refuses: type | None) -> None:
         _, inner = charge.message(data[8:])
@@ -71,7 +71,7 @@ class Guardians:
         return self.links[-1]
 
     def error(self, message: str, *, fatal: bool) -> None:
-        """Keep what is told."""
+        """Keep what is reported."""
         self.errors.append(message)
 
     def guarding(self) -> Guarding:
@@ -197,7 +197,7 @@ def test_shared_things_that_cannot_be_pickled_are_told() -> None:
 
 
 def test_what_could_not_be_given_back_is_left_to_it() -> None:
-    """It goes on alone, and its process is told."""
+    """It goes on alone, and its process is named."""
 
     @scene
     async def _() -> None:

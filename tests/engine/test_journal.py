@@ -120,7 +120,7 @@ def test_what_json_cannot_hold_is_refused(journal: Journal) -> None:
 
 
 def test_only_the_user_reads_it(journal: Journal, path: Path) -> None:
-    """The names of pools and machines are nobody else's."""
+    """The names of pools and machines are for no other user."""
     ask(journal)
     assert path.stat().st_mode & 0o077 == 0
     assert path.parent.stat().st_mode & 0o077 == 0
@@ -167,7 +167,7 @@ def test_a_journal_without_room_is_written_when_there_is_some(path: Path) -> Non
 
 
 def test_a_journal_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
-    """It is told in the log, and work goes on."""
+    """It stands in the log, and work goes on."""
     (tmp_path / "file").touch()
     journal = Journal(tmp_path / "file" / "journal.sqlite")
     ask(journal)
@@ -184,7 +184,7 @@ def _write(path: Path, number: int) -> None:
 
 
 def test_many_clients_write_at_once(path: Path) -> None:
-    """Nothing is lost, and nobody waits for long."""
+    """Nothing is lost, and no client waits for long."""
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(path, number)) for number in range(3)]
     for writer in writers:

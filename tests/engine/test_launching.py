@@ -104,7 +104,7 @@ class Narrow(ScriptedCloud):
 
 
 def test_what_comes_near_is_asked_for_once_more(engine: SimulatedEngine) -> None:
-    """A cloud that narrows its answer hides what is on sale in another number: it is asked again, and that is told."""
+    """A cloud that narrows its answer hides what is on sale in another number: it is asked again, and that is shown."""
     cloud = Narrow(offers=(SMALL, evolve(GPU, accelerator_memory_gb=80)))
     refused(
         {"accelerator": "H100:16"},

@@ -37,7 +37,7 @@ def test_no_log_is_written_when_it_is_off(tmp_path: Path) -> None:
 
 
 def test_level_decides_what_is_written(tmp_path: Path) -> None:
-    """Events are told at INFO."""
+    """Events are logged at INFO."""
     config = _config(tmp_path, level="WARNING")
     with logging_to(config):
         write_event(NodeReady(node=1))

@@ -108,7 +108,7 @@ def test_an_image_of_something_else_is_not_booted_from(engine: SimulatedEngine) 
 
 
 def test_an_image_that_is_being_made_is_neither_booted_nor_made_again(engine: SimulatedEngine) -> None:
-    """Whoever began it will finish it."""
+    """The client that began it will finish it."""
     studio = Studio(images=[image_of("half", state="pending")])
     use(studio)
     assert ([None], ["half"]) == (studio.booted, [each.id for each in studio.images])

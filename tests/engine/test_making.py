@@ -63,7 +63,7 @@ def test_arguments_travel_as_they_are() -> None:
 
 
 def test_a_function_is_captured_once() -> None:
-    """Whoever calls it."""
+    """Whichever thread calls it."""
     make, _ = maker()
     again = make.caller(add, Waiter())(5, 0)
     assert make.call(add(1), Waiter()).function is make.call(add(2), Waiter()).function is again.function

@@ -20,7 +20,7 @@ def test_nothing_is_told_before_all_is_measured_that_is_needed() -> None:
 
 
 def test_snapshots_have_their_distance() -> None:
-    """What comes earlier is told with the next one."""
+    """What comes earlier is reported with the next one."""
     measured = Measured()
     assert measured.snapshot(NEEDED, now=0.0)
     assert {} == measured.snapshot([("cpu", "cpu", "%", 99.0)], now=0.9 * SNAPSHOT_INTERVAL)

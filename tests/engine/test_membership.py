@@ -30,7 +30,7 @@ def test_numbers_have_no_gaps(nodes: set[int]) -> None:
 
 
 def test_peers_are_told_in_the_order_of_their_numbers() -> None:
-    """All nodes are told the same ones."""
+    """All nodes hear the same ones."""
     membership = _membership(5, 2)
     assert [("10.0.0.2", 0), ("10.0.0.5", 1)] == [
         (peer["private_ip"], peer["node"]) for peer in membership.of(2)[1]["peers"]

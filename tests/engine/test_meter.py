@@ -146,7 +146,7 @@ def test_nothing_is_told_where_nothing_is_billed(rate: float | None) -> None:
 
 
 def test_the_cost_stands_still_once_it_is_final() -> None:
-    """What the clock says later changes nothing, not even for a machine whose end nobody confirmed."""
+    """What the clock says later changes nothing, not even for a machine whose end was never confirmed."""
     bench = Bench()
     bench.hear(events.InstanceLaunched)
     bench.until(100)

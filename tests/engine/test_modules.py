@@ -203,7 +203,7 @@ class TestNewFiles:
 
     def test_delivery_comes_before_the_news(self, project, modules):
         """
-        While one thread delivers files, no other thread is told that there is nothing new.
+        While one thread delivers files, no other thread hears that there is nothing new.
         """
         write(project, {"slow_l.py": ""})
         load("slow_l")

@@ -71,7 +71,7 @@ def function(name: str, payload: Payload | None = None) -> CapturedFunction:
 
 def call(name: str = "f", payload: Payload | None = None, **options: object) -> Call:
     """Make a call of a function."""
-    return Call(function(name), payload or dump(((), {})), None, **options)  # type: ignore[arg-type]  # nobody waits
+    return Call(function(name), payload or dump(((), {})), None, **options)  # type: ignore[arg-type]  # no caller waits
 
 
 def kept(size: int, name: bytes) -> Payload:
@@ -89,7 +89,7 @@ def test_a_function_is_sent_once(recorder: Recorder) -> None:
 
 
 def test_functions_that_were_not_used_for_long_are_dropped(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node is told; when they are called again they are sent again."""
+    """The node hears of it; when they are called again they are sent again."""
     monkeypatch.setattr(node_link, "KEPT_FUNCTIONS", 2)
     link = NodeLink(recorder)
     for name in ("f", "g", "f"):

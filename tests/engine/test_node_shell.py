@@ -1,4 +1,4 @@
-"""One node between its machine and its agent: what is told of it first decides, and nothing waits for it in vain."""
+"""One node between its machine and its agent: what is first said of it decides, and nothing waits for it in vain."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_node_that_fails_to_start_says_why(engine: SimulatedEngine) -> None:
 
 
 def test_a_ready_node_is_lost_once(engine: SimulatedEngine) -> None:
-    """Whoever says so first: its link, the cloud, or a worker that cannot go on."""
+    """Whichever says so first: its link, the cloud, or a worker that cannot go on."""
     lost: list[str] = []
 
     async def body(shell: NodeShell) -> None:
@@ -206,7 +206,7 @@ def test_a_node_that_is_given_back_is_not_lost(engine: SimulatedEngine) -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_question_to_a_node_that_is_lost_is_answered(engine: SimulatedEngine, before: bool) -> None:
-    """Nobody waits for it in vain."""
+    """No caller waits for it in vain."""
 
     async def body(shell: NodeShell) -> None:
         machine = await connected(shell)

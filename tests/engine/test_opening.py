@@ -43,7 +43,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def test_an_interrupt_just_when_the_nodes_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised where the result was waited for, which nobody has then."""
+    """It is raised where the result was waited for, which no caller has then."""
     cloud, run = Rehearsal(directory=str(tmp_path)), EngineLoop.run
 
     def interrupted(self: EngineLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:

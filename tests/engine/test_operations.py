@@ -117,7 +117,7 @@ def test_a_stream_gives_its_items_before_its_failure(pool: ScriptedPool) -> None
 
 
 def test_a_group_gives_results_in_the_order_of_its_calls(pool: ScriptedPool) -> None:
-    """Whatever the order of their ends; progress is told."""
+    """Whatever the order of their ends; progress is reported."""
     calls = tuple(act(returns(number, 10.0 - number)) for number in range(6))
     assert list(range(6)) == operations.run_all(pool, calls, keep_errors=False)
     assert [("gather", 6, done) for done in range(1, 7)] == pool.told

@@ -41,7 +41,7 @@ def test_a_pool_is_read_from_the_current_folder(tmp_path: Path, monkeypatch: pyt
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:
-    """Whoever has several files knows which one was read."""
+    """A user with several files knows which one was read."""
     (tmp_path / "skyward.toml").write_text("[pools.train]\nprovider = 'x'\n")
 
     with pytest.raises(ConfigError, match=f"{tmp_path}.*There is no provider 'x'"):

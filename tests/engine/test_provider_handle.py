@@ -17,7 +17,7 @@ from skyward.hookspecs import ProviderFacts, hookimpl
 
 @frozen(eq=True)
 class Cloud:
-    """A provider that answers as it is told, and cannot be hashed."""
+    """A provider that answers as the test says, and cannot be hashed."""
 
     answer: Any = ()
     seen: list[Any] = field(factory=list)
@@ -61,7 +61,7 @@ def offers(answer: Any, *, timeout: float = 5) -> Any:
 
 
 def test_equal_and_unhashable_providers_have_handles_of_their_own() -> None:
-    """Handles are told apart although the providers are equal, and no property of a provider is run."""
+    """Handles differ although the providers are equal, and no property of a provider is run."""
     one, other = ProviderHandle(Cloud()), ProviderHandle(Cloud())
     assert one.provider == other.provider
     assert one != other

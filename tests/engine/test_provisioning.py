@@ -1,4 +1,4 @@
-"""From a spec to nodes: what is checked before anything is rented, what nodes are told, how long a step may take."""
+"""From a spec to nodes: what is checked before anything is rented, what nodes hear, how long a step may take."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Node:
         )
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Answer like an agent; behind a wall, with a port at which nobody answers."""
+        """Answer like an agent; behind a wall, with a port at which nothing answers."""
         if self.lost:
             raise ProvisionError(f"{self.where} was lost before it answered.", node=self.index)
         if self.silent:
@@ -53,7 +53,7 @@ async def _made(count: int) -> list[Node]:
 
 
 def test_the_first_one_is_asked_nothing() -> None:
-    """There is nobody to meet."""
+    """There is no other node to meet."""
 
     async def look() -> list[Any]:
         [node] = await _made(1)
@@ -100,7 +100,7 @@ def test_one_behind_a_wall_is_refused_and_those_after_it_do_not_meet_it() -> Non
 
 
 def test_one_that_is_lost_meanwhile_is_no_fault_of_the_others() -> None:
-    """It is told as lost itself."""
+    """It is itself reported as lost."""
 
     async def look() -> list[BaseException | None]:
         first, second, third = await _made(3)

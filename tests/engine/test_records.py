@@ -38,7 +38,7 @@ def test_a_request_that_was_refused_rented_nothing(engine: SimulatedEngine) -> N
 
 
 def test_nothing_is_written_down_where_nothing_is_billed(engine: SimulatedEngine) -> None:
-    """Nobody who stays at home has a database."""
+    """A user who stays at home has no database."""
     cloud = ScriptedCloud(offers=(evolve(SMALL, spot_price=None, on_demand_price=0.0),))
     pool, _ = compute(cloud)
     with pool:

@@ -48,7 +48,7 @@ def test_a_list_that_lags_is_looked_at_again(engine: SimulatedEngine) -> None:
 
 
 def test_a_list_that_fails_is_looked_at_again(engine: SimulatedEngine) -> None:
-    """Whoever cannot answer a launch may not answer a list either."""
+    """A cloud that cannot answer a launch may not answer a list either."""
     cloud = ScriptedCloud(Fails("launch", done=True), Fails("instances", times=2))
     pool, _ = compute(cloud)
     with pool:
@@ -94,7 +94,7 @@ def test_what_a_failing_pool_has_rented_unseen_is_waited_for(engine: SimulatedEn
 
 @pytest.mark.parametrize("lag", [0.1, 1.0, 4.0])
 def test_what_an_interrupted_launch_has_rented_is_waited_for(engine: SimulatedEngine, lag: float) -> None:
-    """The request was sent, nobody heard the answer, and the machine is ended."""
+    """The request was sent, the answer was not heard, and the machine is ended."""
 
     class Late(ScriptedCloud):
         @hookimpl

@@ -47,7 +47,7 @@ class Loss(SkywardEvent):
 
 
 class Node:
-    """A node that counts what of its lines was taken, and a loop that runs what is posted to it when it is told to."""
+    """A node that counts what of its lines was taken, and a loop that runs what is posted to it when it is asked to."""
 
     index = 0
     info = None
@@ -76,7 +76,7 @@ class Node:
 
 
 def test_node_may_go_on_whenever_handlers_have_caught_up() -> None:
-    """It is told once each time, also the first."""
+    """It hears so once each time, also the first."""
     slow, frame = threading.Semaphore(0), Frame(Kind.LOG, 0, 0, BODY)
     dispatcher = Dispatcher(limit=10)
     dispatcher.subscribe(Log, lambda _: slow.acquire())

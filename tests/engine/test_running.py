@@ -305,7 +305,7 @@ def test_a_machine_whose_place_was_given_away_is_given_back(engine: SimulatedEng
 
 
 def test_a_machine_that_is_given_back_on_its_way_is_no_failure(engine: SimulatedEngine) -> None:
-    """Nothing is told of it, and no other takes its place."""
+    """Nothing is reported of it, and no other takes its place."""
     cloud = ScriptedCloud()
     pool, heard = compute(cloud)
     with pool:

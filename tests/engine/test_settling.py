@@ -1,4 +1,4 @@
-"""Leaving a pool waits for what is under way, but not for streams that nobody reads nor for tasks that never end."""
+"""Leaving a pool waits for what is under way, but not for streams that no thread reads nor for tasks that never end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(main: Any) -> float:
 
 
 class Dispatch:
-    """Have calls under way, some of them streams that nobody reads."""
+    """Have calls under way, some of them streams that no thread reads."""
 
     def __init__(self, loop: VirtualLoop, *, ends_after: float | None, stalled: bool = False) -> None:
         self.running, self.queued, self.waiting = 1, 0, 0
@@ -35,7 +35,7 @@ class Dispatch:
         self.on_progress()
 
     def stalled_streams(self) -> list[str]:
-        """List what nobody reads."""
+        """List what no thread reads."""
         return ["stream"] if self._stalled else []
 
     def cancel(self, calls: list[str]) -> None:

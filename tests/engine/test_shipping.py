@@ -56,6 +56,17 @@ def test_a_node_that_has_nothing_gets_all_of_it(folder: Path) -> None:
     assert {"data.txt", "shipped_all.py"} <= set(_files(payload))
 
 
+def test_nodes_that_have_nothing_share_one_payload(folder: Path) -> None:
+    """Until another module is loaded: a thousand nodes that start are no reason to pack a thousand times."""
+    shipping = Shipping(sky.Image(), lambda files: None)
+    [first], [second] = shipping.all(), shipping.all()
+    assert second is first
+    (folder / "shipped_later.py").write_text("")
+    importlib.import_module("shipped_later")
+    [third] = shipping.all()
+    assert {"shipped_later.py"} == set(_files(third)) - set(_files(first))
+
+
 def test_what_changed_is_sent_again(folder: Path) -> None:
     """And what did not change isn't."""
     for name in ("shipped_same", "shipped_other"):

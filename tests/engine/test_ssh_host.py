@@ -20,7 +20,7 @@ RECIPE = Recipe(image=sky.Image(), ops=(), ttl=600, life=None, end=(), timeout=6
 
 
 def prepared(monkeypatch: pytest.MonkeyPatch, recipe: Recipe, *, hangs: bool = False) -> tuple[Exception, float, int]:
-    """Make a machine ready that lets nobody in: how it ends, after how long, and how often it was dialled."""
+    """Make a machine ready that lets no login in: how it ends, after how long, and how often it was dialled."""
     attempts = 0
 
     async def dial_once(address: SSHAddress) -> None:
@@ -40,7 +40,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, recipe: Recipe, *, hangs: bool = F
 
 
 def test_a_machine_that_lets_nobody_in_is_given_up_after_the_time_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where that is longer than it may take to be made ready; the last refusal is told, and what to do."""
+    """Also where that is longer than it may take to be made ready; the last refusal is shown, and what to do."""
     error, took, attempts = prepared(monkeypatch, evolve(RECIPE, ssh_timeout=90.0, ssh_retry_interval=10.0))
     assert isinstance(error, UnreachableError)
     assert "10.0.0.1 did not accept SSH within 90 s: connection refused" in str(error)

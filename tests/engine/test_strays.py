@@ -54,7 +54,7 @@ def strays(books: Books) -> Strays:
 
 
 def test_they_cost_what_was_asked_for(books: Books, strays: Strays) -> None:
-    """By the token of the request; what nobody asked for at a price that the list says."""
+    """By the token of the request; what no request asked for at a price that the list says."""
     strays.asked("t", 0.5)
     strays.count([machine("a"), machine("b", token="other")], ["a", "b"])
     assert {"a": 0.5, "b": None} == books.billed

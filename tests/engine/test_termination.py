@@ -29,7 +29,7 @@ def test_the_last_to_leave_puts_the_default_back() -> None:
 
 
 def test_a_handler_of_the_user_stays() -> None:
-    """Where somebody handles the signal, nothing is changed."""
+    """Where the user's program handles the signal, nothing is changed."""
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
     try:

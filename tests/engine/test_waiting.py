@@ -63,7 +63,7 @@ def test_a_future_decodes_its_result_once() -> None:
 
 
 def test_a_future_raises_what_the_function_raised() -> None:
-    """And gives it to whoever asks for it instead."""
+    """And gives it to the caller that asks for it instead."""
     future: Future[Any] = Future(lambda: None)
     Promise(future).resolve(call(), raised(KeyError("gone")))
     with pytest.raises(KeyError, match="gone"):
@@ -80,7 +80,7 @@ def test_a_result_that_cannot_be_unpickled_says_whose_it_is() -> None:
 
 
 def test_a_future_is_cancelled_once_and_not_after_its_end() -> None:
-    """The node is told once; an answer that comes all the same is passed over."""
+    """The node hears of it once; an answer that comes all the same is passed over."""
     told: list[bool] = []
     future: Future[int] = Future(lambda: told.append(True))
     assert future.cancel()

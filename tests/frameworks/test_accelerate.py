@@ -1,5 +1,5 @@
 """
-Accelerate itself, on nodes of this machine, and its launcher beside what nodes are told.
+Accelerate itself, on nodes of this machine, and its launcher beside what nodes hear.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def fresh(*plugins: Any, **changes: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[sky.Pool]:
-    """Two nodes that are told something."""
+    """Two nodes that hear something."""
     config = {"mixed_precision": "bf16", "gradient_accumulation_steps": 3}
     with fresh(sky.plugins.torch(hang_timeout=60), sky.plugins.accelerate(config)) as pool:
         yield pool
@@ -326,7 +326,7 @@ def test_accelerates_own_sanity_check_passes_on_two_nodes(tmp_path: Path) -> Non
 
 
 def test_a_broadcast_is_what_the_settings_say(pool: sky.Pool) -> None:
-    """Ranks are in order, and each is told how to train."""
+    """Ranks are in order, and each hears how to train."""
     assert [(0, 2, "bf16", 3, 2.0), (1, 2, "bf16", 3, 2.0)] == told() @ pool
 
 

@@ -105,7 +105,7 @@ def trains_with_torch() -> list[float]:
 
 @sky.function
 def begins() -> tuple[int, list[float]]:
-    """Draw weights and a number, as nobody set a seed for."""
+    """Draw weights and a number, for which no seed was set."""
     import keras
 
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])

@@ -167,7 +167,7 @@ def test_training_on_two_nodes_gives_what_one_process_gives(pool: sky.Pool) -> N
 
 
 def test_tensorflow_s_own_resolver_reads_every_rank() -> None:
-    """Each rank has a port of its own, and is told its place as the documentation has it."""
+    """Each rank has a port of its own, and hears its place as the documentation has it."""
     with fresh(per_node=2) as pool:
         told = resolved() @ pool
     workers = told[0][0]["worker"]

@@ -1,4 +1,4 @@
-"""A real agent and a real pool against bytes that nobody of ours would send."""
+"""A real agent and a real pool against bytes that no end of ours would send."""
 
 from __future__ import annotations
 

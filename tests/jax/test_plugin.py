@@ -89,7 +89,7 @@ def test_only_one_plugin_meets_at_the_heads_port(other: str, first: bool) -> Non
     ],
 )
 def test_what_can_work_is_not_refused(plugin: Jax, where: Cluster) -> None:
-    """One node needs no network, and whoever names wheels knows them."""
+    """One node needs no network, and a spec that names wheels knows them."""
     validated([plugin], where)
 
 

@@ -15,7 +15,7 @@ LIMIT = 30.0
 
 @pytest.fixture
 def coordinator() -> Iterator[socket.socket]:
-    """Somebody who listens."""
+    """A server that listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(LIMIT)
         yield listener
@@ -72,7 +72,7 @@ def test_a_coordinator_that_begins_to_listen_later_is_waited_for() -> None:
 
 
 def test_a_coordinator_that_never_listens_is_given_up() -> None:
-    """Who asks for it is told nothing."""
+    """A process that asks for it hears nothing."""
     with socket.socket() as kept:
         kept.bind(("127.0.0.1", 0))
         relay = Relay(*kept.getsockname(), 0.1)

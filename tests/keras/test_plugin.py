@@ -99,7 +99,7 @@ def test_nodes_get_the_package(plugin: Keras, offer: Offer, expected: str) -> No
 
 
 def test_workers_begin_with_the_backend_chosen() -> None:
-    """Whoever loads Keras first."""
+    """Whichever process loads Keras first."""
     context = LaunchContext(cluster=cluster(), node=0, rank=0, lane=0)
     command = launch_command([Keras("torch")], LaunchCommand(argv=["python"], env={"A": "1"}), context)
     assert {"A": "1", "KERAS_BACKEND": "torch"} == dict(command.env)

@@ -61,7 +61,7 @@ def test_other_threads_run_during_a_copy() -> None:
 
     thread = threading.Thread(target=copying)
     interval = sys.getswitchinterval()
-    # Nobody is asked to let others run: whoever does so does it by itself.
+    # No thread is asked to let others run: one that does so does it by itself.
     sys.setswitchinterval(1000)
     try:
         thread.start()

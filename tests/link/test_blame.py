@@ -128,7 +128,7 @@ class TestPath:
 
     def test_shortest_way_is_told(self):
         """
-        Where an object is reached in two ways, cycles included, the shorter one is told.
+        Where an object is reached in two ways, cycles included, the shorter one is named.
         """
         model = Model([Layer()])
         model.layers[0].parent = model
@@ -137,7 +137,7 @@ class TestPath:
 
     def test_state_that_is_no_attribute(self):
         """
-        What an object hands to pickle without having it as an attribute is told as somewhere in the argument.
+        What an object hands to pickle without having it as an attribute is named as somewhere in the argument.
         """
         error = blamed(data=[Fresh()])
         assert "Argument `data` of `train` cannot be sent to a node: somewhere in it is a _thread.lock" in str(error)
@@ -244,7 +244,7 @@ class TestWords:
 
     def test_pool_of_threads(self):
         """
-        Inside an object of the library the way to the culprit is told all the same.
+        Inside an object of the library the way to the culprit is named all the same.
         """
         with concurrent.futures.ThreadPoolExecutor(1) as threads:
             assert blamed(data=threads).path.startswith("data._")

@@ -112,7 +112,7 @@ def test_hostile_bytes_close_the_link_with_a_clear_error(data: bytes) -> None:
 
 
 def test_end_inside_a_frame_is_an_error() -> None:
-    """A torn frame is told."""
+    """A torn frame is reported."""
 
     async def test(one: End, other: End) -> None:
         one.channel._sock.send(encode(Kind.TASK, b"abc")[:6])
@@ -177,7 +177,7 @@ def test_body_of_another_length_closes_the_link() -> None:
 
 
 def test_descriptors_of_a_frame_that_makes_no_sense_are_closed() -> None:
-    """Nobody else would."""
+    """Nothing else would."""
 
     async def test(one: End, other: End) -> None:
         reading, writing = os.pipe()

@@ -69,6 +69,6 @@ def test_json_comes_out_as_it_went_in() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.HELLO, Kind.LOG, Kind.CANCEL, Kind.READY])
 def test_descriptors_with_a_kind_that_has_none_are_refused(kind: Kind) -> None:
-    """Nobody would close them."""
+    """Nothing would close them."""
     with pytest.raises(ProtocolError, match="1 descriptors"):
         Parser().feed(HEADER.pack(0, kind, 1, 0))

@@ -58,7 +58,7 @@ def _is_lent(came: Payload, gone: Payload) -> bool:
     ],
 )
 def test_unchanged_array_is_not_copied(passed_on: Callable[[Any], Any]) -> None:
-    """Whoever gets it sees what was there."""
+    """The process that gets it sees what was there."""
     came = _sent(dump(_array()))
     array = load(came)
     assert array.sum() > 0

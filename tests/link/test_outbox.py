@@ -70,7 +70,7 @@ def test_window_shrinks_while_acknowledgements_are_late() -> None:
 
 
 def test_single_late_acknowledgement_changes_nothing() -> None:
-    """Somebody did not get the processor for a moment."""
+    """A process did not get the processor for a moment."""
     line = Line()
     for _ in range(5):
         line.turn(0.05)

@@ -1,4 +1,4 @@
-"""Segments are written again only when nobody looks at them."""
+"""Segments are written again only when nothing looks at them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _arrived(size: int, seed: int, piece: int = 70_001) -> Segment:
 
 @pytest.mark.parametrize("size", [1, 70_001, WORTH_IT - 1, WORTH_IT, WORTH_IT + 12345])
 def test_segment_that_arrives_in_pieces_is_whole(size: int) -> None:
-    """Also where it takes the memory of one that nobody reads any more."""
+    """Also where it takes the memory of one that nothing reads any more."""
     for seed in range(3):
         _arrived(size, seed).close()
 

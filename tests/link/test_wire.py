@@ -491,7 +491,7 @@ def test_goodbye_closes_the_other_end() -> None:
 
 
 def test_end_that_gives_up_says_why() -> None:
-    """A full disk is no bug, and the other end is told about it."""
+    """A full disk is no bug, and the other end hears of it."""
 
     def test(one: End, other: End) -> None:
         line = Line(one, other)

@@ -1,5 +1,5 @@
 """
-Providers of these tests: they sell what they are told, and do as they are told while they are asked.
+Providers of these tests: they sell what a test says, and do as it says while they are asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ async def at_once() -> None:
 @frozen(kw_only=True)
 class Cloud:
     """
-    Sell what it is told to sell, and write down that it was asked.
+    Sell what the test says, and write down that it was asked.
 
     Args:
         name: The provider's name.
@@ -27,7 +27,7 @@ class Cloud:
         ttl: How long that may be kept.
         key: What else its offers depend on.
         regions: Where it sells.
-        secret: A setting that nobody may see.
+        secret: A setting that no output may show.
         meanwhile: Awaited while it is asked.
         asked: Gets the spec of each question.
     """

@@ -1,5 +1,5 @@
 """
-Providers are asked side by side, as rarely as they allow, and one that fails is nobody else's trouble.
+Providers are asked side by side, as rarely as they allow, and one that fails is no other's trouble.
 """
 
 from __future__ import annotations

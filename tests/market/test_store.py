@@ -1,5 +1,5 @@
 """
-The cache is a file that processes share, and that nobody has to look after.
+The cache is a file that processes share, and that no user has to look after.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def prices(store: Store, *sources: Source) -> list[float | None] | None:
 
 
 def test_an_empty_store_has_nothing(store: Store) -> None:
-    """A source that is not there is told from one that sells nothing."""
+    """A source that is not there differs from one that sells nothing."""
     assert (None, None, None) == (store.asked_at(ONE), store.find(ALL, [ONE]), store.count(ALL, [ONE]))
     store.put(ONE, [], 10.0)
     assert (10.0, [], 0) == (store.asked_at(ONE), store.find(ALL, [ONE]), store.count(ALL, [ONE]))
@@ -65,7 +65,7 @@ def test_what_nobody_asks_for_is_thrown_away(store: Store) -> None:
 
 @pytest.mark.parametrize("content", [b"not a database" * 1000, b"", b"SQLite format 3\0" + bytes(4000)])
 def test_a_file_that_is_none_is_made_anew(store: Store, content: bytes) -> None:
-    """Whatever somebody wrote there."""
+    """Whatever another program wrote there."""
     store.path.parent.mkdir()
     store.path.write_bytes(content)
     assert None is prices(store, ONE)

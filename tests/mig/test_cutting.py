@@ -257,7 +257,7 @@ def test_what_nobody_could_undo_is_undone_by_the_next_one(here: Give) -> None:
 
 
 def test_only_what_is_ours_is_destroyed(here: Give) -> None:
-    """Somebody's slice beside ours stays, and so does the mode that it needs."""
+    """Another program's slice beside ours stays, and so does the mode that it needs."""
     gpus = here(A100)
     uuid = gpus.gpus[0]["uuid"]
     smi.enable(uuid)
@@ -271,7 +271,7 @@ def test_only_what_is_ours_is_destroyed(here: Give) -> None:
 
 
 def test_gpus_are_cut_for_one_at_a_time(here: Give) -> None:
-    """Whoever comes second is told so, and gets nothing."""
+    """The process that comes second hears so, and gets nothing."""
     here(A100)
     with held(place(), 0), pytest.raises(Busy), held(place(), 0.2):
         raise AssertionError

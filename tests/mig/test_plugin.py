@@ -135,7 +135,7 @@ def test_another_plugin_that_wants_other_ranks_is_refused() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_mig_and_torch_go_together_in_either_order(order: tuple[int, int]) -> None:
-    """The slice is in the environment before the process starts, so that whoever looks for devices finds it."""
+    """The slice is in the environment before the process starts, so that a program that looks for devices finds it."""
     both = (Mig("3g.40gb"), Torch())
     plugins = [both[index] for index in order]
     where = cluster(A100, spec=sky.Spec(plugins=plugins))
@@ -165,6 +165,6 @@ def test_the_plugin_is_a_value_that_travels() -> None:
 
 
 def test_it_does_nothing_around_one_function() -> None:
-    """So that nobody waits for it to."""
+    """So that no node waits for it to."""
     with pytest.raises(UsageError, match="Give it to the pool"):
         sky.integrations.mig("3g.40gb")(abs)

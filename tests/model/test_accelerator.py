@@ -297,7 +297,7 @@ def test_any_text_is_an_accelerator_or_a_config_error(text: str) -> None:
     ],
 )
 def test_makers_are_told_by_name(name: str, nvidia: bool, trainium: bool) -> None:
-    """A name in any spelling is enough, and an unknown one is nobody's."""
+    """A name in any spelling is enough, and an unknown one is no maker's."""
     assert (nvidia, trainium) == (is_nvidia(name), is_trainium(name))
 
 

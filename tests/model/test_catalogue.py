@@ -140,5 +140,5 @@ def test_the_nearest_names_are_offered(given: str, near: str) -> None:
 
 
 def test_nothing_is_offered_where_nothing_is_near() -> None:
-    """A far-fetched suggestion helps nobody."""
+    """A far-fetched suggestion helps no user."""
     assert () == CATALOGUE.nearest("quantum")

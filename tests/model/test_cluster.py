@@ -1,5 +1,5 @@
 """
-What hooks are told, and what they may answer.
+What hooks hear, and what they may answer.
 """
 
 from __future__ import annotations

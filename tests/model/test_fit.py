@@ -44,7 +44,7 @@ OFFERS = [
     ],
 )
 def test_the_smallest_that_will_do_is_chosen(wishes: dict[str, object], expected: str) -> None:
-    """Accelerators count first, so that nobody pays for one who asked for none."""
+    """Accelerators count first, so that no user pays for one who asked for none."""
     assert expected == select_instance(OFFERS, **wishes).instance_type  # type: ignore[arg-type]
 
 

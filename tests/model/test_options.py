@@ -100,7 +100,7 @@ def test_a_function_can_select() -> None:
 
 @pytest.mark.parametrize("name", MAY_BE_NONE)
 def test_a_limit_may_be_left_open(name: str) -> None:
-    """None leaves it to whoever else decides."""
+    """None leaves it to whatever else decides."""
     assert getattr(of(name, None), name) is None
 
 

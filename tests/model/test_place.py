@@ -38,7 +38,7 @@ def test_a_place_is_written_as_for_ssh(written: str, kept: Place) -> None:
     ],
 )
 def test_what_is_no_place_is_refused(wrong: str, message: str) -> None:
-    """Where it is written, before anybody is dialled."""
+    """Where it is written, before any host is dialled."""
     with pytest.raises(ConfigError, match=message):
         SSHAddress(host="gpu-box", jump=wrong)
     with pytest.raises(ConfigError, match=message):

@@ -83,7 +83,7 @@ def test_it_is_a_hashable_value() -> None:
 
 @pytest.mark.parametrize("ttl", [0, None, 0.0])
 def test_a_disarmed_switch_is_warned_of(ttl: float | None) -> None:
-    """Whoever takes the dead man's switch out is told what that means."""
+    """A user who takes the dead man's switch out hears what that means."""
     (warning,) = Spec(ttl=ttl).warnings
 
     assert "disarms the dead man's switch" in warning

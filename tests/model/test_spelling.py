@@ -101,7 +101,7 @@ def test_names_of_machines_tell_their_accelerators(text: str, name: str, count: 
 
 @pytest.mark.parametrize("text", ["CPU.4V.16G", "s-1vcpu-1gb", "0V100.6V", "g6.xlarge", "gpu-frob9x8-640gb"])
 def test_other_names_of_machines_tell_nothing(text: str) -> None:
-    """A machine without accelerators, or with ones that nobody knows, is taken for none."""
+    """A machine without accelerators, or with unknown ones, is taken for none."""
     assert read(text).device is None
 
 

@@ -78,7 +78,7 @@ def test_a_number_is_answered_with_the_text_to_write() -> None:
 
 @pytest.mark.parametrize("value", [None, ["secret"], b"secret", {"secret": "secret"}, "a\0secret"])
 def test_a_refused_text_is_not_shown(value: Any) -> None:
-    """What stands where a secret may be is told by its type alone."""
+    """What stands where a secret may be is named by its type alone."""
     with pytest.raises(ConfigError, match=r"env\['KEY'\] must ") as caught:
         variables({"KEY": value}, "env")
     assert "secret" not in str(caught.value)

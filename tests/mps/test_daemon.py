@@ -28,7 +28,7 @@ QUIET: dict[str, Any] = {"console": "silent", "logging": False}
 
 
 def ask(command: str) -> str:
-    """Ask the daemon, as whoever is on the node may."""
+    """Ask the daemon, as any program on the node may."""
     words = ["nvidia-cuda-mps-control"]
     return subprocess.run(words, input=command + "\n", capture_output=True, text=True, check=False).stdout
 
@@ -147,7 +147,7 @@ def test_daemon_that_does_not_quit_is_ended(here: Give) -> None:
     with within():
         (daemon,) = daemons(gpus)
         os.kill(daemon, signal.SIGSTOP)
-        # Its answer would be waited for, so nobody is to ask.
+        # Its answer would be waited for, so nothing is to ask.
         path = Path(os.environ["PATH"].split(":")[0]) / "nvidia-cuda-mps-control"
         path.write_text("#!/bin/sh\nexit 1\n")
     assert [] == daemons(gpus)

@@ -100,6 +100,6 @@ def test_a_limit_has_an_earlier_name() -> None:
 
 
 def test_it_does_nothing_around_one_function() -> None:
-    """So that nobody waits for it to."""
+    """So that no node waits for it to."""
     with pytest.raises(UsageError, match="Give it to the pool"):
         sky.integrations.mps()(abs)

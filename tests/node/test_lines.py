@@ -21,7 +21,7 @@ STEPS = st.lists(st.sampled_from(["print", "print", "print", "read", "leave", "c
 
 
 class Node:
-    """One process that prints while it is listened to, and a client that reads when it is told to."""
+    """One process that prints while it is listened to, and a client that reads when it is asked to."""
 
     lane = 3
 
@@ -144,7 +144,7 @@ def test_client_that_comes_and_goes_without_reading_is_sent_no_more(tmp_path: Pa
 
 
 def test_oldest_lines_are_lost_when_a_client_is_away_for_too_much(tmp_path: Path) -> None:
-    """It is told, and what remains is in order."""
+    """The loss is reported, and what remains is in order."""
     node = Node(tmp_path, files=2)
     try:
         node.step("leave")

@@ -27,7 +27,7 @@ def head() -> Iterator[InstanceInfo]:
 
 
 def test_every_rank_gets_what_all_give_in_the_order_of_ranks(head: InstanceInfo) -> None:
-    """Whoever comes first, and as often as they meet."""
+    """Whichever rank comes first, and as often as they meet."""
     with ThreadPoolExecutor(3) as threads:
         for turn in "ab":
             met = [
@@ -122,7 +122,7 @@ def test_ranks_meet_in_a_process_with_many_open_files(head: InstanceInfo) -> Non
 
 
 def test_a_rank_that_does_not_come_is_named(head: InstanceInfo) -> None:
-    """The head knows who is missing; the others know that somebody is."""
+    """The head knows who is missing; the others know that a rank is."""
     with ThreadPoolExecutor(2) as threads:
         met = [threads.submit(exchange, "x", info=evolve(head, node=node), within=0.5) for node in (0, 1)]
         with pytest.raises(TransportError, match=r"Rank 0 of 3 waited 0\.5 s .*127\..*not there: \[.*2\]"):

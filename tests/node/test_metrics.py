@@ -107,7 +107,7 @@ def test_the_latest_are_kept_while_the_client_is_away(away: dict[str, Any], tmp_
 
 @pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
-    """It is told once, however often it is tried, and a process that it started is gone."""
+    """It is reported once, however often it is tried, and a process that it started is gone."""
 
     async def run() -> None:
         client = Client()

@@ -31,7 +31,7 @@ class Asked:
 
 @contextmanager
 def deaf() -> Iterator[int]:
-    """Give a port at which nobody answers: its queue of connections is full."""
+    """Give a port at which nothing answers: its queue of connections is full."""
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -112,7 +112,7 @@ def test_a_question_that_makes_no_sense_is_refused(question: dict[str, Any]) -> 
 
 
 def test_a_question_that_cannot_be_answered_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever asked gives up by itself; other questions are answered."""
+    """The node that asked gives up by itself; other questions are answered."""
 
     async def look() -> dict[str, Any]:
         one = Asked()

@@ -17,7 +17,7 @@ from skyward.node.notice import NoticeWatch, notice
 
 
 class Client:
-    """Keep what it is told."""
+    """Keep what it hears."""
 
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
@@ -70,7 +70,7 @@ def test_a_recommendation_is_told_once_and_what_is_certain_after_it(tmp_path: Pa
 
 
 def test_a_command_that_is_not_there_does_no_harm() -> None:
-    """And nothing is told."""
+    """And nothing is reported."""
 
     async def run() -> None:
         client = Client()

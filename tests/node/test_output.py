@@ -188,7 +188,7 @@ def test_calls_in_one_process_do_not_disturb_each_other():
 
 def test_generator_is_filtered_step_by_step():
     """
-    A generator's own prints are filtered, and those of whoever uses its items are not; `send` and `return` work.
+    A generator's own prints are filtered, and those of the code that uses its items are not; `send` and `return` work.
     """
     with worker() as seen:
         filtered = silent(items)

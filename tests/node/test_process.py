@@ -1,4 +1,4 @@
-"""What a worker writes is told under the call that wrote it, as far as that can be known."""
+"""What a worker writes is reported under the call that wrote it, as far as that can be known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_board_tells_what_runs_and_what_ran_last() -> None:
 
 
 def _told(prepare: Callable[[Process], None], slots: int = 1) -> list[LogLine]:
-    """Have a process write a line that says nothing of its call, and give what is told of it."""
+    """Have a process write a line that says nothing of its call, and give what is reported of it."""
     told: list[LogLine] = []
 
     async def main() -> None:

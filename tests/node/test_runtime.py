@@ -42,7 +42,7 @@ def test_outside_a_task_there_is_one_node_of_one():
 
 def test_info_joins_facts_and_membership():
     """
-    What the node is and who takes part are told together, and unknown keys are passed over.
+    What the node is and who takes part are given together, and unknown keys are passed over.
     """
     facts = {"node": 1, "worker": 1, "workers_per_node": 2, "hostname": "n1", "news": 1}
     members = {"version": 3, "total_nodes": 2, "peers": [{"node": 0, "private_ip": "10.0.0.1"}]}
@@ -56,7 +56,7 @@ def test_info_joins_facts_and_membership():
 
 
 def test_calls_among_the_same_members_share_what_they_are_told():
-    """Its peers may be many; a broadcast is told its own number, and other members are told of at once."""
+    """Its peers may be many; a broadcast hears its own number, and of other members at once."""
 
     def told(total, broadcast):
         peers = [{"node": node, "private_ip": "127.0.0.1"} for node in range(total)]
@@ -73,7 +73,7 @@ def test_calls_among_the_same_members_share_what_they_are_told():
 
 def test_accelerator_is_named_by_its_type():
     """
-    The type of the rank's accelerators is told, and None where there are none.
+    The type of the rank's accelerators is given, and None where there are none.
     """
     with task(facts={"accelerator": {"type": "H100", "count": 2}}):
         assert runtime.current_accelerator() == "H100"
@@ -122,7 +122,7 @@ def test_plain_thread_belongs_to_the_only_call():
 
 def test_plain_thread_among_several_calls_prints_for_nobody():
     """
-    Where several calls run, a thread without a context is told of the place and not of a call.
+    Where several calls run, a thread without a context hears of the place and not of a call.
     """
     with task(call=1, facts={"node": 3}), task(call=2, facts={"node": 3}):
         assert in_thread(runtime.current_call_id) == 0
@@ -143,7 +143,7 @@ def test_copied_context_stays_with_its_call():
 
 def test_end_runs_what_is_to_run_at_the_end():
     """
-    At its end a call tells those who asked, and a stream that nobody reads does not hold it up.
+    At its end a call tells those who asked, and a stream that no client reads does not hold it up.
     """
     ended = []
 

@@ -231,7 +231,7 @@ def test_flush_of_nobody_leaves_the_lines_of_others(make):
 
 def test_end_of_a_process_sends_what_anybody_holds_back(make):
     """
-    Nobody goes on with those lines.
+    No process goes on with those lines.
     """
     pipe = make(current_call=lambda: 0)
     in_thread(lambda: pipe.stream.write("of a thread"))

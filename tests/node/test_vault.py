@@ -107,7 +107,7 @@ def test_results_that_are_acknowledged_never_touch_the_disk(tmp_path: Path) -> N
 
 
 def test_results_that_are_not_acknowledged_in_time_are_stored(tmp_path: Path) -> None:
-    """The link may be broken, and nobody knows yet."""
+    """The link may be broken, and neither end knows yet."""
 
     async def test(vault: Vault, client: Client) -> None:
         client.come()
@@ -201,7 +201,7 @@ def test_what_is_stored_needs_no_memory(tmp_path: Path) -> None:
 
 
 def test_result_that_cannot_be_stored_stays_in_memory(tmp_path: Path) -> None:
-    """And is told of, so that nobody counts on the disk."""
+    """And is reported, so that no caller counts on the disk."""
     told: list[int] = []
     (tmp_path / "results").touch()
 

@@ -18,7 +18,7 @@ class Gpus:
     Put NVIDIA's programs into a directory.
 
     Args:
-        programs: The directory, which is on somebody's path.
+        programs: The directory, which is on a process's path.
         kept: Where they keep their state.
         models: What the GPUs are.
         virtual: Whether the machine is virtual, where MIG mode takes a reboot.
@@ -53,7 +53,7 @@ class Gpus:
                 path.chmod(0o755)
 
     def write(self, gpus: list[dict[str, Any]]) -> None:
-        """Make the GPUs be as somebody left them."""
+        """Make the GPUs be as another program left them."""
         (self.kept / "gpus.json").write_text(json.dumps({"driver": "550.54.15", "gpus": gpus}))
 
     @property

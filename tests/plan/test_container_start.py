@@ -152,7 +152,7 @@ def test_it_ends_itself_when_nobody_makes_a_node_of_it(folder: Path, monkeypatch
 @pytest.mark.slow
 @needs_sshd
 def test_it_leaves_its_end_to_the_watchdog_of_a_node(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where somebody has made a node of it, the deadline passes and nothing happens."""
+    """Where a client has made a node of it, the deadline passes and nothing happens."""
     monkeypatch.setattr(module, "LEAST_DEADLINE", 1.0)
     host = ContainerHost(folder, "127.0.0.77", ["sh", "-c", made(end="x", ttl=1).script], made().env)
     watchdog = host.cache / "nodes" / "a-0" / "watchdog.pid"

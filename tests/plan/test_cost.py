@@ -170,7 +170,7 @@ def test_savings_are_against_on_demand() -> None:
 
 
 def test_what_has_ended_costs_no_more() -> None:
-    """A machine counts until its end was confirmed, and its rate is nobody's after that."""
+    """A machine counts until its end was confirmed, and its rate counts for nothing after that."""
     life = Life(node=0, instance_id="a", launched=0, ended=100, tariff=CENT_A_SECOND)
     assert cost_at([life], 100) == cost_at([life], 5000)
     assert (1.0, 0.0, 0) == (cost_at([life], 100).accumulated, cost_at([life], 100).hourly_rate, life.spot)

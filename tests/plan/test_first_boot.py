@@ -1,4 +1,4 @@
-"""What a machine is told for its first boot."""
+"""What a machine hears for its first boot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_host_key_is_what_openssh_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("user", "closed"), [("root", False), ("ubuntu", True)])
 def test_a_machine_lets_one_key_in_and_is_known_by_one(user: str, closed: bool) -> None:
-    """Nobody gets in by password, and root only where root is who logs in."""
+    """No login gets in by password, and root only where root is who logs in."""
     config = json.loads(
         cloud_config("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "private"), user).split("\n", 1)[1]
     )

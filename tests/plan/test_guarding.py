@@ -1,4 +1,4 @@
-"""What a guardian makes of what it is told, when it acts, and when it believes that nothing is left."""
+"""What a guardian makes of what it hears, when it acts, and when it believes that nothing is left."""
 
 from __future__ import annotations
 

@@ -52,5 +52,5 @@ def test_it_says_which_why_and_what_to_do() -> None:
 def test_it_says_who_ends_what_is_left(
     facts: ProviderFacts, ttl: float | None, guardian: int | None, fate: str
 ) -> None:
-    """The machines themselves, their guardian, or nobody."""
+    """The machines themselves, their guardian, or nothing."""
     assert f"No. {fate} " in str(left_behind({"m-1": "No."}, cluster(ttl), facts, guardian=guardian))

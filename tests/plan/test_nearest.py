@@ -122,7 +122,7 @@ ASKED = st.fixed_dictionaries(
 
 @given(ASKED, OFFERS)
 def test_what_is_written_gets_the_nearest(asked: Mapping[str, Any], offers: list[Offer]) -> None:
-    """It has the accelerators that were asked for, is told wherever one is sold, and what is said to write gets it."""
+    """It has the accelerators that were asked for, is named wherever one is sold, and what is said to write gets it."""
     spec = Spec(**asked)
     rejections = choose(spec, offers).rejections
     near = nearest(spec, rejections)

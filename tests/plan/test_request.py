@@ -91,7 +91,7 @@ def test_several_providers_mean_a_spec_for_each() -> None:
 
 
 def test_an_empty_list_of_providers_is_refused() -> None:
-    """Nobody to rent from is no request."""
+    """A list of no providers is no request."""
     with pytest.raises(UsageError, match="provider is an empty list"):
         flat(provider=[])
 
@@ -166,7 +166,7 @@ def test_an_unknown_keyword_is_answered_with_the_nearest(keyword: str, message: 
 
 @given(st.text(max_size=12).filter(lambda keyword: keyword not in known_keywords()))
 def test_no_unknown_keyword_passes(keyword: str) -> None:
-    """Whatever is not known is refused by its name, even what nobody would write."""
+    """Whatever is not known is refused by its name, even what no user would write."""
     with pytest.raises(UsageError) as caught:
         flat(**{keyword: 1})
     assert repr(keyword) in caught.value.message
@@ -232,7 +232,7 @@ def test_a_wrong_value_is_refused_under_the_word_that_was_written(keywords: dict
     ],
 )
 def test_an_error_in_a_file_names_the_table(keywords: dict[str, Any], message: str) -> None:
-    """Whoever reads it knows where to look."""
+    """A user who reads it knows where to look."""
     with pytest.raises(ConfigError, match=message):
         request(name="train", named=named(**keywords))
 

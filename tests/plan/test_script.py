@@ -706,7 +706,7 @@ def test_a_watchdog_is_kept_and_replaced(host: Host) -> None:
 
 @pytest.mark.slow
 def test_a_machine_ends_itself_although_its_nodes_directory_is_gone(host: Host) -> None:
-    """Whoever removed it, as an agent does that leaves, may be dead before it gives the machine back."""
+    """The process that removed it, as an agent does that leaves, may be dead before it gives the machine back."""
     assert host.run(host.script(ttl=10, end=("touch", f"{host.home}/ended")))[0] == 0
     dog = watchdog(host)
     shutil.rmtree(host.directory)

@@ -60,7 +60,7 @@ def test_a_volume_is_for_machines_beside_it() -> None:
 
 
 def test_a_volume_is_for_one_machine_unless_it_is_shared() -> None:
-    """Neither for a second node, nor while somebody else has it."""
+    """Neither for a second node, nor while another machine has it."""
     check_volume(DATA, "Verda", nodes=1)
     check_volume(SHARED, "Verda", nodes=8, holders=["i-1"])
     with pytest.raises(ConfigError, match=r"one machine at a time, and the pool may have 2 nodes\. Write nodes=1"):

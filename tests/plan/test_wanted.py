@@ -1,5 +1,5 @@
 """
-What is wanted is told by facts; what an offer does not tell is not guessed.
+Facts tell what is wanted; what an offer does not tell is not guessed.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def test_none_at_all_is_the_first_refusal() -> None:
 
 
 def test_what_failed_otherwise_is_an_error_whatever_was_rented() -> None:
-    """Nobody knows what came of it; the same token finds what is there."""
+    """It is unknown what came of it; the same token finds what is there."""
     with pytest.raises(TransportError, match="The line broke"):
         asyncio.run(rented({0: machine("i-0"), 1: refused(FULL), 2: refused(BROKEN)}, before={3: "i-3"}))
 

@@ -77,7 +77,7 @@ def test_a_number_may_be_written_where_the_api_does_so() -> None:
 
 
 def test_an_unknown_word_is_no_state() -> None:
-    """A new word is told, with those that are known."""
+    """A new word is reported, with those that are known."""
     with pytest.raises(Misread, match="'state' is not one of active, new but 'frozen'"):
         answer.word(ROW, "state", {"new": 1, "active": 2})
 
@@ -91,7 +91,7 @@ def test_what_may_be_missing_is_none(name: str) -> None:
 
 
 def test_one_row_that_cannot_be_read_leaves_the_others_for_sale(caplog: pytest.LogCaptureFixture) -> None:
-    """It is told in the log; only if none can be read there is an error."""
+    """It stands in the log; only if none can be read there is an error."""
     with caplog.at_level(logging.WARNING):
         assert [0.5] == answer.readable([{"p": 0.5}, {"p": None}], lambda row: answer.number(row, "p"))
     assert ["offer.unreadable reason='p' is not a number of at least 0 but None row={'p': None}"] == caplog.messages

@@ -103,7 +103,7 @@ def test_reads_are_tried_again(server: Scripted) -> None:
 
 @pytest.mark.parametrize("answer", [0, (0, b'{"dro'), 500, 502, 503, 504], ids=str)
 def test_what_makes_something_is_sent_once_if_the_answer_is_lost(server: Scripted, answer: Any) -> None:
-    """Nobody knows what came of it, and the error is the one that has core look."""
+    """It is unknown what came of it, and the error is the one that has core look."""
     server.say(answer)
     error = failure(lambda: api(server).post("/v2/droplets", json={}))
     assert ProvisionError is type(error)
@@ -117,7 +117,7 @@ def test_a_creation_is_sent_again_after_a_rate_limit(server: Scripted) -> None:
 
 
 def test_who_is_told_to_come_back_tomorrow_says_so_at_once(server: Scripted) -> None:
-    """Nobody waits for that, and the error tells when."""
+    """No call waits for that, and the error tells when."""
     server.say((429, {"error": "search_quota_exceeded"}, {"Retry-After": "7200"}))
     error = failure(lambda: api(server).get("/x"))
     assert "429: search_quota_exceeded. It is to be asked again in 7200 s." in error.message
@@ -215,7 +215,7 @@ def test_the_provider_says_what_a_reply_means(server: Scripted) -> None:
 
 
 def test_a_redirect_is_not_followed(server: Scripted) -> None:
-    """A key goes to nobody else."""
+    """A key goes to no other server."""
     server.say((302, "", {"Location": "http://127.0.0.1:9/other"}))
     assert "302" in failure(lambda: api(server).get("/x")).message
     assert 1 == len(server.calls)
@@ -243,7 +243,7 @@ def test_all_calls_of_an_account_share_its_limits(server: Scripted) -> None:
 
 
 def test_an_allowance_that_is_used_up_holds_all_calls(server: Scripted) -> None:
-    """After an answer that says so, nobody calls until there is again."""
+    """After an answer that says so, no client calls until there is again."""
     spent = {"RateLimit-Remaining": "0", "RateLimit-Reset": "1"}
     server.say((200, {}, spent), (200, {}))
 

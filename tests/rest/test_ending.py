@@ -53,7 +53,7 @@ def test_each_is_ended_until_it_is_gone() -> None:
 
 
 def test_a_list_that_fails_is_not_an_empty_one() -> None:
-    """As long as nobody knows, all of them may be there."""
+    """As long as it is unknown, all of them may be there."""
     books = Books(a=1)
     books.lists_fail = 2
     books.run("a")

@@ -36,7 +36,7 @@ def test_a_lane_has_limits_besides_those_of_all() -> None:
 
 
 def test_one_account_has_one_pace() -> None:
-    """Whoever asks for it gets the same one, as long as anybody has it; another account has another."""
+    """Each caller gets the same one, as long as any caller has it; another account has another."""
     limits = {"": [Limit(1, 60.0)]}
     first = Pace.of("https://api key-1", limits)
     assert first is Pace.of("https://api key-1", limits)
@@ -67,7 +67,7 @@ def test_twenty_pools_of_one_account_share_its_limit() -> None:
 
 
 def test_nobody_calls_while_the_api_is_closed() -> None:
-    """What one is told holds for all."""
+    """What one hears holds for all."""
     pace = Pace({})
     pace.close(until=12.0)
     assert [2.0, 2.0, 0.0] == [pace.reserve("", 10.0), pace.reserve("", 10.0), pace.reserve("", 12.5)]

@@ -1,4 +1,4 @@
-"""What RunPod says, as offers and instances, and what it is told: pure functions over recorded payloads."""
+"""What RunPod says, as offers and instances, and what it hears: pure functions over recorded payloads."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_pod_without_its_public_port_is_on_its_way() -> None:
     ],
 )
 def test_a_status_means_one_state(status: str, expected: InstanceState, doing: str | None) -> None:
-    """A pod that exited is billed for its disk, and nobody waits for it."""
+    """A pod that exited is billed for its disk, and no client waits for it."""
     found = described({**POD, "status": status, "ssh": {"proxy": None, "direct": None}}, cluster())
     assert (expected, doing) == (found.state, found.doing)
 

@@ -32,9 +32,9 @@ class SimulatedMachine:
         name: Its id.
         prepares: Seconds that it takes to be made ready.
         starts: Seconds that its workers take to come up then.
-        unreachable: Whether nobody gets into it.
+        unreachable: Whether no login gets into it.
         dies: Whether it goes away, unknown to its cloud, while it is made ready.
-        ends_itself: Whether it does so when it is told to; called then.
+        ends_itself: Whether it does so when it is asked to; called then.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SimulatedHost:
         self._recipe = recipe
 
     async def prepare(self) -> Prepared:
-        """Take the time that it takes; a machine that nobody gets into is dialled until time is up."""
+        """Take the time that it takes; a machine that no login gets into is dialled until time is up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._recipe.timeout
         while self.machine.unreachable or self.machine.off:

@@ -41,7 +41,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextlib.contextmanager
     def passing(self) -> Iterator[None]:
-        """Let time pass within the block, in which somebody waits."""
+        """Let time pass within the block, in which a task waits."""
         self._passing += 1
         try:
             yield
@@ -50,7 +50,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def stands_still(self) -> bool:
-        """Tell whether nobody waits, so that it is no later when the next thing happens."""
+        """Tell whether no task waits, so that it is no later when the next thing happens."""
         return self._gated and not self._passing
 
     @property

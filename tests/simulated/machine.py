@@ -66,7 +66,7 @@ class Machine:
         self._key = key
         self._prepares = prepares
         self._socket = socket.socket()
-        # Nobody listens yet, and nobody else gets the port.
+        # Nothing listens yet, and nothing else gets the port.
         self._socket.bind(("127.0.0.1", 0))
         self._server: asyncssh.SSHAcceptor | None = None
         self._script = b""
@@ -181,7 +181,7 @@ class Channel:
 
 
 class _Guest(asyncssh.SSHServer):
-    """Let in whoever comes."""
+    """Let in any client that comes."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

@@ -1,4 +1,4 @@
-"""A cloud in memory that answers as it is told: offers, machines on virtual time, and faults as values."""
+"""A cloud in memory that answers as the test says: offers, machines on virtual time, and faults as values."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class ScriptedCloud:
         prepares: Seconds that it takes then to be made ready.
         ends: Seconds that ending machines takes.
         forgets: Whether a token means nothing, so that the same request rents twice.
-        ends_itself: Whether a machine that is told to end itself does.
+        ends_itself: Whether a machine that is asked to end itself does.
         facts: Other facts of the provider than those of a cloud.
     """
 

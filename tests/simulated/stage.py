@@ -45,7 +45,7 @@ class Here:
 
 class Heard:
     """
-    Keep what somebody hears who waits for calls.
+    Keep what a caller hears that waits for calls.
 
     Args:
         now: Tells the time.
@@ -68,7 +68,7 @@ class Heard:
         self.items.append(load(payload))
 
     def stalled(self) -> bool:
-        """Tell whether items wait that nobody has taken."""
+        """Tell whether items wait that no caller has taken."""
         return self.is_stalled
 
     @property
@@ -183,7 +183,7 @@ class Stage:
     # Calls.
 
     def heard(self) -> Heard:
-        """Make somebody who waits."""
+        """Make a caller that waits."""
         return Heard(self.loop.time)
 
     def call(self, *plans: Plan, sink: Any = None, **options: Any) -> Call:

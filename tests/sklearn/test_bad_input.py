@@ -42,7 +42,7 @@ def test_pool_of_one_slot_is_used_until_it_is_left() -> None:
 
 
 def test_pool_that_was_not_opened_is_refused() -> None:
-    """Before joblib is told of it."""
+    """Before joblib hears of it."""
     with (
         pytest.raises(sky.PoolClosedError, match=r"inside the pool's with block"),
         sky.integrations.joblib_backend(sky.Compute(console="silent")),
@@ -112,6 +112,6 @@ def test_node_without_joblib_says_which_plugin_brings_it(tmp_path: Path, monkeyp
 
 
 def test_plugin_does_nothing_around_one_function() -> None:
-    """So that nobody waits for it to."""
+    """So that no node waits for it to."""
     with pytest.raises(sky.errors.UsageError, match="Give it to the pool"):
         sky.integrations.sklearn()(abs)

@@ -1,4 +1,4 @@
-"""A client that is away: nobody on the node waits for it, and nothing that was printed is lost."""
+"""A client that is away: no process on the node waits for it, and nothing that was printed is lost."""
 
 from __future__ import annotations
 

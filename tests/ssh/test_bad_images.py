@@ -121,7 +121,7 @@ def test_connection_lost_in_the_middle_of_the_bootstrap(site: Site) -> None:
 
 @pytest.mark.slow
 def test_host_gone_in_the_middle_of_the_bootstrap(site: Site) -> None:
-    """One error in time; the host, which nobody can reach, cleans up after itself."""
+    """One error in time; the host, which no client can reach, cleans up after itself."""
     host = site.hosts[0]
     plugin = sky.Plugin.create("slow").with_bootstrap(lambda cluster: ["echo going; sleep 1000"])
     pool = _compute(site, plugins=[plugin], bootstrap_timeout=6, ttl=5)

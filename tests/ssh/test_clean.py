@@ -93,7 +93,7 @@ def test_several_hosts_that_fail(two: Site) -> None:
 
 
 def test_a_cache_that_cannot_be_emptied(site: Site) -> None:
-    """The host's own words are told."""
+    """The host's own words are shown."""
     host = site.hosts[0]
     _fill(host)
     tool = host.base / "bin" / "rm"

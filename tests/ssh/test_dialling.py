@@ -65,7 +65,7 @@ def settling(site: Site, seconds: float) -> SSHAddress:
 
 def settle(host: Host) -> None:
     """Give the host what its first boot gives it."""
-    # A server reads its keys anew for each connection, and one that let somebody in is not to be ended any more.
+    # A server reads its keys anew for each connection, and one that let a login in is not to be ended any more.
     host.stop()
     for path in (host.base / "kept").iterdir():
         shutil.copy2(path, host.base / path.name)
@@ -79,12 +79,12 @@ def again(host: Host) -> None:
 
 
 def refused(host: Host) -> bool:
-    """Say whether somebody came and went without being let in."""
+    """Say whether a client came and went without being let in."""
     return "Connection closed by" in Path(host.base / "sshd.log").read_text()
 
 
 def test_a_host_that_is_settling_is_dialled_until_it_is_itself(site: Site) -> None:
-    """Another key at first, and nobody let in: nothing is sent, and it is tried again."""
+    """Another key at first, and no login let in: nothing is sent, and it is tried again."""
     address, host = settling(site, 30.0), site.hosts[0]
 
     async def scenario() -> None:
@@ -101,7 +101,7 @@ def test_a_host_that_is_settling_is_dialled_until_it_is_itself(site: Site) -> No
 
 @pytest.mark.parametrize(("known", "error"), [(True, HostKeyError), (False, CredentialsError)])
 def test_a_host_that_does_not_settle_is_refused(site: Site, known: bool, error: type[SkywardError]) -> None:
-    """After that time, for its key, or because it lets nobody in."""
+    """After that time, for its key, or because it lets no login in."""
     address = settling(site, 0.3)
     if not known:
         own = " ".join((site.hosts[0].base / "host_key.pub").read_text().split()[:2])

@@ -36,7 +36,7 @@ def test_pages_and_streams_of_two_hosts(two: Site) -> None:
 
 
 def test_a_cut_connection_breaks_streams_off_and_new_ones_go_on(site: Site) -> None:
-    """Nobody takes the loss for a good end."""
+    """No program takes the loss for a good end."""
     with _open(site) as pool:
         endless, http = start("endless") >> pool, start("http") >> pool
         with pool.forward(endless) as stream, pool.forward(http) as pages:

@@ -60,7 +60,7 @@ def _left(host: Host) -> list[str]:
 
 @pytest.mark.slow
 def test_operators_do_what_they_do_at_home(two: Site) -> None:
-    """Calls, broadcasts, groups, streams, maps, arrays, exceptions; and what is told of the way there is true."""
+    """Calls, broadcasts, groups, streams, maps, arrays, exceptions; and what is said of the way there is true."""
     import numpy as np
 
     steps: list[sky.BootstrapProgress] = []

@@ -96,7 +96,7 @@ def test_finished_results_outlive_a_power_cut(site: Site, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", some("ends of an agent", [signal.SIGTERM, signal.SIGKILL]))
 def test_finished_results_outlive_the_agent(site: Site, tmp_path: Path, number: signal.Signals) -> None:
-    """When it is told to end, and when it is killed alone; the watchdog, which is still there, leaves them too."""
+    """When it is asked to end, and when it is killed alone; the watchdog, which is still there, leaves them too."""
     host, go, runs = site.hosts[0], tmp_path / "go", tmp_path / "runs"
     with _open(site, concurrency=2) as pool:
         future = wait_for(str(runs), str(go), LARGE) > pool
@@ -129,7 +129,7 @@ def test_results_that_arrive_are_not_kept(site: Site, tmp_path: Path) -> None:
 
 
 def test_end_of_a_stream_is_worth_nothing_without_its_items(site: Site, tmp_path: Path) -> None:
-    """It is not stored, so nobody takes a part of a stream for the whole."""
+    """It is not stored, so no caller takes a part of a stream for the whole."""
     host, go, runs = site.hosts[0], tmp_path / "go", tmp_path / "runs"
     with _open(site, concurrency=2) as pool:
         items = stream_until(str(runs), str(go)) > pool
@@ -182,12 +182,12 @@ def test_many_large_results_are_all_stored(site: Site, tmp_path: Path) -> None:
 
 
 def test_what_a_reboot_left_for_nobody_is_removed(site: Site) -> None:
-    """By the next node on the host, once it is a week old; not what lives, nor what somebody may come for."""
+    """By the next node on the host, once it is a week old; not what lives, nor what a client may come for."""
     nodes = site.hosts[0].cache / "nodes"
     for name, days in (("ruin", 8), ("alive", 8), ("awaited", 6)):
         (nodes / name / "results").mkdir(parents=True)
         (nodes / name / "results" / "1").write_bytes(b"x")
-        # After a reboot the number is somebody else's.
+        # After a reboot the number is another process's.
         (nodes / name / "watchdog.pid").write_text(f"{os.getpid()}\n")
         (nodes / name / "lease").touch()
         then = time.time() - days * 86400

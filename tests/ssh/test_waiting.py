@@ -1,4 +1,4 @@
-"""A host that does not answer is told to be tried, long before it is given up."""
+"""A host that does not answer is reported as being tried, long before it is given up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def closed() -> SSHAddress:
 
 
 def told(address: SSHAddress, patience: float) -> list[str]:
-    """Dial a host that never answers, and return what is told meanwhile."""
+    """Dial a host that never answers, and return what is reported meanwhile."""
     lines: list[str] = []
     with pytest.raises(UnreachableError):
         asyncio.run(dialling.dial(address, patience=patience, told=lines.append))

@@ -24,7 +24,7 @@ LIMIT = 200.0
 
 
 def by_hand(directory: Path, epochs: int) -> list[Any]:
-    """Run it as the tutorial does: each process is told which worker it is."""
+    """Run it as the tutorial does: each process hears which worker it is."""
     sockets = [socket.socket() for _ in range(2)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -69,7 +69,7 @@ def test_what_cannot_work_is_refused_before_anything_is_rented(
     ],
 )
 def test_what_can_work_is_not_refused(where: Cluster) -> None:
-    """One node needs no network, and whoever names a package knows it."""
+    """One node needs no network, and a spec that names a package knows it."""
     validated([TensorFlow()], where)
 
 

@@ -66,7 +66,7 @@ class Client:
 
     Args:
         books: The directory of its cloud.
-        home: Where its state is; nobody else's.
+        home: Where its state is; no other test's.
         program: Its text, after the words above.
         env: More of its environment.
     """
@@ -114,7 +114,7 @@ class Client:
         return [at for machine in Books(self.books).machines() if (at := machine.ended_at) is not None]
 
     def guardians(self) -> list[int]:
-        """List the guardians that the program started, whoever their parent is now."""
+        """List the guardians that the program started, whatever their parent is now."""
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):

@@ -102,7 +102,7 @@ def test_calls_that_go_wrong_cost_no_machine(books: str) -> None:
 
 
 def test_what_a_killed_client_left_is_found_and_ended(books: str, tmp_path: Path) -> None:
-    """By anybody who reads the account, with the tags that say whose it was; its processes have gone with it."""
+    """By any client that reads the account, with the tags that say whose it was; its processes have gone with it."""
     first = tmp_path / "pid"
     script = f"""
 import skyward as sky

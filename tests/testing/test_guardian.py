@@ -87,7 +87,7 @@ def test_signals_while_a_task_runs(start: Start, number: signal.Signals) -> None
 
 
 def test_a_second_ctrl_c_leaves_the_rest_to_the_guardian(start: Start) -> None:
-    """Or to nobody, if nothing is left."""
+    """Or to nothing, if nothing is left."""
     client = start(LEFT_OPEN)
     client.says("ready")
     client.process.send_signal(signal.SIGINT)

@@ -272,7 +272,7 @@ def test_the_log_says_what_will_go_wrong(books: str, caplog: pytest.LogCaptureFi
 
 
 def test_machines_that_cannot_end_their_own_bill(books: str) -> None:
-    """They stay when their expiry is long over, and cost money, until somebody ends them."""
+    """They stay when their expiry is long over, and cost money, until a client ends them."""
     client = Client(books)
     client.cloud = Rehearsal(directory=books, ends_own_bill=False)
     assert not ProviderHandle(client.cloud).facts.ends_own_bill

@@ -61,7 +61,7 @@ NO_ANSWER = """while not os.path.exists(os.path.expanduser("~/go")):
     ),
 )
 def test_process_ends_and_says_what_is_left_and_what_to_type(start: Start, answer: str) -> None:
-    """The guardian ends it; nobody waits for `shutdown_timeout`."""
+    """The guardian ends it; no thread waits for `shutdown_timeout`."""
     client = start(STUBBORN.format(answer=answer, ttl=600))
     client.says("ready")
     machines = client.machines()

@@ -16,7 +16,7 @@ BUILDERS = sorted(name for name in vars(Plugin) if name.startswith("with_"))
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_every_builder_has_an_example(builder: str) -> None:
-    """One that runs, and is told about in the text."""
+    """One that runs, and is described in the text."""
     assert any(f".{builder}(" in code for code in EXAMPLES)
     assert f"`{builder}`" in PAGE
 

@@ -75,7 +75,7 @@ def test_what_cannot_work_is_refused_before_anything_is_rented(plugin: Torch, wh
     ],
 )
 def test_what_can_work_is_not_refused(plugin: Torch, where: Cluster) -> None:
-    """One node needs no network, and whoever names wheels knows them."""
+    """One node needs no network, and a spec that names wheels knows them."""
     validated([plugin], where)
 
 

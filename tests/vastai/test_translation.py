@@ -68,7 +68,7 @@ def test_a_listing_is_an_offer_of_one_machine() -> None:
 
 
 def test_memory_is_our_share_and_not_the_whole_machines() -> None:
-    """The API tells that of the machine; where the number of its processors is null, nobody knows."""
+    """The API tells that of the machine; where the number of its processors is null, it is unknown."""
     assert (32.0, 128.0) == (to_offer(LISTED, Wish()).vcpus, to_offer(LISTED, Wish()).memory_gb)
     assert to_offer({**LISTED, "cpu_cores": None}, Wish()).memory_gb is None
     assert 512.0 == to_offer({**LISTED, "cpu_cores_effective": 256.0}, Wish()).memory_gb
@@ -235,5 +235,5 @@ def test_a_label_tells_whose_a_machine_is_whatever_it_is_called(
 
 @pytest.mark.parametrize("text", [None, "", "web", "skyward", "skyward///////", "skyward-notes/1/2/3/4/5/6"])
 def test_others_labels_are_none_of_ours(text: str | None) -> None:
-    """A machine that somebody rented by hand is never touched."""
+    """A machine that was rented by hand is never touched."""
     assert tags_of(text) is None

@@ -49,7 +49,7 @@ def test_prices_are_text_or_numbers_or_none(price: Any, read: float | None) -> N
 
 @pytest.mark.parametrize("price", ["", "free", "nan", "inf", "-1", True, [], {}])
 def test_a_price_that_is_none_is_no_price(price: Any) -> None:
-    """Nobody guesses what it may mean."""
+    """No code guesses what it may mean."""
     with pytest.raises(Misread, match="price_per_hour"):
         offer(price_per_hour=price)
 

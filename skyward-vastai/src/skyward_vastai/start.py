@@ -58,7 +58,7 @@ until ask 2>/dev/null | grep -q '"success": *true'; do
 done
 """
 
-# Until a node's own watchdog is there, nobody else would end a container whose client died.
+# Until a node's own watchdog is there, nothing else would end a container whose client died.
 _DEADLINE = r"""
 (
   i=0

@@ -427,7 +427,7 @@ class Quiet(MotoRequestHandler):
 
 
 def main(folder: str, network: str) -> None:
-    """Serve until nobody holds our standard input any more."""
+    """Serve until no process holds our standard input any more."""
     gates: list[Gate] = []
 
     def door(environ: dict[str, Any], respond: Respond) -> Iterable[bytes]:

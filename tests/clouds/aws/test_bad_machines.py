@@ -51,7 +51,7 @@ def test_a_pool_gets_by(aws: Cloud, fault: dict[str, Any]) -> None:
 
 @pytest.mark.everything
 def test_a_machine_that_refuses_ssh_is_given_back(aws: Cloud) -> None:
-    """It runs and nobody answers there: after `bootstrap_timeout` it is ended and another one is rented."""
+    """It runs and nothing answers there: after `bootstrap_timeout` it is ended and another one is rented."""
     aws.fault("RunInstances", "refuse", times=1)
     with pool(aws, bootstrap_timeout=8) as opened:
         assert (pid() >> opened) > 0

@@ -75,7 +75,7 @@ def test_a_type_that_the_quota_has_no_room_for_is_refused_without_a_launch(aws: 
 
 
 def test_a_quota_that_cannot_be_asked_is_no_obstacle(aws: Cloud) -> None:
-    """Whoever may not look is told by EC2 itself."""
+    """A key that may not look hears so from EC2 itself."""
     aws.fault("GetServiceQuota", code="AccessDeniedException", status=400)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Machines that EC2 does not end for us end themselves, at once or by their lease, and nobody is left in the dark."""
+"""Machines that EC2 does not end for us end themselves, at once or by their lease, and no user is left in the dark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pool(aws: Cloud, **options: Any) -> Any:
 
 
 def forbid(aws: Cloud) -> None:
-    """Let nobody end machines from now on."""
+    """Let no key end machines from now on."""
     aws.fault("TerminateInstances", code="UnauthorizedOperation", status=403, message="You may not.")
 
 
@@ -58,7 +58,7 @@ def hinder(aws: Cloud) -> list[Path]:
 
 
 def end(aws: Cloud) -> None:
-    """End machines as somebody does who may."""
+    """End machines as a key does that may."""
     for row in aws.alive():
         aws.terminate(row["id"])
 

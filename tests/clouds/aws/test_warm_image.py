@@ -111,7 +111,7 @@ def test_another_machine_is_nobody_but_itself(aws: Cloud) -> None:
 
 
 def let_in(aws: Cloud, key: str) -> None:
-    """Have somebody be let in at the only machine there is."""
+    """Have a login be let in at the only machine there is."""
     [row] = aws.alive()
     keys = Path(row["base"], "home", ".ssh", "authorized_keys")
     keys.write_text(key + keys.read_text())
@@ -140,7 +140,7 @@ def test_what_a_user_lets_in_stays(aws: Cloud) -> None:
 
 
 def test_the_lease_of_the_first_pool_keeps_nobody_alive(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that boots from the image and that nobody comes to ends itself as any other."""
+    """A machine that boots from the image and that no client comes to ends itself as any other."""
     name = made(aws, sky.Image())
     kept = Path(aws.folder, "images", name, "home", ".cache", "skyward", "nodes")
     assert 1 == len(list(kept.glob("*/lease")))
@@ -231,7 +231,7 @@ def test_an_image_that_is_being_made_is_let_be_and_one_that_failed_is_replaced(a
 
 @pytest.mark.everything
 def test_images_are_listed_and_deleted_without_a_pool(aws: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the cloud alone, whoever made them."""
+    """From the cloud alone, whichever pool made them."""
     from skyward.cli.main import main
 
     name = made(aws, sky.Image())

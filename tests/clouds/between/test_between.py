@@ -20,7 +20,7 @@ FULL = {"code": "service_unavailable", "message": "Not enough resources to deplo
 """What Verda says where it has none left."""
 
 GONE = "error 410/3907: no_such_ask Instance type is no longer available."
-"""What Vast.ai says of a listing that somebody else has taken."""
+"""What Vast.ai says of a listing that another client has taken."""
 
 
 @sky.function

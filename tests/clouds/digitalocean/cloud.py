@@ -24,7 +24,7 @@ class Cloud(clouds.Cloud):
 
     def environment(self) -> dict[str, str]:
         """Return what a client needs in its environment to speak to this cloud and to no other."""
-        # Another token each time, whose calls nobody else has made.
+        # Another token each time, whose calls no other test has made.
         token = f"{TOKEN}{next(_numbers)}"
         return {"DIGITALOCEAN_API_URL": self.url, "DIGITALOCEAN_TOKEN": token, "DIGITALOCEAN_ACCESS_TOKEN": ""}
 

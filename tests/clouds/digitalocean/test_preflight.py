@@ -1,4 +1,4 @@
-"""What is wrong with a wish or the account is told before anything is rented."""
+"""What is wrong with a wish or the account is reported before anything is rented."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_keys_are_listed_as_rarely_as_digitalocean_wants(ocean: Cloud) -> None:
 
 
 def test_a_locked_account(ocean: Cloud) -> None:
-    """It is told with DigitalOcean's own reason."""
+    """It is reported with DigitalOcean's own reason."""
     ocean.set(status="locked")
     error = asked(ocean.provider())
     assert CredentialsError is type(error)

@@ -158,7 +158,7 @@ def test_a_launch_that_was_accepted_and_failed_is_seen_by_the_droplet_vanishing(
 
 
 def test_many_are_ended_by_a_list_and_what_is_no_droplet_is_no_error(ocean: Cloud) -> None:
-    """Twelve are not asked for one by one; an id that is gone, never was, or is no number keeps nobody from ending."""
+    """Twelve are not asked for one by one; an id that is gone, never was, or is no number keeps none from ending."""
 
     async def scenario() -> None:
         async with client(ocean.provider()) as opened:
@@ -238,7 +238,7 @@ def test_whoever_asks_finds_every_droplet_of_ours_and_can_end_it(ocean: Cloud) -
 
 
 def test_an_expiry_is_written_anew_and_the_earlier_one_is_gone(ocean: Cloud) -> None:
-    """Both droplets have the later time; an id that is gone keeps nobody from it."""
+    """Both droplets have the later time; an id that is gone keeps no other from it."""
 
     async def scenario() -> None:
         async with client(ocean.provider(), machine=GPU) as opened:
@@ -253,7 +253,7 @@ def test_an_expiry_is_written_anew_and_the_earlier_one_is_gone(ocean: Cloud) -> 
 
 
 def test_a_key_that_was_there_before_stays(ocean: Cloud) -> None:
-    """Keys are the whole team's: one that somebody else put there is used and never removed."""
+    """Keys are the whole team's: one that another client put there is used and never removed."""
 
     async def scenario() -> None:
         async with client(ocean.provider()) as opened:

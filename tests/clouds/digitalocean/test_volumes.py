@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 
 @pytest.fixture
 def volumes(ocean: Cloud) -> Iterator[Cloud]:
-    """Give a cloud with volumes, which have to be there in the end, with nobody; nobody may have asked for more."""
+    """Give a cloud with volumes, which have to be there in the end, and be free; no test may have asked for more."""
     ocean.volume()
     ocean.volume("elsewhere", region="tor1")
     yield ocean
@@ -40,7 +40,7 @@ def note(folder: str, name: str) -> list[str]:
 
 @pytest.mark.usefixtures("with_hosts")
 def test_the_droplet_has_the_volume_and_what_is_in_it_outlives_the_droplet(volumes: Cloud, tmp_path: Path) -> None:
-    """It is mounted before anybody is let in; the next pool finds what the last one wrote."""
+    """It is mounted before any login is let in; the next pool finds what the last one wrote."""
     where = str(tmp_path / "data")
     options: dict[str, Any] = {"machine": CPU, "console": False, "bootstrap_timeout": 20}
     for turn, name in enumerate(("one", "two")):
@@ -57,7 +57,7 @@ def test_the_droplet_has_the_volume_and_what_is_in_it_outlives_the_droplet(volum
 def test_a_volume_without_a_filesystem_is_not_formatted_and_has_no_directory(
     volumes: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes there is told, and does not write to the droplet's own disk."""
+    """A task that writes there hears so, and does not write to the droplet's own disk."""
     monkeypatch.setattr("skyward.plan.volume.mount_disk.__defaults__", (0.0,))
     volumes.volume("raw", kind="")
 
@@ -131,7 +131,7 @@ def test_a_volume_that_somebody_has_is_refused_before_renting(volumes: Cloud, tm
             error = await refusal(provider.skyward_preflight(Spec(provider=provider)))
             assert f"is attached to {instance.id}, and to one machine at a time." in str(error)
             assert [int(instance.id)] == volumes.volumes()["data"]
-            # Whoever ends what pools left does not touch it either.
+            # The command that ends what pools left does not touch it either.
             await provider.skyward_end(await provider.skyward_owned())
 
     run(scenario())

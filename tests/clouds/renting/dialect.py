@@ -57,7 +57,7 @@ class Dialect:
         repeats: Whether a launch bears a key that makes it safe to send again when no answer came.
         asks_first: Whether a client asks for a request's machines before it rents the first; others do so for requests
             that they have sent themselves.
-        shows_fresh: Whether a machine that lists do not show yet is told as pending; RunPod's pool asks for each by id.
+        shows_fresh: Whether a machine that lists do not show yet counts as pending; RunPod's pool asks for each by id.
         shows_death: Whether lists tell of a machine that died at boot; a droplet just vanishes, see its own test.
         expiry: Reads the expiry that a machine bears; None where none can be written on it later.
         odd: Has a machine, by its id, be listed in a state of another word, by its text.

@@ -27,7 +27,7 @@ def ids(found: Any) -> set[str]:
 
 
 async def tried(opened: Any, token: str) -> None:
-    """Launch; where a launch may not be sent again by itself, see that nobody is told that nothing was rented."""
+    """Launch; where a launch may not be sent again by itself, see that no caller hears that nothing was rented."""
     [answer] = await asyncio.gather(opened.launch(token=token), return_exceptions=True)
     # Its subclasses say that nothing was rented.
     assert isinstance(answer, list) or ProvisionError is type(answer)
@@ -97,7 +97,7 @@ def test_an_answer_that_is_lost_costs_no_second_machine(dialect: Dialect, cloud:
 
 @everywhere
 def test_a_500_to_a_launch_is_no_second_machine(dialect: Dialect, cloud: Cloud) -> None:
-    """Nobody knows what came of it: without a key it is not sent again before somebody has looked."""
+    """It is unknown what came of it: without a key it is not sent again before the client has looked."""
 
     async def scenario() -> None:
         async with dialect.client(cloud.provider()) as opened:

@@ -216,7 +216,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("dialect", "facts"), FAILURES)
 def test_a_list_that_fails_is_an_error_and_never_an_empty_list(dialect: Dialect, facts: Any, cloud: Cloud) -> None:
-    """Neither for a pool nor for the account; nothing counts as gone because nobody can say what is there."""
+    """Neither for a pool nor for the account; nothing counts as gone because nothing can say what is there."""
 
     async def scenario() -> None:
         async with dialect.client(cloud.provider()) as opened:
@@ -265,7 +265,7 @@ def test_whoever_asks_finds_every_machine_of_ours_and_can_end_it(dialect: Dialec
 
 @pytest.mark.parametrize("dialect", [one for one in dialects() if one.expiry], ids=lambda each: each.name)
 def test_an_expiry_is_written_anew(dialect: Dialect, cloud: Cloud) -> None:
-    """The machine bears the later time; an id that is gone keeps nobody from it."""
+    """The machine bears the later time; an id that is gone keeps no other from it."""
     assert dialect.expiry is not None
 
     async def scenario() -> None:

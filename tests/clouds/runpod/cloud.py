@@ -26,7 +26,7 @@ class Cloud(clouds.Cloud):
 
     def environment(self) -> dict[str, str]:
         """Return what a client needs in its environment to speak to this cloud and to no other."""
-        # A key of its own for each test, whose allowance nobody else has spent.
+        # A key of its own for each test, whose allowance no other test has spent.
         self.key = f"rpa_{os.getpid()}x{next(_numbers)}-not-a-secret"
         return {"RUNPOD_API_BASE_URL": self.url, "RUNPOD_API_KEY": self.key}
 
@@ -57,7 +57,7 @@ class Cloud(clouds.Cloud):
         return self.breaches() + sorted({"ssh-ed25519 AAAA somebody@else"} ^ set(self.keys()))
 
     def cluster(self, *names: str) -> str:
-        """Have somebody make a cluster, whose pods have these names."""
+        """Have another client make a cluster, whose pods have these names."""
         made: list[str] = self.ask("cluster", names)
         return made[0]
 

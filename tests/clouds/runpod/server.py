@@ -74,7 +74,7 @@ class RunPod(Emulator):
     # What the base asks for.
 
     def authorize(self, request: Request) -> Answer | None:
-        """Let in whoever has a key of the account, and a pod at itself."""
+        """Let in a client with a key of the account, and a pod at itself."""
         kind, _, key = request.headers.get("authorization", "").partition(" ")
         if kind != "Bearer" or not key:
             return problem(401, "missing bearer token")  # §6

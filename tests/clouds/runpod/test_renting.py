@@ -142,7 +142,7 @@ def test_pods_of_the_network_reach_each_other_and_others_do_not_claim_to(runpod:
 
 
 def test_machines_whose_driver_is_too_old_for_the_image_are_not_offered(runpod: Cloud) -> None:
-    """The image's CUDA decides, that of the base image where nobody chose one; without CUDA any driver will do."""
+    """The image's CUDA decides, that of the base image where none was chosen; without CUDA any driver will do."""
     runpod.fault("GET /v2/catalog/gpus", "edit", body={"version": "12.4"})
 
     async def available(**changes: Any) -> set[bool]:
@@ -248,7 +248,7 @@ def test_a_list_that_cannot_be_read_is_an_error_and_never_empty(
 
 
 def test_what_others_have_in_the_account_is_nothing_to_us(runpod: Cloud) -> None:
-    """A pod of somebody else, with a status that nobody knows, is neither listed nor an error."""
+    """A pod of another user, with an unknown status, is neither listed nor an error."""
 
     async def scenario() -> None:
         provider = runpod.provider()

@@ -53,7 +53,7 @@ def test_all_pods_have_the_volume_and_what_is_in_it_outlives_them(volumes: Cloud
 
 
 def test_offers_are_those_of_the_volumes_data_centre(volumes: Cloud, tmp_path: Path) -> None:
-    """Of the Secure Cloud alone, also where both are looked at; and nothing is mounted where nobody asks."""
+    """Of the Secure Cloud alone, also where both are looked at; and nothing is mounted where no spec asks."""
 
     async def scenario() -> None:
         where = str(tmp_path / "data")

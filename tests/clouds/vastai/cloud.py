@@ -48,7 +48,7 @@ class Cloud(clouds.Cloud):
         self.ask("listing", {"id": number, "facts": facts})
 
     def contract(self, number: str, **told: Any) -> None:
-        """Change what is told of an instance: `status` and `says`."""
+        """Change what is said of an instance: `status` and `says`."""
         self.ask("contract", {"id": number, **told})
 
     def page(self, size: int) -> None:

@@ -61,7 +61,7 @@ LISTINGS = (
     _row("RTX 4090", None, 0.47, 0.24),
     # The number of its processors is not known.
     _row("RTX 4090", "Bavaria, DE", 0.48, 0.25, cpu_cores=None),
-    # The cheapest of all: nobody has looked at it, or it cannot be reached directly, or it is gone tomorrow.
+    # The cheapest of all: no check has looked at it, or it cannot be reached directly, or it is gone tomorrow.
     _row("RTX 4090", "Utah, US", 0.10, 0.05, verification="unverified"),
     _row("RTX 4090", "Utah, US", 0.11, 0.05, direct_port_count=0),
     _row("RTX 3090", "Quebec, CA", 0.18, 0.09, duration=7200.0, cuda_max_good=12.2),

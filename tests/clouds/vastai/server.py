@@ -137,7 +137,7 @@ class VastAI(Emulator):
             self.machines.end(name)
 
     def interrupt(self, name: str) -> None:
-        """Have somebody bid more: the container is stopped, and its disk billed on (§8)."""
+        """Have another client bid more: the container is stopped, and its disk billed on (§8)."""
         contract = self.contracts[int(name)]
         contract.wanted = contract.state = "stopped"
         contract.status = "exited"

@@ -24,7 +24,7 @@ LIST = "GET /api/v1/instances/"
 
 
 async def several(opened: Client, vastai: Cloud, count: int) -> list[str]:
-    """Rent several machines of one pool, each with a key of its own so that nobody waits."""
+    """Rent several machines of one pool, each with a key of its own so that no call waits."""
     found = []
     for number, offer in enumerate(opened.offers[:count]):
         other = Client(vastai.provider(api_key=f"{vastai.key}{number}"), evolve(opened.cluster, offer=offer), None)
@@ -65,7 +65,7 @@ FAILED_LISTS: list[tuple[int, Any]] = [
 
 @pytest.mark.parametrize(("status", "body"), FAILED_LISTS)
 def test_a_failed_list_is_never_an_empty_one(vastai: Cloud, status: int, body: Any) -> None:
-    """Nothing counts as gone because nobody can say what is there."""
+    """Nothing counts as gone because nothing can say what is there."""
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:
@@ -155,7 +155,7 @@ def test_what_does_not_go_with_the_others_goes_by_itself(vastai: Cloud) -> None:
 
 
 def test_others_machines_are_neither_listed_nor_ended(vastai: Cloud) -> None:
-    """One that somebody rented by hand has another label."""
+    """One that was rented by hand has another label."""
 
     async def scenario() -> None:
         provider = vastai.provider()
@@ -190,7 +190,7 @@ def test_pools_of_one_account_share_its_lists(vastai: Cloud) -> None:
 def test_a_row_that_cannot_be_read_is_told_and_the_machine_ended_all_the_same(
     vastai: Cloud, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is guessed of it, and it hides nothing; to destroy it, nobody has to know."""
+    """Nothing is guessed of it, and it hides nothing; to destroy it, nothing has to be known."""
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:

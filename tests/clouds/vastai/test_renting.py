@@ -180,7 +180,7 @@ def test_a_bid_that_fails_leaves_no_contract(vastai: Cloud) -> None:
 
 
 def test_what_a_failed_bid_made_and_cannot_be_destroyed_is_named(vastai: Cloud) -> None:
-    """It is no lack of machines: nobody may take it for nothing rented."""
+    """It is no lack of machines: no caller may take it for nothing rented."""
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:
@@ -197,7 +197,7 @@ def test_what_a_failed_bid_made_and_cannot_be_destroyed_is_named(vastai: Cloud) 
 
 
 def test_an_answer_without_a_number_is_shown_without_the_machines_key(vastai: Cloud) -> None:
-    """Vast.ai hands out a key with every machine, which nobody may read in an error."""
+    """Vast.ai hands out a key with every machine, which no error may show."""
 
     async def scenario() -> None:
         async with client(vastai.provider()) as opened:

@@ -118,7 +118,7 @@ def test_a_bid_that_is_too_low_is_refused_and_leaves_a_contract(vastai: Cloud) -
 
 
 def test_a_listing_is_rented_once_and_listed_again_after(vastai: Cloud) -> None:
-    """The second to come is told that it is gone."""
+    """The second to come hears that it is gone."""
     number, _ = rented(vastai)
     path = f"/api/v0/asks/{vastai.listings()[0]['id']}/"
     status, refused = ask(vastai, "PUT", path, order(), key=f"{vastai.key}2")
@@ -129,7 +129,7 @@ def test_a_listing_is_rented_once_and_listed_again_after(vastai: Cloud) -> None:
 
 
 def test_a_containers_own_key_reaches_its_own_contract_only(vastai: Cloud) -> None:
-    """It ends itself, and nobody else, and rents nothing."""
+    """It ends itself, and no other, and rents nothing."""
     number, key = rented(vastai, onstart='echo "$CONTAINER_API_KEY $CONTAINER_ID" >told')
     assert f"{key} {number}\n" == Path(vastai.folder, number, "home", "told").read_text()
     assert 403 == ask(vastai, "DELETE", f"/api/v0/instances/{int(number) + 1}/", key=key)[0]

@@ -22,7 +22,7 @@ LIST = "GET /api/v0/volumes"
 
 @pytest.fixture
 def volumes(vastai: Cloud) -> Iterator[Cloud]:
-    """Give a cloud with two volumes, which nobody may ask more of than which there are."""
+    """Give a cloud with two volumes, of which a test may only ask which there are."""
     vastai.volumes(v7=HERE, v8=THERE)
     yield vastai
     assert {LIST} >= {call["name"] for call in vastai.calls() if "/volumes" in call["name"]}

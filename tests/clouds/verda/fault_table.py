@@ -153,7 +153,7 @@ FAULTS = (
 
 def provoke(fault: Fault, verda: Cloud) -> Row:
     """
-    Have one fault happen to a pool, and see what comes of it; keys and scripts that are left are told as instances.
+    Have one fault happen to a pool, and see what comes of it; keys and scripts that are left count as instances.
 
     Args:
         fault: The fault.

@@ -541,7 +541,7 @@ class Verda(Emulator):
 
     @route("DELETE", "/v1/volumes/{id}")
     def drop_volume(self, request: Request) -> Answer:
-        """Delete one that nobody uses, for good or into the trash."""
+        """Delete one that no machine uses, for good or into the trash."""
         # reference/verda.md §9
         row = self.storage.rows.get(request.path_values["id"])
         if row is None:

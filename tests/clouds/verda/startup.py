@@ -61,7 +61,7 @@ def _arrange(host: Host, *, script: str, elsewhere: bool) -> None:
     # As on Ubuntu: what others write is read first.
     (host.base / "sshd_config").write_text(f"Include {ssh}/sshd_config\n{config}")
     (ssh / "sshd_config").write_text(f"Include {ssh}/sshd_config.d/*.conf\n")
-    # A machine whose host key is another has put ours where nobody looks.
+    # A machine whose host key is another has put ours where no client looks.
     places = {"/etc/ssh": str(ssh) + ("-unused" if elsewhere else ""), "/root": str(home)}
     if elsewhere:
         shutil.copytree(ssh, places["/etc/ssh"])

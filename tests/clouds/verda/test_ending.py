@@ -1,4 +1,4 @@
-"""Machines end for good, with their disks: whatever Verda says at first, and whoever asks."""
+"""Machines end for good, with their disks: whatever Verda says at first, and whichever client asks."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_a_machine_that_is_off_counts_as_ending(verda: Cloud) -> None:
 
 @pytest.mark.usefixtures("with_hosts")
 def test_a_machine_that_nobody_comes_to_switches_itself_off(verda: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That does not end its bill, but whoever lists it deletes it then."""
+    """That does not end its bill, but a client that lists it deletes it then."""
     # Two minutes outside of tests.
     monkeypatch.setattr("skyward_verda.provider.LEAST_DEADLINE", 1.0)
 

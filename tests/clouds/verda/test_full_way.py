@@ -35,7 +35,7 @@ def test_a_function_runs_on_rented_machines_which_end_with_the_pool(verda: Cloud
 
 
 def test_a_machine_whose_script_comes_late_is_waited_for(verda: Cloud) -> None:
-    """Its SSH server is up before it has its key; nobody takes it for another machine."""
+    """Its SSH server is up before it has its key; no client takes it for another machine."""
     verda.ask("script_delay", 2.0)
     with sky.Compute(provider=verda.provider(), machine=MACHINE, console=False, bootstrap_timeout=20) as pool:
         assert f"{verda.alive()[0]['base']}/home" == home() >> pool

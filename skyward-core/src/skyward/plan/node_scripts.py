@@ -7,7 +7,7 @@ import shlex
 _ALIVE = r"""
 alive() {
     kill -0 "$1" 2>/dev/null || return 1
-    # In a container nobody may collect what has ended.
+    # In a container what has ended may stay uncollected.
     case $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) in Z* | X*) return 1 ;; esac
 }
 """
@@ -16,7 +16,7 @@ _ASK = r"""
 node=@NODE@
 cd "$node" 2>/dev/null || exit 3
 pid=$(cat agent.pid 2>/dev/null)
-# After a reboot somebody else may have the number.
+# After a reboot another process may have the number.
 ours() {
     [ ! -d /proc/self ] || tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | grep -qxF -e "SKYWARD_NODE=${node##*/}"
 }

@@ -382,7 +382,7 @@ BEGAN=$NOW
 CHANGED=$NOW
 look
 SEEN=$LEASE
-# Whoever removes the directory may be dead before a rented machine is given back.
+# What removes the directory may be dead before a rented machine is given back.
 while @THERE@; do
   # Another one may have been started in our place.
   OWNER=

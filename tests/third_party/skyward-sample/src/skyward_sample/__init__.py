@@ -1,5 +1,5 @@
 """
-A provider, a plugin and a command for Skyward, as anybody could write them.
+A provider, a plugin and a command for Skyward, as any user could write them.
 """
 
 from __future__ import annotations
