@@ -77,17 +77,6 @@ def test_buffers_are_wanted_of_calls_that_a_node_has(kind: Kind) -> None:
         assert not stage.dispatch.on_announced(node, frame)
 
 
-def test_a_node_that_keeps_giving_a_call_back_and_takes_nothing_is_refused() -> None:
-    """Each time more would wait for it; one that takes what it is sent may."""
-    with Stage([1]) as stage:
-        call = stage.send(returns("it", 5.0))
-        for _ in range(100):
-            call.given_back(1000)
-        with pytest.raises(ProtocolError, match=r"gave act\(\) back 101 times, and has yet to take 99999999 bytes"):
-            call.given_back(99_999_999)
-        stage.run()
-
-
 @pytest.mark.parametrize(("plan", "error"), [(WRONG, "ValueError"), (dies(), "WorkerDiedError")])
 def test_a_stream_that_gave_items_is_not_begun_anew(plan: Plan, error: str) -> None:
     """Its first items would come twice; one that gave none is."""

@@ -37,12 +37,6 @@ _ids = itertools.count(1)
 
 _TASK_BITS = 48
 
-RETURNS = 8
-"""Times that a node may reject a call while it accepts no new ones."""
-
-BACKLOG = 16 << 20
-"""Bytes of which a node has to take some before it gives more calls back."""
-
 NO_WINDOW = Window()
 """Flow control of calls that are not streams: none."""
 
@@ -128,7 +122,7 @@ class Call:
 
     __slots__ = (
         "attempt", "began", "broadcast", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions",
-        "lane", "members", "node", "on", "payload", "retries", "retry", "returned", "sent", "sink", "streams",
+        "lane", "members", "node", "on", "payload", "retries", "retry", "sent", "sink", "streams",
         "timeout", "window",
     )  # fmt: skip
 
@@ -168,29 +162,12 @@ class Call:
         self.cancelled = False
         self.gave = False
         self.window = Window() if streams else NO_WINDOW
-        self.returned = 0
         self.sent = 0
 
     @property
     def ran(self) -> float:
         """Return for how many seconds it has run, as seen from here."""
         return time.monotonic() - self.began if self.began else 0.0
-
-    def given_back(self, backlog: int) -> None:
-        """
-        Take note that its node gives it back, to be sent again.
-
-        Args:
-            backlog: Bytes that the node was sent and has not taken yet.
-
-        Raises:
-            ProtocolError: If the node keeps giving it back and takes nothing: what waits for it would grow for ever.
-        """
-        self.returned += 1
-        if self.returned > RETURNS and backlog > BACKLOG:
-            raise ProtocolError(
-                f"A node gave {self.function.name}() back {self.returned} times, and has yet to take {backlog} bytes."
-            )
 
     def check_item(self) -> None:
         """

@@ -307,7 +307,7 @@ class Dispatch:
             call = self._calls.get(number)
             if call is None or call.on != member.index:
                 continue
-            call.given_back(member.link.backlog)
+            member.link.answered(call)
             self._scheduler.finished(number)
             call.on = None
             if self._closed is not None:

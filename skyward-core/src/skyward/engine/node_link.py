@@ -42,11 +42,6 @@ class NodeLink:
         self._answered = 0
         self.outflow = Outflow()
 
-    @property
-    def backlog(self) -> int:
-        """Count the bytes that the node has not taken yet."""
-        return self._channel.backlog
-
     def send_task(self, call: Any, *, held: bool = False) -> None:
         """
         Send a call, and before it whatever it needs that the node does not have.
@@ -76,11 +71,11 @@ class NodeLink:
 
     def answered(self, call: Any) -> None:
         """
-        Take note that the node answered a call that it was sent.
+        Take note that the node answered a call that it was sent, or gave it back.
 
         Raises:
-            ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, and
-                their arguments would wait here for ever.
+            ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, whose
+                arguments would wait here for ever, and what it gives back is sent once more each time.
         """
         self._answered += call.sent
         unread = self._answered + self._channel.backlog - self._channel.queued
