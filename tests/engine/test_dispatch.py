@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from skyward.engine.call import Call, CapturedFunction
-from skyward.engine.dispatch import RECALL_AFTER
 from skyward.engine.parts import PART
+from skyward.engine.recalling import RECALL_AFTER
 from skyward.errors import ProtocolError
 from skyward.link.envelope import Envelope, Record
 from skyward.link.frames import Frame, Kind

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from skyward.plan.scheduling import AHEAD_CALLS, LaneKey, Scheduler
+from skyward.plan.lanes import AHEAD_BYTES, AHEAD_SECONDS, CALL_COST, LEAST_AWAY, MARGIN, LaneKey
+from skyward.plan.scheduling import Recall, Scheduler
 
 
 def _scheduler(nodes: int = 1, *, capacity: int = 1, buffer: int = 0) -> Scheduler:
@@ -18,8 +20,23 @@ def _scheduler(nodes: int = 1, *, capacity: int = 1, buffer: int = 0) -> Schedul
     return scheduler
 
 
+def _most(away: float, seconds: float) -> int:
+    """Count the calls of so many seconds that are sent ahead over such a distance."""
+    return math.ceil((MARGIN * away + AHEAD_SECONDS) / seconds)
+
+
+def _far(away: float, seconds: float, *, size: int = 0) -> Scheduler:
+    """Make one slot that was seen to be away for so long, and calls that take so long."""
+    scheduler = _scheduler()
+    for call in range(400):
+        scheduler.submit(call, b"f", size=size)
+    scheduler.assign(now=10.0 - away - seconds)
+    scheduler.finished(0, seconds, now=10.0)
+    return scheduler
+
+
 def _placed(scheduler: Scheduler) -> list[tuple[int, int, bool]]:
-    return [(made.call, made.key.node, made.begins) for made in scheduler.assign()]
+    return [(made.call, made.key.node, made.begins) for made in scheduler.assign(now=10.0)]
 
 
 def test_calls_take_turns_over_nodes() -> None:
@@ -48,17 +65,94 @@ def test_short_calls_are_sent_ahead() -> None:
     assert len(_placed(scheduler)) == 1
     scheduler.finished(0, 0.00001)
     placed = _placed(scheduler)
-    assert [begins for _, _, begins in placed] == [True] + [False] * AHEAD_CALLS
+    assert [begins for _, _, begins in placed] == [True] + [False] * _most(LEAST_AWAY, CALL_COST)
     assert scheduler.finished(1, 0.00001) == 2
+
+
+@pytest.mark.parametrize("away", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("seconds", [0.002, 0.01, 0.1])
+def test_as_many_are_sent_ahead_as_the_slot_runs_in_the_time_that_it_is_away(away: float, seconds: float) -> None:
+    """Twice that, as calls differ; nothing has to be set."""
+    scheduler = _far(away, seconds)
+    placed = _placed(scheduler)
+    assert [begins for _, _, begins in placed] == [True] + [False] * _most(away, seconds)
+
+
+def test_nothing_is_sent_ahead_to_a_slot_that_would_hardly_be_idle_without() -> None:
+    """A call of ten seconds that is 50 ms away: it would rather begin where a slot is free first."""
+    assert [begins for _, _, begins in _placed(_far(0.05, 10.0))] == [True]
+
+
+def test_what_is_sent_ahead_is_bounded_in_bytes() -> None:
+    """But for one call of any size."""
+    scheduler = _far(0.5, 0.01, size=AHEAD_BYTES // 4)
+    assert [begins for _, _, begins in _placed(scheduler)] == [True] + [False] * 4
+    scheduler = _far(0.5, 0.01, size=AHEAD_BYTES * 4)
+    assert [begins for _, _, begins in _placed(scheduler)] == [True, False]
+
+
+def test_a_call_that_had_to_wait_says_nothing_of_the_distance() -> None:
+    """And of those that had not, the least of the latest counts."""
+    scheduler = _far(0.05, 0.01)
+    _placed(scheduler)
+    scheduler.finished(1, 0.01, now=100.0)
+    scheduler.finished(2, 0.01, now=200.0)
+    assert scheduler.away(0) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("single", ["another caller's", "one for a node"])
+def test_a_call_beside_a_long_map_takes_its_turn(single: str) -> None:
+    """It is the next that is placed, and does not wait for what its neighbour queued before."""
+    scheduler = _scheduler(2)
+    for call in range(8000):
+        scheduler.submit(call, b"f", caller=1)
+    _placed(scheduler)
+    scheduler.submit(9000, b"g", caller=2, node=None if single == "another caller's" else 0)
+    scheduler.finished(0, 1.0)
+    assert _placed(scheduler) == [(9000, 0, True)]
+    scheduler.submit(9001, b"g", caller=2, node=None if single == "another caller's" else 0)
+    scheduler.finished(9000, 1.0)
+    [(first, _, _)] = _placed(scheduler)
+    scheduler.finished(first, 1.0)
+    [(second, _, _)] = _placed(scheduler)
+    assert {first, second} == {2, 9001}
+
+
+def test_a_lane_gives_back_what_would_begin_later_there_than_elsewhere() -> None:
+    """Only then, and it keeps what begins before it could be back."""
+    scheduler = _far(0.05, 0.01)
+    _placed(scheduler)
+    assert scheduler.recalls(10.06) == []
+    scheduler.withdraw(*range(2, 400))
+    scheduler.add_node(1, [(0, 0, 1)])
+    [recall] = scheduler.recalls(10.06)
+    assert (recall.key, 0 < recall.keep <= 10) == (LaneKey(0, 0), True)
+    # It was asked, and is not asked again until it has answered.
+    assert scheduler.recalls(10.07) == []
+    scheduler.recalled(recall.key)
+    assert [key for key, _ in scheduler.recalls(10.08)] == [LaneKey(0, 0)]
+
+
+def test_a_lane_that_takes_much_longer_than_expected_gives_back_what_waits_there() -> None:
+    """Although no slot is free: its neighbours get on. It gets nothing until it answers."""
+    scheduler = _far(0.05, 0.01)
+    _placed(scheduler)
+    assert scheduler.recalls(10.2) == []
+    assert scheduler.recalls(15.0) == [Recall(LaneKey(0, 0), 0)]
+    for call in range(2, 13):
+        scheduler.finished(call, now=15.1)
+        scheduler.submit(call, b"f", first=True)
+    scheduler.recalled(LaneKey(0, 0))
+    assert _placed(scheduler) == []
+    scheduler.finished(1, 5.0, now=15.2)
+    assert [begins for _, _, begins in _placed(scheduler)][:1] == [True]
 
 
 def test_a_node_that_is_set_aside_keeps_its_calls_and_gets_no_others() -> None:
     """Its number goes to another; what was sent ahead may still begin, or come back."""
     scheduler = _scheduler(buffer=2)
-    for call in (0, 1, 2, 3):
+    for call in (1, 2, 3):
         scheduler.submit(call, b"f")
-    _placed(scheduler)
-    scheduler.finished(0, 1.0)
     assert _placed(scheduler) == [(1, 0, True), (2, 0, False), (3, 0, False)]
     assert scheduler.set_aside(0, -1) == [1, 2, 3]
     scheduler.submit(4, b"f", node=0)
@@ -92,8 +186,8 @@ def test_a_node_that_was_set_aside_and_is_gone_takes_nothing_of_its_successor_al
     at_zero = {call for call, node, _ in _placed(scheduler) if node == 0}
     for call in {10, 11, 12, 13} - at_zero:
         scheduler.finished(call, 1.0)
-    assert scheduler.ahead
-    assert scheduler.stuck() == [(0, 0)]
+    assert scheduler.ahead == 1
+    assert [key for key, _ in scheduler.recalls(10.0)] == [(0, 0)]
 
 
 def test_calls_that_wait_for_a_node_can_be_found() -> None:
@@ -123,9 +217,9 @@ def test_buffer_is_always_sent_ahead() -> None:
     scheduler = _scheduler(buffer=2)
     for call in range(5):
         scheduler.submit(call, b"f")
-    assert not _placed(scheduler)[1:]
-    scheduler.finished(0, 0.5)
     assert [begins for _, _, begins in _placed(scheduler)] == [True, False, False]
+    assert scheduler.finished(0, 0.5) == 1
+    assert _placed(scheduler) == [(3, 0, False)]
 
 
 def test_what_was_sent_ahead_is_stuck_when_another_slot_is_free() -> None:
@@ -137,7 +231,7 @@ def test_what_was_sent_ahead_is_stuck_when_another_slot_is_free() -> None:
     scheduler.finished(0, 0.00001)
     _placed(scheduler)
     scheduler.add_node(1, [(0, 0, 1)])
-    assert scheduler.stuck() == [LaneKey(0, 0)]
+    assert scheduler.recalls(10.5) == [Recall(LaneKey(0, 0), 0)]
     assert scheduler.finished(2) is None
     scheduler.submit(2, b"f", first=True)
     assert _placed(scheduler) == [(2, 1, True)]

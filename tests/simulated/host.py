@@ -16,7 +16,7 @@ from skyward.engine.recipe import Recipe
 from skyward.errors import ProvisionError, TransportError
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
-from skyward.link.messages import CALL, CANCEL, FUNCTION, RESULT, TASK, Status
+from skyward.link.messages import CALL, CANCEL, FUNCTION, RECALL, RESULT, TASK, Status
 from skyward.link.payload import decode, dump, load
 from skyward.node.held import close_all
 
@@ -257,7 +257,7 @@ class Agent:
                 if call in self._calls:
                     self._calls[call].cancel()
             case Kind.RECALL:
-                waiting = [call for call in self._calls if call not in self._begun]
+                waiting = [call for call in self._calls if call not in self._begun][RECALL.unpack(frame.body)[0] :]
                 for call in waiting:
                     self._calls.pop(call).cancel()
                 self.say(encode(Kind.RECALLED, b"".join(map(CALL.pack, waiting)), lane=frame.lane))

@@ -12,7 +12,7 @@ from typing import Any
 
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, encode, encode_json
-from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, TASK, Status, TaskFlag, decode_calls
+from skyward.link.messages import CALL, CREDIT, ITEM, RECALL, RESULT, TASK, Status, TaskFlag, decode_calls
 from skyward.link.payload import Payload, decode, dump, load
 from skyward.node.streams import Window, opening
 from tests.simulated.plan import FOREVER, Ending, Plan, plan_of
@@ -242,7 +242,7 @@ class ScriptedNode:
             case Kind.CANCEL:
                 self._cancel(*decode_calls(frame.body[: CALL.size]))
             case Kind.RECALL:
-                self._give_back(frame.lane)
+                self._give_back(frame.lane, RECALL.unpack(frame.body)[0])
             case Kind.CREDIT:
                 self._credit(frame)
             case Kind.END:
@@ -331,15 +331,15 @@ class ScriptedNode:
         """Take the worker down: what waited is given back first, and the culprit is answered last."""
         lane = culprit.lane
         if self._waiting[lane]:
-            self._give_back(lane)
+            self._give_back(lane, 0)
         victims = sorted(self._running[lane].values(), key=lambda task: task is culprit)
         facts = {"exit_code": 1, "culprit": culprit.call, "among": len(victims)}
         for task in victims:
             self._failed(task, "WorkerDiedError", **facts)
 
-    def _give_back(self, lane: int) -> None:
-        calls = [task.call for task in self._waiting[lane]]
-        self._waiting[lane].clear()
+    def _give_back(self, lane: int, keep: int) -> None:
+        waiting = self._waiting[lane]
+        calls = [waiting.pop().call for _ in range(len(waiting) - keep)][::-1]
         self._say(Kind.RECALLED, b"".join(map(CALL.pack, calls)), lane)
 
     def _cancel(self, call: int) -> None:

@@ -67,6 +67,7 @@ def spread(
     for index, (node, _) in enumerate(places):
         sink = sinks[index] if len(sinks) > 1 else sinks[0]
         call = Call(first.function, first.payload, sink, timeout=first.timeout, streams=first.streams, index=index)
+        call.caller = first.caller
         call.broadcast = calls[0].id if calls else call.id
         call.members, taking_part = membership.of(node)
         links[node].send_members(call.members, taking_part)

@@ -118,11 +118,12 @@ class Call:
         feeder: What feeds its input streams.
         index: Its place among the calls of its sink.
         broadcast: Number of its broadcast, which all ranks share; 0 for another call.
+        caller: Which turns it takes among the calls that wait.
     """
 
     __slots__ = (
-        "attempt", "began", "broadcast", "cancelled", "feeder", "function", "gave", "id", "index", "interruptions",
-        "lane", "members", "node", "on", "payload", "retries", "retry", "sent", "sink", "streams",
+        "attempt", "began", "broadcast", "caller", "cancelled", "feeder", "function", "gave", "id", "index",
+        "interruptions", "lane", "members", "node", "on", "payload", "retries", "retry", "sent", "sink", "streams",
         "timeout", "window",
     )  # fmt: skip
 
@@ -140,6 +141,7 @@ class Call:
         feeder: Feeder | None = None,
         index: int = 0,
         broadcast: int = 0,
+        caller: int = 0,
     ) -> None:
         self.id = next(_ids)
         self.function = function
@@ -154,6 +156,7 @@ class Call:
         self.feeder = feeder
         self.index = index
         self.broadcast = broadcast
+        self.caller = caller
         self.attempt = 1
         self.on: int | None = None
         self.lane = 0

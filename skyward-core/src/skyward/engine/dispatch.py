@@ -13,6 +13,7 @@ from skyward.engine.loop import EngineLoop
 from skyward.engine.member import Member
 from skyward.engine.node_link import NodeLink
 from skyward.engine.parts import in_parts
+from skyward.engine.recalling import Recalling
 from skyward.engine.retrying import Retrying
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
@@ -20,11 +21,9 @@ from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_cal
 from skyward.link.order import sizes_of
 from skyward.link.payload import decode
 from skyward.node.held import close_all
+from skyward.plan.lanes import LaneKey
 from skyward.plan.retry import Decision, Failure
 from skyward.plan.scheduling import Assignment, Scheduler
-
-RECALL_AFTER = 0.02
-"""Seconds after which calls that were sent ahead are asked back if a slot is free elsewhere."""
 
 
 class Dispatch:
@@ -34,7 +33,7 @@ class Dispatch:
     Args:
         engine: The loop.
         pool: The pool's name, for messages.
-        buffer: Calls that may always be sent ahead to a busy slot.
+        buffer: Calls that may always be sent ahead to each busy slot.
         observer: Told of each start and end.
         membership: Renders for a node what its members are now: version, facts.
     """
@@ -55,7 +54,7 @@ class Dispatch:
         self._membership = membership
         self._members: dict[int, Member] = {}
         self._calls: dict[int, Call] = {}
-        self._watching = False
+        self._recalling = Recalling(engine, self._scheduler, self._members)
         self._closed: Answer | None = None
         self._kept = Kept()
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
@@ -131,7 +130,8 @@ class Dispatch:
             return
         for call in calls:
             self._calls[call.id] = call
-        self._scheduler.submit_group([(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)])
+        members = [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
+        self._scheduler.submit_group(members, caller=calls[0].caller)
         self._assign()
 
     def cancel(self, calls: Iterable[Call]) -> None:
@@ -216,7 +216,7 @@ class Dispatch:
             if (call := self._calls.get(number)) is not None:
                 call.on = seat
         for lane, _, _ in member.lanes:
-            member.link.recall(lane)
+            member.link.recall(lane, 0)
         self._drop_groups(node, "a node of the broadcast is going away")
         self._assign()
 
@@ -303,12 +303,13 @@ class Dispatch:
 
     def on_recalled(self, member: Member, frame: Frame) -> None:
         """Take back calls that had not begun."""
+        self._scheduler.recalled(LaneKey(member.index, frame.lane))
         for number in reversed(decode_calls(frame.body)):
             call = self._calls.get(number)
             if call is None or call.on != member.index:
                 continue
             member.link.answered(call)
-            self._scheduler.finished(number)
+            self._scheduler.finished(number, now=self._engine.loop.time())
             call.on = None
             if self._closed is not None:
                 continue
@@ -320,7 +321,7 @@ class Dispatch:
                 self._end(call, self._failure("NodeLostError", "a node of the broadcast is going away", call=call))
             else:
                 rank = next(rank for lane, rank, _ in member.lanes if lane == call.lane)
-                self._scheduler.submit_group([(number, member.node, rank)])
+                self._scheduler.submit_group([(number, member.node, rank)], caller=call.caller)
         self._assign()
 
     def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -353,17 +354,13 @@ class Dispatch:
         # What is sent ahead may be given back, and what an iterator gave by then would be lost; or it outlives its
         # process, and what it was told of that is no longer true.
         function = b"" if call.feeder is not None or call.function.needs else call.function.digest
-        self._scheduler.submit(call.id, function, node=call.node, first=first)
+        size = call.payload.travelling
+        self._scheduler.submit(call.id, function, caller=call.caller, node=call.node, size=size, first=first)
 
     def _assign(self) -> None:
-        for made in self._scheduler.assign():
+        for made in self._scheduler.assign(self._engine.loop.time()):
             self._send(made)
-        self._watch()
-
-    def _watch(self) -> None:
-        if not self._watching and self._scheduler.ahead:
-            self._watching = True
-            self._engine.loop.call_later(RECALL_AFTER, self._recall)
+        self._recalling.watch()
 
     def _send(self, made: Assignment) -> None:
         call = self._calls[made.call]
@@ -388,7 +385,7 @@ class Dispatch:
             call.feeder.start(call, member.link.outflow)
 
     def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
-        follower = self._scheduler.finished(number, seconds)
+        follower = self._scheduler.finished(number, seconds, now=self._engine.loop.time())
         # A pool that is being closed may have answered it already.
         if follower is not None and self._observer is not None and (call := self._calls.get(follower)) is not None:
             self._begin(call, node)
@@ -397,12 +394,6 @@ class Dispatch:
         call.began = time.monotonic()
         if self._observer is not None:
             self._observer.started(call, node)
-
-    def _recall(self) -> None:
-        self._watching = False
-        for key in self._scheduler.stuck():
-            self._members[key.node].link.recall(key.lane)
-        self._watch()
 
     def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
         if self._closed is not None and failure is Failure.NODE_LOST:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 
 Feed: TypeAlias = "Callable[[Call, Callable[[NodeLink], None]], None]"
 """Has something sent to a call's input stream."""
+
+
+_callers = itertools.count(-1, -1)
+
+
+def new_caller() -> int:
+    """Return a number for calls that take turns of their own with those of other threads, maps and gathers."""
+    return next(_callers)
 
 
 class CallMaker:
@@ -44,8 +54,10 @@ class CallMaker:
         """Take note that calls leave this machine."""
         self._buffers.go_far()
 
-    def call(self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0) -> Call:
-        """Make a call of a pending function: pickle what it needs."""
+    def call(
+        self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0, caller: int = 0
+    ) -> Call:
+        """Make a call of a pending function: pickle what it needs; it takes its thread's turns unless it has others."""
         args, kwargs, feeder = with_streams(pending, self._feed)
         function = pending.function
         self._shipping.send_new()
@@ -60,12 +72,14 @@ class CallMaker:
             streams=function.streams,
             feeder=feeder,
             index=index,
+            caller=caller or threading.get_ident(),
         )
 
     def caller(self, function: Function[..., Any], sink: Any) -> Callable[[Any, int], Call]:
-        """Make what makes one call after the other of the same function, captured once."""
+        """Make what makes calls of one function, captured once; they take turns of their own."""
+        caller = new_caller()
         if function.stream_parameters:
-            return lambda item, index: self.call(function(item), sink, index=index)
+            return lambda item, index: self.call(function(item), sink, index=index, caller=caller)
         captured = self._captures.capture(function, function.name)
         timeout = function.timeout or self._options.default_compute_timeout or 0.0
         retries, interruptions = function.retries, self._options.retry_on_interruption
@@ -74,7 +88,14 @@ class CallMaker:
             self._shipping.send_new()
             payload = dump_arguments(self._buffers, function.shape, function.name, (item,), {})
             return Call(
-                captured, payload, sink, timeout=timeout, retries=retries, interruptions=interruptions, index=index
+                captured,
+                payload,
+                sink,
+                timeout=timeout,
+                retries=retries,
+                interruptions=interruptions,
+                index=index,
+                caller=caller,
             )
 
         return make

@@ -11,7 +11,18 @@ from skyward.engine.outflow import Outflow
 from skyward.errors import ProtocolError
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
-from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, FUNCTION_DIGEST, ITEM, TASK, CancelReason, TaskFlag
+from skyward.link.messages import (
+    BLOB,
+    CALL,
+    CANCEL,
+    CREDIT,
+    FUNCTION_DIGEST,
+    ITEM,
+    RECALL,
+    TASK,
+    CancelReason,
+    TaskFlag,
+)
 from skyward.link.payload import Payload, Place
 
 KEPT_FUNCTIONS = 512
@@ -111,9 +122,9 @@ class NodeLink:
         """Ask the agent something."""
         self._channel.send(encode_json(Kind.ASK, question))
 
-    def recall(self, lane: int) -> None:
-        """Ask a lane for what it has not begun."""
-        self._channel.send(encode(Kind.RECALL, lane=lane))
+    def recall(self, lane: int, keep: int) -> None:
+        """Ask a lane for what it has not begun, but for the next so many calls."""
+        self._channel.send(encode(Kind.RECALL, RECALL.pack(keep), lane=lane))
 
     def send_files(self, files: Payload) -> None:
         """Send local modules: their paths as JSON, then the content of each."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.call import Answer, Call
+from skyward.engine.making import new_caller
 from skyward.engine.retrying import judged, wait
 from skyward.engine.waiting import Collector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError, WorkerSpentError
@@ -63,7 +64,8 @@ def _stream_of(pool: Running, call: Call, end: StreamEnd) -> Stream[Any]:
 def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_errors: bool) -> list[Any]:
     """Run many calls; the first failure in the order of the calls is raised, and what it makes useless is stopped."""
     collector = Collector()
-    calls = [pool.call(pending, collector, index=index) for index, pending in enumerate(pendings)]
+    caller = new_caller()
+    calls = [pool.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
     progress = pool.progress("gather", len(calls))
     results = Results(len(calls), keep_errors=keep_errors)
     try:
@@ -84,7 +86,8 @@ def stream_all(
 ) -> Iterator[Any]:
     """Run many calls, and give their results as they come."""
     collector = Collector()
-    calls = [pool.call(pending, collector, index=index) for index, pending in enumerate(pendings)]
+    caller = new_caller()
+    calls = [pool.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
     progress = pool.progress("gather", len(calls))
     results = _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
     # It sends the calls, and stops them when it is let go of, which one that has not begun could not.

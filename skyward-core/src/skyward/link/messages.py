@@ -12,6 +12,7 @@ The bodies of the frames that travel for every call, as fixed structures.
 | CREDIT | u64 call, u32 stream, u32 items |
 | EMIT | as `emitted.py` says |
 | CANCEL | u64 call, u8 reason |
+| RECALL | u32 calls that stay |
 | RECALLED | u64 for each call, in the order in which they were sent |
 | BLOB, DROP | digest; BLOB also u64 size |
 | LOG | u8 stream, then for each line u64 call, u32 length, text |
@@ -34,6 +35,7 @@ RESULT = Struct("<QBd")
 ITEM = Struct("<QI")
 CREDIT = Struct("<QII")
 CANCEL = Struct("<QB")
+RECALL = Struct("<I")
 BLOB = Struct("<32sQ")
 CALL = Struct("<Q")
 EMIT = Struct("<QH")

@@ -96,6 +96,13 @@ class Payload:
         return sum(part.size for part in self.parts) if self.parts else len(self.inline)
 
     @property
+    def travelling(self) -> int:
+        """Count the bytes of the parts that the other end does not keep."""
+        if not self.parts:
+            return len(self.inline)
+        return sum(part.size for part in self.parts if part.place != Place.STORED)
+
+    @property
     def fds(self) -> list[int]:
         """List the descriptors that travel with it, those of stored parts aside."""
         return [self.segment.fd] if self.segment else []

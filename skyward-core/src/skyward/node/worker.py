@@ -20,7 +20,7 @@ from typing import Any
 
 from skyward.link.channel import receive, take
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode, encode_json
-from skyward.link.messages import CALL, CANCEL, CREDIT, ITEM, TASK, CancelReason, TaskFlag
+from skyward.link.messages import CALL, CANCEL, CREDIT, ITEM, RECALL, TASK, CancelReason, TaskFlag
 from skyward.link.payload import Payload, decode
 from skyward.node.board import Board
 from skyward.node.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
@@ -196,7 +196,8 @@ class Worker:
 
     def _control_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if frame.kind == Kind.RECALL:
-            self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, self._give_back()))))
+            back = self._give_back(RECALL.unpack(frame.body)[0])
+            self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, back))))
             return
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
@@ -231,8 +232,8 @@ class Worker:
             case Kind.END:
                 execution.end(ITEM.unpack_from(frame.body)[1], frame.body[ITEM.size :])
 
-    def _give_back(self) -> list[int]:
-        """Take out of the queue what has not begun; nothing waits there while a thread is ready to read."""
+    def _give_back(self, keep: int) -> list[int]:
+        """Take the last calls out of the queue; nothing waits there while a thread is ready to read."""
         if not self._take_back() and not self._receiving.acquire(blocking=False):
             return []
         try:
@@ -240,14 +241,14 @@ class Worker:
                 while data := receive(self._tasks, self._fds, socket.MSG_DONTWAIT):
                     self._accept(data)
             calls: list[int] = []
-            while self._queue:
-                body, fds = self._queue.popleft()
+            while len(self._queue) > keep:
+                body, fds = self._queue.pop()
                 calls += CALL.unpack_from(body)
                 with self._state:
                     self._early.pop(calls[-1], None)
                 for fd in fds:
                     os.close(fd)
-            return calls
+            return calls[::-1]
         finally:
             self._receiving.release()
 

@@ -1,11 +1,12 @@
 """
-Which call goes to which lane: a state machine without clock or I/O.
+Which call goes to which lane: a state machine that is given the time, and does no I/O.
 
-Calls wait in one queue and go round robin to free slots.
-A short call may also be sent ahead to a busy lane, so that short calls do not wait for a round trip each; what
-was sent ahead and has not begun can be given back when a slot is free elsewhere.
-A group (a broadcast) is placed as a whole or not at all, and nothing behind it overtakes it: two groups, or a
-group and queued calls, cannot wait for each other.
+Callers take turns, and calls go round robin to free slots.
+Calls are also sent ahead to busy lanes, as many as cover the time that a node is away (`lanes.py`); what was sent ahead
+and has not begun is given back when a slot is free sooner.
+A group (a broadcast) is placed as a whole or not at all, and once it is its turn nothing overtakes it: two groups, or
+a group and queued calls, cannot wait for each other.
+Submitting, cancelling, placing and ending a call take constant time, whatever waits and however many nodes there are.
 """
 
 from __future__ import annotations
@@ -15,23 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-AHEAD_SECONDS = 0.005
-"""How much expected work may be sent ahead to a lane, in seconds."""
-
-AHEAD_CALLS = 64
-"""How many calls may be sent ahead to a lane for their shortness."""
-
-SHORT = 0.001
-"""A call expected to run no longer than this, in seconds, may be sent ahead."""
-
-_SMOOTHING = 0.2
-
-
-class LaneKey(NamedTuple):
-    """The address of a lane: its node's index and its number there."""
-
-    node: int
-    lane: int
+from skyward.plan.durations import Durations
+from skyward.plan.groups import Group, Groups
+from skyward.plan.lanes import Lane, LaneKey, Node, Sent
+from skyward.plan.turns import Turns
 
 
 class Assignment(NamedTuple):
@@ -42,21 +30,18 @@ class Assignment(NamedTuple):
     begins: bool
 
 
-class _Lane:
-    __slots__ = ("ahead_seconds", "alive", "calls", "capacity", "key", "rank", "roomy")
+class Recall(NamedTuple):
+    """A lane that is to give back calls which have not begun, and how many of them it may keep."""
 
-    def __init__(self, key: LaneKey, rank: int, capacity: int) -> None:
-        self.key = key
-        self.rank = rank
-        self.capacity = capacity
-        self.calls: dict[int, bytes] = {}
-        self.ahead_seconds = 0.0
-        self.alive = True
-        self.roomy = False
+    key: LaneKey
+    keep: int
 
 
-class _Group(NamedTuple):
-    members: tuple[tuple[int, int, int], ...]
+class _Waits(NamedTuple):
+    """A call that waits: what it runs, empty if it is never sent ahead, and the bytes of its arguments."""
+
+    function: bytes
+    size: int
 
 
 class Scheduler:
@@ -64,29 +49,36 @@ class Scheduler:
     Decide where calls go.
 
     Args:
-        buffer: How many calls may always be sent ahead to a busy slot.
+        buffer: How many calls for each slot may always be sent ahead.
 
     >>> scheduler = Scheduler()
     >>> scheduler.add_node(0, [(0, 0, 1)])
     >>> scheduler.submit(7, b"f")
-    >>> scheduler.assign()
+    >>> scheduler.assign(now=10.0)
     [Assignment(call=7, key=LaneKey(node=0, lane=0), begins=True)]
-    >>> scheduler.finished(7, 0.1)
+    >>> scheduler.finished(7, 0.1, now=10.3)
+    >>> round(scheduler.away(0), 3)
+    0.2
     """
 
     def __init__(self, buffer: int = 0) -> None:
         self._buffer = buffer
-        self._lanes: dict[LaneKey, _Lane] = {}
-        self._nodes: dict[int, list[_Lane]] = {}
-        self._free: deque[_Lane] = deque()
-        self._roomy: deque[_Lane] = deque()
-        # By call, a group by its first one: a withdrawn call is found at once, however long the queue is.
-        self._queue: OrderedDict[int, bytes | _Group] = OrderedDict()
-        self._pinned: dict[int, OrderedDict[int, bytes]] = {}
-        self._grouped: dict[int, int] = {}
+        self._durations = Durations()
+        self._lanes: dict[LaneKey, Lane] = {}
+        self._nodes: dict[int, Node] = {}
+        self._where: dict[int, Lane] = {}
+        self._slots = 0
+        # Nodes with a free slot, in the order in which they are used.
+        self._open: OrderedDict[int, Node] = OrderedDict()
+        # Busy lanes that may have room for one more call, and lanes in which calls wait.
+        self._roomy: deque[Lane] = deque()
+        self._ahead: dict[LaneKey, Lane] = {}
+        self._queue: Turns[_Waits | Group] = Turns()
+        self._groups = Groups()
+        # The calls that only one node may run, and the nodes where one of them may begin now.
+        self._pinned: dict[int, Turns[_Waits]] = {}
         self._pinned_to: dict[int, int] = {}
-        self._where: dict[int, _Lane] = {}
-        self._expected: dict[bytes, float] = {}
+        self._touched: dict[int, None] = {}
 
     @property
     def queued(self) -> int:
@@ -101,11 +93,20 @@ class Scheduler:
     @property
     def slots(self) -> int:
         """Count the slots of all lanes."""
-        return sum(lane.capacity for lane in self._lanes.values())
+        return self._slots
+
+    @property
+    def ahead(self) -> int:
+        """Count the lanes in which calls wait for a slot."""
+        return len(self._ahead)
+
+    def away(self, node: int) -> float:
+        """Return for how many seconds a call to a node is away, apart from those that it runs."""
+        return self._nodes[node].away
 
     def busy(self, node: int) -> int:
         """Count the calls on a node."""
-        return sum(len(lane.calls) for lane in self._nodes.get(node, ()))
+        return sum(len(lane.calls) for lane in self._nodes[node].lanes) if node in self._nodes else 0
 
     def add_node(self, node: int, lanes: Iterable[tuple[int, int, int]]) -> None:
         """
@@ -115,26 +116,22 @@ class Scheduler:
             node: Its index.
             lanes: For each lane its number, its rank on the node, and how many calls it runs at once.
         """
-        new = [_Lane(LaneKey(node, number), rank, capacity) for number, rank, capacity in lanes]
-        self._nodes[node] = new
-        for lane in new:
+        added = self._nodes[node] = Node(node, lanes)
+        for lane in added.lanes:
             self._lanes[lane.key] = lane
-            self._free.extend([lane] * lane.capacity)
-        self._free = deque(_spread(self._free))
+            self._slots += lane.capacity
+        self._open[node] = added
+        self._touched[node] = None
 
     def remove_node(self, node: int) -> list[int]:
-        """Close a node; tell which calls were on it, oldest first."""
-        lost: list[int] = []
-        for lane in self._nodes.pop(node, ()):
-            lane.alive = False
-            # One that was set aside is there no longer, and its key may be its successor's.
-            if self._lanes.get(lane.key) is lane:
-                del self._lanes[lane.key]
-            lost += lane.calls
+        """Close a node; return which calls were on it, oldest first."""
+        removed = self._nodes.pop(node, None)
+        if removed is None:
+            return []
+        lost = [call for lane in removed.lanes for call in lane.calls]
+        self._close(removed)
         for call in lost:
             del self._where[call]
-        self._free = deque(lane for lane in self._free if lane.alive)
-        self._roomy = deque(lane for lane in self._roomy if lane.alive)
         return sorted(lost)
 
     def set_aside(self, node: int, seat: int) -> list[int]:
@@ -148,77 +145,79 @@ class Scheduler:
         Returns:
             The calls on it, oldest first.
         """
-        lanes = self._nodes.pop(node, [])
-        self._nodes[seat] = lanes
-        for lane in lanes:
-            lane.alive = False
-            del self._lanes[lane.key]
-        self._free = deque(lane for lane in self._free if lane.alive)
-        self._roomy = deque(lane for lane in self._roomy if lane.alive)
-        return sorted(call for lane in lanes for call in lane.calls)
+        leaving = self._nodes.pop(node, None)
+        if leaving is None:
+            return []
+        self._close(leaving)
+        self._nodes[seat] = leaving
+        return sorted(call for lane in leaving.lanes for call in lane.calls)
 
-    def submit(self, call: int, function: bytes, *, node: int | None = None, first: bool = False) -> None:
+    def submit(
+        self,
+        call: int,
+        function: bytes,
+        *,
+        caller: int = 0,
+        node: int | None = None,
+        size: int = 0,
+        first: bool = False,
+    ) -> None:
         """
         Queue a call.
 
         Args:
             call: Its id.
             function: Names what it runs, to know how long that takes; a call without it is never sent ahead.
+            caller: Which turns it takes.
             node: The only node it may run on.
-            first: Whether it goes before what waits already; for calls that come back.
+            size: Bytes of its arguments.
+            first: Whether it goes before its caller's other calls; for calls that come back.
         """
+        waits = _Waits(function, size)
         if node is None:
-            self._queue[call] = function
-            if first:
-                self._queue.move_to_end(call, last=False)
+            self._queue.push(call, waits, caller, first=first)
             return
-        pinned = self._pinned.setdefault(node, OrderedDict())
-        pinned[call] = function
+        pinned = self._pinned.get(node)
+        if pinned is None:
+            pinned = self._pinned[node] = Turns()
+        pinned.push(call, waits, caller, first=first)
         self._pinned_to[call] = node
-        if first:
-            pinned.move_to_end(call, last=False)
+        self._touched[node] = None
 
-    def submit_group(self, members: Sequence[tuple[int, int, int]]) -> None:
+    def submit_group(self, members: Sequence[tuple[int, int, int]], *, caller: int = 0) -> None:
         """
         Queue calls that are placed together.
 
         Args:
             members: For each its id, its node and its rank there.
+            caller: Which turn they take, as one.
         """
-        key = members[0][0]
-        self._queue[key] = _Group(tuple(members))
-        for call, _, _ in members:
-            self._grouped[call] = key
+        group = self._groups.add(members)
+        self._queue.push(group.key, group, caller)
 
     def groups_for(self, node: int) -> set[int]:
-        """Tell which queued calls are members of a group that needs a node."""
-        entries = [self._queue[key] for key in set(self._grouped.values())]
-        groups = [entry.members for entry in entries if isinstance(entry, _Group)]
-        return {call for members in groups for call, its_node, _ in members if its_node == node}
+        """Return which queued calls are members of a group that needs a node."""
+        return self._groups.on(node)
 
     def pinned_to(self, node: int) -> list[int]:
-        """List the queued calls that only a node may run, in the order in which they wait."""
-        return list(self._pinned.get(node, ()))
+        """List the queued calls that only a node may run."""
+        return self._pinned[node].calls() if node in self._pinned else []
 
     def group_of(self, call: int) -> tuple[int, ...]:
-        """Tell which queued calls are placed together with one; none for a call that is in no group."""
-        key = self._grouped.get(call)
-        entry = None if key is None else self._queue[key]
-        return tuple(member for member, _, _ in entry.members) if isinstance(entry, _Group) else ()
+        """Return which queued calls are placed together with one; none for a call that is in no group."""
+        return self._groups.of(call)
 
     def withdraw(self, *calls: int) -> set[int]:
-        """Take calls out of the queue, each with its whole group; tell which were there."""
+        """Take calls out of the queue, each with its whole group; return which were there."""
         found: set[int] = set()
         for call in calls:
-            if group := self.group_of(call):
-                del self._queue[self._grouped[call]]
-                for member in group:
-                    del self._grouped[member]
-                found.update(group)
-            elif self._queue.pop(call, None) is not None:
+            if call in self._groups:
+                self._queue.remove(self._groups.key(call))
+                found.update(self._groups.remove(call))
+            elif self._queue.remove(call) is not None:
                 found.add(call)
             elif (node := self._pinned_to.pop(call, None)) is not None:
-                del self._pinned[node][call]
+                self._pinned[node].remove(call)
                 found.add(call)
         return found
 
@@ -238,38 +237,49 @@ class Scheduler:
 
     def clear(self) -> None:
         """Empty the queue; what was sent to lanes stays."""
-        self._queue, self._pinned = OrderedDict(), {}
-        self._grouped, self._pinned_to = {}, {}
+        self._queue.clear()
+        self._groups.clear()
+        self._pinned.clear()
+        self._pinned_to.clear()
 
-    def assign(self) -> list[Assignment]:
-        """Say what is to be sent where now."""
+    def assign(self, now: float = 0.0) -> list[Assignment]:
+        """
+        Return what is to be sent where now.
+
+        Args:
+            now: Seconds on any clock that does not go back.
+        """
         made: list[Assignment] = []
+        if self._touched:
+            self._assign_pinned(made, now, only_its_turn=True)
         queue = self._queue
-        while queue:
-            call, head = next(iter(queue.items()))
-            if isinstance(head, _Group):
-                if not self._place_group(head, made):
+        while head := queue.head():
+            call, entry = head
+            if isinstance(entry, Group):
+                if not self._place_group(entry, made, now):
                     return made
-                self.withdraw(call)
-            elif self._free:
-                del queue[call]
-                made.append(self._put(call, head, self._free.popleft(), begins=True))
-            elif head and (lane := self._lane_ahead(head)) is not None:
-                del queue[call]
-                made.append(self._put(call, head, lane, begins=False))
-            else:
+                continue
+            lane = self._free_lane()
+            begins = lane is not None
+            if lane is None and entry.function:
+                lane = self._lane_ahead()
+            if lane is None:
                 break
-        if self._pinned:
-            self._assign_pinned(made)
+            queue.pop()
+            lane.node.pinned_last = False
+            made.append(self._put(call, entry, lane, now, begins=begins))
+        if self._touched:
+            self._assign_pinned(made, now, only_its_turn=False)
         return made
 
-    def finished(self, call: int, seconds: float | None = None) -> int | None:
+    def finished(self, call: int, seconds: float | None = None, *, now: float = 0.0) -> int | None:
         """
         Note that a call ended.
 
         Args:
             call: Its id.
             seconds: How long it ran, if it ran to its end.
+            now: Seconds on the clock that `assign` goes by.
 
         Returns:
             The call that begins in its place, if one was sent ahead.
@@ -278,105 +288,150 @@ class Scheduler:
         if lane is None:
             return None
         begun = call in islice(lane.calls, lane.capacity)
-        function = lane.calls.pop(call)
-        if function and seconds is not None:
-            self._learn(function, seconds)
-        if not lane.alive:
-            # Nothing is sent to it any more, but what was sent ahead and not yet given back may begin.
-            begins = begun and len(lane.calls) >= lane.capacity
-            return next(islice(lane.calls, lane.capacity - 1, None)) if begins else None
-        if not lane.roomy:
-            lane.roomy = True
-            self._roomy.append(lane)
-        if len(lane.calls) <= lane.capacity:
-            lane.ahead_seconds = 0.0
-        elif not begun:
-            lane.ahead_seconds = max(0.0, lane.ahead_seconds - self._expected.get(function, 0.0))
+        sent = lane.calls.pop(call)
+        if sent.function and seconds is not None:
+            self._durations.learn(sent.function, seconds)
+            if sent.at:
+                lane.node.measured(now - sent.at - seconds)
         if not begun:
-            return None
+            lane.begin(sent)
+        follower = None
+        if begun and lane.waiting:
+            follower, next_one = next(islice(lane.calls.items(), lane.capacity - 1, None))
+            lane.begin(next_one)
+        if not lane.node.alive:
+            # Nothing is sent to it any more, but what was sent ahead and not yet given back may begin.
+            return follower
+        if not lane.waiting:
+            self._ahead.pop(lane.key, None)
+        if begun:
+            lane.since, lane.stalled = now, False
         if len(lane.calls) < lane.capacity:
-            self._free.append(lane)
-            return None
-        follower = next(islice(lane.calls, lane.capacity - 1, None))
-        lane.ahead_seconds = max(0.0, lane.ahead_seconds - self._expected.get(lane.calls[follower], 0.0))
+            self._now_open(lane)
+        elif not lane.listed:
+            lane.listed = True
+            self._roomy.append(lane)
+        if self._pinned:
+            self._touched[lane.key.node] = None
         return follower
 
-    def stuck(self) -> list[LaneKey]:
-        """List the lanes that hold calls which could begin elsewhere now."""
-        if not self._free or self._queue:
-            return []
-        return [key for key, lane in self._lanes.items() if len(lane.calls) > lane.capacity]
+    def recalls(self, now: float) -> list[Recall]:
+        """
+        List the lanes that are to give back calls, which would wait there longer than elsewhere.
 
-    @property
-    def ahead(self) -> bool:
-        """Tell whether any call waits in a lane for a slot."""
-        return len(self._where) > 0 and any(len(lane.calls) > lane.capacity for lane in self._lanes.values())
+        Args:
+            now: Seconds on the clock that `assign` goes by.
+        """
+        elsewhere = bool(self._open) and not self._queue
+        found = []
+        for lane in self._ahead.values():
+            keep = lane.to_keep(self._durations, now, elsewhere=elsewhere)
+            if keep is not None:
+                lane.recalled_at = now
+                lane.stalled |= not elsewhere
+                found.append(Recall(lane.key, keep))
+        return found
 
-    def _learn(self, function: bytes, seconds: float) -> None:
-        expected = self._expected.get(function)
-        if expected is None or seconds > 4 * expected:
-            self._expected[function] = seconds
-            while len(self._expected) > 4096:
-                del self._expected[next(iter(self._expected))]
-        else:
-            self._expected[function] = expected + _SMOOTHING * (seconds - expected)
+    def recalled(self, key: LaneKey) -> None:
+        """Note that a lane gave back what it was asked for; each call is told of by `finished`."""
+        if key in self._lanes:
+            self._lanes[key].recalled_at = None
 
-    def _put(self, call: int, function: bytes, lane: _Lane, *, begins: bool) -> Assignment:
-        lane.calls[call] = function
-        self._where[call] = lane
-        return Assignment(call, lane.key, begins)
+    # Inside.
 
-    def _lane_ahead(self, function: bytes) -> _Lane | None:
-        """Find a busy lane that may take one more call of this function."""
-        expected = self._expected.get(function, SHORT * 2)
+    def _close(self, node: Node) -> None:
+        if not node.alive:
+            # It was set aside before, and its keys are its successor's.
+            return
+        node.alive = False
+        self._open.pop(node.index, None)
+        for lane in node.lanes:
+            self._slots -= lane.capacity
+            del self._lanes[lane.key]
+            self._ahead.pop(lane.key, None)
+
+    def _now_open(self, lane: Lane) -> None:
+        node = lane.node
+        node.open[lane.key] = lane
+        self._open[node.index] = node
+
+    def _free_lane(self) -> Lane | None:
+        """Return a lane with a free slot: nodes take turns, and the lanes of each."""
+        if not self._open:
+            return None
+        index, node = next(iter(self._open.items()))
+        self._open.move_to_end(index)
+        key, lane = next(iter(node.open.items()))
+        node.open.move_to_end(key)
+        return lane
+
+    def _lane_ahead(self) -> Lane | None:
+        """Find a busy lane that may take one more call."""
         while self._roomy:
             lane = self._roomy[0]
-            waiting = len(lane.calls) - lane.capacity
-            if waiting < self._buffer * lane.capacity:
+            if lane.node.alive and len(lane.calls) >= lane.capacity and lane.has_room(self._durations, self._buffer):
                 self._roomy.rotate(-1)
                 return lane
-            if expected <= SHORT and waiting < AHEAD_CALLS and lane.ahead_seconds + expected <= AHEAD_SECONDS:
-                lane.ahead_seconds += expected
-                self._roomy.rotate(-1)
-                return lane
-            lane.roomy = False
+            lane.listed = False
             self._roomy.popleft()
         return None
 
-    def _place_group(self, group: _Group, made: list[Assignment]) -> bool:
+    def _put(self, call: int, entry: _Waits, lane: Lane, now: float, *, begins: bool) -> Assignment:
+        lane.put(call, Sent(entry.function, now if begins else 0.0, entry.size))
+        self._where[call] = lane
+        if not begins:
+            self._ahead[lane.key] = lane
+            return Assignment(call, lane.key, begins)
+        lane.since = now
+        if len(lane.calls) >= lane.capacity:
+            node = lane.node
+            del node.open[lane.key]
+            if not node.open:
+                del self._open[node.index]
+            if not lane.listed:
+                lane.listed = True
+                self._roomy.append(lane)
+        return Assignment(call, lane.key, begins)
+
+    def _place_group(self, group: Group, made: list[Assignment], now: float) -> bool:
         places = []
         for call, node, rank in group.members:
-            lane = next(
-                (lane for lane in self._nodes.get(node, ()) if lane.rank == rank and len(lane.calls) < lane.capacity),
-                None,
-            )
+            lanes = self._nodes[node].open.values() if node in self._nodes else ()
+            lane = next((lane for lane in lanes if lane.rank == rank), None)
             if lane is None:
                 return False
             places.append((call, lane))
-        for call, lane in places:
-            self._free.remove(lane)
-            made.append(self._put(call, b"", lane, begins=True))
+        self.withdraw(group.key)
+        made += [self._put(call, _Waits(b"", 0), lane, now, begins=True) for call, lane in places]
         return True
 
-    def _assign_pinned(self, made: list[Assignment]) -> None:
-        if self._queue and isinstance(next(iter(self._queue.values())), _Group):
+    def _assign_pinned(self, made: list[Assignment], now: float, *, only_its_turn: bool) -> None:
+        """
+        Place calls that only one node may run, on the nodes where something changed.
+
+        Args:
+            made: What is to be sent.
+            now: The time.
+            only_its_turn: Whether a node whose last call was one of them leaves its slot to the others.
+        """
+        head = self._queue.head()
+        if head is not None and isinstance(head[1], Group):
             return
-        for node, queue in list(self._pinned.items()):
-            for lane in self._nodes.get(node, ()):
-                while queue and len(lane.calls) < lane.capacity:
-                    self._free.remove(lane)
-                    call, function = queue.popitem(last=False)
-                    del self._pinned_to[call]
-                    made.append(self._put(call, function, lane, begins=True))
+        for index in list(self._touched):
+            queue, node = self._pinned.get(index), self._nodes.get(index)
             if not queue:
-                del self._pinned[node]
-
-
-def _spread(lanes: Iterable[_Lane]) -> list[_Lane]:
-    """Order free slots so that neighbours are on different nodes, then on different lanes."""
-    seen: dict[LaneKey, int] = {}
-    keyed = []
-    for lane in lanes:
-        nth = seen[lane.key] = seen.get(lane.key, 0) + 1
-        keyed.append(((nth, lane.key.lane, lane.key.node), lane))
-    return [lane for _, lane in sorted(keyed, key=lambda pair: pair[0])]
+                self._pinned.pop(index, None)
+            while queue and node is not None and not (only_its_turn and node.pinned_last and head is not None):
+                waits = queue.head()
+                lane = next(iter(node.open.values()), None)
+                begins = lane is not None
+                if lane is None and waits is not None and waits[1].function:
+                    lane = next((each for each in node.lanes if each.has_room(self._durations, self._buffer)), None)
+                if lane is None:
+                    break
+                call, entry = queue.pop()
+                del self._pinned_to[call]
+                node.pinned_last = True
+                made.append(self._put(call, entry, lane, now, begins=begins))
+        if not only_its_turn:
+            self._touched.clear()
