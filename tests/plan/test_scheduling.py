@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from skyward.plan.lanes import AHEAD_BYTES, AHEAD_SECONDS, CALL_COST, LEAST_AWAY, MARGIN, LaneKey
-from skyward.plan.scheduling import Recall, Scheduler
+from skyward.plan.lanes import AHEAD_BYTES, AHEAD_SECONDS, CALL_COST, LEAST_AWAY, MARGIN, LaneKey, Recall
+from skyward.plan.scheduling import Scheduler
 
 
 def _scheduler(nodes: int = 1, *, capacity: int = 1, buffer: int = 0) -> Scheduler:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from math import ceil
 from typing import Final, NamedTuple
 
 from skyward.plan.durations import Durations
@@ -34,6 +35,9 @@ CALL_COST: Final = 75e-6
 AHEAD_BYTES: Final = 32 << 20
 """Bytes of arguments that may wait at a slot, beside one call of any size."""
 
+LARGE: Final = 64 << 10
+"""Bytes of arguments from which on each call is looked at by itself."""
+
 PATIENCE: Final = 4.0
 """How many times as long as expected the calls of a lane may take before those that wait there are given back."""
 
@@ -50,18 +54,23 @@ class LaneKey(NamedTuple):
     lane: int
 
 
-class Sent(NamedTuple):
+class Recall(NamedTuple):
+    """A lane that is to give back calls which have not begun, and how many of them it may keep."""
+
+    key: LaneKey
+    keep: int
+
+
+class Entry(NamedTuple):
     """
-    A call on a lane.
+    What is known of a call.
 
     Args:
         function: Names what it runs; empty for one that is never sent ahead.
-        at: When it was sent, if it was to begin at once; else 0.
         size: Bytes of its arguments.
     """
 
     function: bytes
-    at: float
     size: int
 
 
@@ -74,7 +83,7 @@ class Node:
         lanes: For each lane its number, its rank on the node, and how many calls it runs at once.
     """
 
-    __slots__ = ("_away", "alive", "away", "index", "lanes", "open", "pinned_last")
+    __slots__ = ("_away", "alive", "away", "cover", "index", "lanes", "open", "pinned_last")
 
     def __init__(self, index: int, lanes: Iterable[tuple[int, int, int]]) -> None:
         self.index = index
@@ -85,6 +94,8 @@ class Node:
         self.alive = True
         self.pinned_last = False
         self.away = LEAST_AWAY
+        # Seconds of expected work that may wait at each of its slots.
+        self.cover = MARGIN * LEAST_AWAY + AHEAD_SECONDS
         self._away: deque[float] = deque(maxlen=_SAMPLES)
 
     def measured(self, away: float) -> None:
@@ -98,6 +109,7 @@ class Node:
         """
         self._away.append(away)
         self.away = max(LEAST_AWAY, min(self._away))
+        self.cover = MARGIN * self.away + AHEAD_SECONDS
 
 
 class Lane:
@@ -112,8 +124,8 @@ class Lane:
     """
 
     __slots__ = (
-        "calls", "capacity", "key", "listed", "node", "rank", "recalled_at", "since", "stalled", "waiting",
-        "waiting_bytes",
+        "begun_at", "calls", "capacity", "key", "listed", "node", "rank", "recalled_at", "refill_at", "since",
+        "spare", "spare_for", "stalled", "waiting", "waiting_bytes",
     )  # fmt: skip
 
     def __init__(self, node: Node, key: LaneKey, rank: int, capacity: int) -> None:
@@ -121,7 +133,9 @@ class Lane:
         self.key = key
         self.rank = rank
         self.capacity = capacity
-        self.calls: dict[int, Sent] = {}
+        self.calls: dict[int, Entry] = {}
+        # When calls were sent that were to begin at once.
+        self.begun_at: dict[int, float] = {}
         # How many calls of each function wait, and the bytes of their arguments.
         self.waiting: dict[bytes, int] = {}
         self.waiting_bytes = 0
@@ -131,53 +145,64 @@ class Lane:
         self.stalled = False
         # Whether it is among the lanes that are looked at when a call may be sent ahead.
         self.listed = False
+        # How many more calls of which function may be sent ahead, as of when that was asked last.
+        self.spare = 0
+        self.spare_for = b""
+        # How many calls it has when it is looked at again.
+        self.refill_at = 0
 
     @property
     def ahead(self) -> int:
         """Count the calls that wait here for a slot."""
         return max(0, len(self.calls) - self.capacity)
 
-    def running(self) -> Iterator[tuple[int, Sent]]:
+    def running(self) -> Iterator[Entry]:
         """Iterate over the calls that run."""
-        return islice(self.calls.items(), self.capacity)
+        return islice(self.calls.values(), self.capacity)
 
-    def put(self, call: int, sent: Sent) -> None:
-        """Take a call, which waits if none of the slots is free."""
-        if len(self.calls) >= self.capacity:
-            self.waiting[sent.function] = self.waiting.get(sent.function, 0) + 1
-            self.waiting_bytes += sent.size
-        self.calls[call] = sent
+    def wait(self, call: int, entry: Entry) -> None:
+        """Take a call that waits for a slot."""
+        self.calls[call] = entry
+        function, size = entry
+        self.waiting[function] = self.waiting.get(function, 0) + 1
+        self.waiting_bytes += size
 
-    def begin(self, sent: Sent) -> None:
+    def begin(self, entry: Entry) -> None:
         """Take note that a call waits no longer: it begins, or is gone."""
-        left = self.waiting[sent.function] - 1
+        function, size = entry
+        left = self.waiting[function] - 1
         if left:
-            self.waiting[sent.function] = left
+            self.waiting[function] = left
         else:
-            del self.waiting[sent.function]
-        self.waiting_bytes -= sent.size
+            del self.waiting[function]
+        self.waiting_bytes -= size
 
     def expected_wait(self, durations: Durations) -> float:
         """Return for how many seconds of a slot the calls that wait are expected to run."""
-        work = sum(count * max(CALL_COST, durations.of(function)) for function, count in self.waiting.items())
+        work = 0.0
+        for function, count in self.waiting.items():
+            work += count * max(CALL_COST, durations.of(function))
         return work / self.capacity
 
-    def has_room(self, durations: Durations, buffer: int) -> bool:
+    def room(self, entry: Entry, durations: Durations, buffer: int) -> int:
         """
-        Tell whether one more call may be sent ahead.
+        Return how many more calls like one may be sent ahead.
 
         Args:
+            entry: The call.
             durations: What calls are expected to take.
             buffer: How many calls for each slot may be, whatever they take.
         """
-        if self.ahead < buffer * self.capacity:
-            return True
-        away = self.node.away
-        if self.stalled or (self.waiting_bytes >= AHEAD_BYTES and self.waiting):
-            return False
-        if durations.of(next(iter(self.calls.values())).function) * IDLE > away:
-            return False
-        return self.expected_wait(durations) < MARGIN * away + AHEAD_SECONDS
+        capacity, node = self.capacity, self.node
+        unasked = buffer * capacity - (len(self.calls) - capacity)
+        if self.stalled or (self.waiting and self.waiting_bytes >= AHEAD_BYTES):
+            return unasked
+        if durations.of(next(iter(self.calls.values())).function) * IDLE > node.away:
+            return unasked
+        left = (node.cover - self.expected_wait(durations)) * capacity
+        if left <= 0:
+            return unasked
+        return max(unasked, 1 if entry.size >= LARGE else ceil(left / max(CALL_COST, durations.of(entry.function))))
 
     def to_keep(self, durations: Durations, now: float, *, elsewhere: bool) -> int | None:
         """
@@ -193,7 +218,7 @@ class Lane:
         ahead, away = self.ahead, self.node.away
         if not ahead or (self.recalled_at is not None and now - self.recalled_at < RECALL_WITHIN * (1 + away)):
             return None
-        expected = max(durations.of(sent.function) for _, sent in self.running())
+        expected = max(durations.of(entry.function) for entry in self.running())
         remaining = abs(expected - (now - self.since))
         each = self.expected_wait(durations) / ahead
         if elsewhere:
@@ -202,7 +227,7 @@ class Lane:
             if remaining + ahead * each <= limit:
                 return None
         else:
-            limit = PATIENCE * (MARGIN * away + AHEAD_SECONDS + expected)
+            limit = PATIENCE * (self.node.cover + expected)
             if remaining + ahead * each <= limit:
                 return None
             limit = MARGIN * away

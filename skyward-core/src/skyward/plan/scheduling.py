@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from skyward.plan.durations import Durations
 from skyward.plan.groups import Group, Groups
-from skyward.plan.lanes import Lane, LaneKey, Node, Sent
+from skyward.plan.lanes import LARGE, Entry, Lane, LaneKey, Node, Recall
 from skyward.plan.turns import Turns
 
 
@@ -28,20 +28,6 @@ class Assignment(NamedTuple):
     call: int
     key: LaneKey
     begins: bool
-
-
-class Recall(NamedTuple):
-    """A lane that is to give back calls which have not begun, and how many of them it may keep."""
-
-    key: LaneKey
-    keep: int
-
-
-class _Waits(NamedTuple):
-    """A call that waits: what it runs, empty if it is never sent ahead, and the bytes of its arguments."""
-
-    function: bytes
-    size: int
 
 
 class Scheduler:
@@ -73,10 +59,10 @@ class Scheduler:
         # Busy lanes that may have room for one more call, and lanes in which calls wait.
         self._roomy: deque[Lane] = deque()
         self._ahead: dict[LaneKey, Lane] = {}
-        self._queue: Turns[_Waits | Group] = Turns()
+        self._queue: Turns[Entry | Group] = Turns()
         self._groups = Groups()
         # The calls that only one node may run, and the nodes where one of them may begin now.
-        self._pinned: dict[int, Turns[_Waits]] = {}
+        self._pinned: dict[int, Turns[Entry]] = {}
         self._pinned_to: dict[int, int] = {}
         self._touched: dict[int, None] = {}
 
@@ -173,7 +159,7 @@ class Scheduler:
             size: Bytes of its arguments.
             first: Whether it goes before its caller's other calls; for calls that come back.
         """
-        waits = _Waits(function, size)
+        waits = Entry(function, size)
         if node is None:
             self._queue.push(call, waits, caller, first=first)
             return
@@ -253,16 +239,14 @@ class Scheduler:
         if self._touched:
             self._assign_pinned(made, now, only_its_turn=True)
         queue = self._queue
-        while head := queue.head():
+        while (self._open or self._roomy) and (head := queue.head()):
             call, entry = head
             if isinstance(entry, Group):
                 if not self._place_group(entry, made, now):
                     return made
                 continue
-            lane = self._free_lane()
-            begins = lane is not None
-            if lane is None and entry.function:
-                lane = self._lane_ahead()
+            begins = bool(self._open)
+            lane = self._free_lane() if begins else self._lane_ahead(entry) if entry.function else None
             if lane is None:
                 break
             queue.pop()
@@ -288,13 +272,14 @@ class Scheduler:
         if lane is None:
             return None
         begun = call in islice(lane.calls, lane.capacity)
-        sent = lane.calls.pop(call)
-        if sent.function and seconds is not None:
-            self._durations.learn(sent.function, seconds)
-            if sent.at:
-                lane.node.measured(now - sent.at - seconds)
+        entry = lane.calls.pop(call)
+        sent_at = lane.begun_at.pop(call, None)
+        if seconds is not None and entry.function:
+            self._durations.learn(entry.function, seconds)
+            if sent_at is not None:
+                lane.node.measured(now - sent_at - seconds)
         if not begun:
-            lane.begin(sent)
+            lane.begin(entry)
         follower = None
         if begun and lane.waiting:
             follower, next_one = next(islice(lane.calls.items(), lane.capacity - 1, None))
@@ -308,9 +293,8 @@ class Scheduler:
             lane.since, lane.stalled = now, False
         if len(lane.calls) < lane.capacity:
             self._now_open(lane)
-        elif not lane.listed:
-            lane.listed = True
-            self._roomy.append(lane)
+        elif len(lane.calls) <= lane.refill_at or not lane.waiting:
+            self._list(lane)
         if self._pinned:
             self._touched[lane.key.node] = None
         return follower
@@ -329,6 +313,7 @@ class Scheduler:
             if keep is not None:
                 lane.recalled_at = now
                 lane.stalled |= not elsewhere
+                lane.spare = 0
                 found.append(Recall(lane.key, keep))
         return found
 
@@ -355,42 +340,67 @@ class Scheduler:
         node.open[lane.key] = lane
         self._open[node.index] = node
 
-    def _free_lane(self) -> Lane | None:
-        """Return a lane with a free slot: nodes take turns, and the lanes of each."""
-        if not self._open:
-            return None
+    def _free_lane(self) -> Lane:
+        """Return a lane with a free slot, as there is one: nodes take turns, and the lanes of each."""
         index, node = next(iter(self._open.items()))
         self._open.move_to_end(index)
         key, lane = next(iter(node.open.items()))
         node.open.move_to_end(key)
         return lane
 
-    def _lane_ahead(self) -> Lane | None:
-        """Find a busy lane that may take one more call."""
-        while self._roomy:
-            lane = self._roomy[0]
-            if lane.node.alive and len(lane.calls) >= lane.capacity and lane.has_room(self._durations, self._buffer):
-                self._roomy.rotate(-1)
-                return lane
-            lane.listed = False
-            self._roomy.popleft()
+    def _lane_ahead(self, entry: Entry) -> Lane | None:
+        """Find a busy lane that may take one more call; lanes take turns."""
+        roomy = self._roomy
+        while roomy:
+            lane = roomy.popleft()
+            if not lane.node.alive:
+                continue
+            if lane.spare_for != entry.function:
+                busy = len(lane.calls) >= lane.capacity
+                lane.spare = lane.room(entry, self._durations, self._buffer) if busy else 0
+                # A large one may be the last for which there is room.
+                lane.spare_for = entry.function if entry.size < LARGE else b""
+            if lane.spare <= 0:
+                lane.listed = False
+                continue
+            lane.spare -= 1
+            lane.listed = lane.spare > 0 or not lane.spare_for
+            if lane.listed:
+                roomy.append(lane)
+            else:
+                # Filled up again when a quarter has left, so that not each answer leads to a call by itself.
+                lane.refill_at = (len(lane.calls) + 1) * 3 // 4
+            return lane
         return None
 
-    def _put(self, call: int, entry: _Waits, lane: Lane, now: float, *, begins: bool) -> Assignment:
-        lane.put(call, Sent(entry.function, now if begins else 0.0, entry.size))
+    def _with_room(self, node: Node, entry: Entry) -> Lane | None:
+        """Find a lane of a node that may take one more call like one, although it is busy."""
+        for lane in node.lanes:
+            if lane.room(entry, self._durations, self._buffer) > 0:
+                return lane
+        return None
+
+    def _list(self, lane: Lane) -> None:
+        """Have a busy lane looked at anew when a call may be sent ahead."""
+        lane.spare_for = b""
+        if not lane.listed:
+            lane.listed = True
+            self._roomy.append(lane)
+
+    def _put(self, call: int, entry: Entry, lane: Lane, now: float, *, begins: bool) -> Assignment:
         self._where[call] = lane
         if not begins:
+            lane.wait(call, entry)
             self._ahead[lane.key] = lane
             return Assignment(call, lane.key, begins)
-        lane.since = now
+        lane.calls[call] = entry
+        lane.begun_at[call] = lane.since = now
         if len(lane.calls) >= lane.capacity:
             node = lane.node
             del node.open[lane.key]
             if not node.open:
                 del self._open[node.index]
-            if not lane.listed:
-                lane.listed = True
-                self._roomy.append(lane)
+            self._list(lane)
         return Assignment(call, lane.key, begins)
 
     def _place_group(self, group: Group, made: list[Assignment], now: float) -> bool:
@@ -402,7 +412,7 @@ class Scheduler:
                 return False
             places.append((call, lane))
         self.withdraw(group.key)
-        made += [self._put(call, _Waits(b"", 0), lane, now, begins=True) for call, lane in places]
+        made += [self._put(call, Entry(b"", 0), lane, now, begins=True) for call, lane in places]
         return True
 
     def _assign_pinned(self, made: list[Assignment], now: float, *, only_its_turn: bool) -> None:
@@ -426,7 +436,7 @@ class Scheduler:
                 lane = next(iter(node.open.values()), None)
                 begins = lane is not None
                 if lane is None and waits is not None and waits[1].function:
-                    lane = next((each for each in node.lanes if each.has_room(self._durations, self._buffer)), None)
+                    lane = self._with_room(node, waits[1])
                 if lane is None:
                     break
                 call, entry = queue.pop()
