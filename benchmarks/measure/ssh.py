@@ -7,11 +7,9 @@ usage: python -m measure.ssh chain|echo|scp|calls|busy|array|map|start|uplink
 from __future__ import annotations
 
 import json
-import socket
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +18,15 @@ from typing import Any
 
 from measure.calls import REPEATS, SINGLES, WARM, add, kilobyte, look_up
 from measure.harness import HERE, Job, Results, answer, module, number
+from measure.proxy import Proxy
 from measure.table import MISSING, Criterion, Number, Row, milliseconds, rate, seconds
 
 sys.path.insert(0, str(HERE.parent))
 
 MIB = 1 << 20
 BYTES = 256 * MIB
-UPLINK = 20_000_000 / 8
+UPLINK = 20e6
+"""Bits a second."""
 MODES = ("chain", "echo", "scp", "calls", "busy", "array", "map", "start", "uplink")
 
 
@@ -50,6 +50,13 @@ def provider(made: list[Any], key: Path, ports: list[int] | None = None) -> Any:
     ports = ports or [host.port for host in made]
     names = [f"{host.address}:{port}" for host, port in zip(made, ports, strict=True)]
     return sky.SSH(names, key=str(key), known_hosts=str(key.with_name("known_hosts")))
+
+
+def addresses(made: list[Any]) -> list[tuple[str, int]]:
+    """
+    List where these servers listen.
+    """
+    return [(host.address, host.port) for host in made]
 
 
 @contextmanager
@@ -215,37 +222,6 @@ def start() -> dict[str, float]:
     return found
 
 
-class Proxy:
-    """
-    Pass a server's bytes on, slowly, and count those that go up.
-    """
-
-    def __init__(self, address: str, port: int) -> None:
-        self.sent = 0
-        self._target = (address, port)
-        self._listener = socket.create_server((address, 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            client, _ = self._listener.accept()
-            server = socket.create_connection(self._target)
-            threading.Thread(target=self._pass, args=(client, server, True), daemon=True).start()
-            threading.Thread(target=self._pass, args=(server, client, False), daemon=True).start()
-
-    def _pass(self, source: socket.socket, target: socket.socket, upwards: bool) -> None:
-        try:
-            while data := source.recv(16384):
-                target.sendall(data)
-                if upwards:
-                    self.sent += len(data)
-                    time.sleep(len(data) / UPLINK)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            return
-
-
 def uplink() -> dict[str, float]:
     """
     Count what goes up a line of 20 Mbit/s: to start on a prepared host, and for an argument that was sent before.
@@ -258,18 +234,17 @@ def uplink() -> dict[str, float]:
     with site() as (made, key):
         with pool_of(provider(made, key)) as pool:
             sky.function(add)(1) >> pool
-        proxy = Proxy(made[0].address, made[0].port)
-        given = provider(made, key, [proxy.port])
-        began = time.perf_counter()
-        with pool_of(given) as pool:
-            sky.function(add)(1) >> pool
-            started = {"start_kb": proxy.sent / 1e3, "start_s": time.perf_counter() - began}
-            content = np.random.default_rng(0).integers(0, 256, 50_000_000, dtype=np.uint8)
-            found = []
-            for _ in range(3):
-                before = proxy.sent
-                [size(content, i) >> pool for i in range(2)]
-                found.append((proxy.sent - before) / 1e6)
+        with Proxy(addresses(made), bits_per_s=UPLINK) as proxy:
+            began = time.perf_counter()
+            with pool_of(provider(made, key, proxy.ports)) as pool:
+                sky.function(add)(1) >> pool
+                started = {"start_kb": proxy.passed()[0] / 1e3, "start_s": time.perf_counter() - began}
+                content = np.random.default_rng(0).integers(0, 256, 50_000_000, dtype=np.uint8)
+                found = []
+                for _ in range(3):
+                    before, _ = proxy.passed()
+                    [size(content, i) >> pool for i in range(2)]
+                    found.append((proxy.passed()[0] - before) / 1e6)
     return {**started, "first_mb": found[0], "second_mb": found[1], "third_mb": found[2]}
 
 
