@@ -15,7 +15,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import attrs
-from measure import arrays, calls, idle, plugins, sklearn, ssh, startup, training
+from measure import (
+    arrays,
+    calls,
+    data,
+    distance,
+    idle,
+    plugins,
+    sklearn,
+    ssh,
+    startup,
+    streams,
+    training,
+    turns,
+    wire,
+)
 from measure.harness import ABSENT, Job, Results, take_turns
 from measure.peers import SYSTEMS, installed, version
 from measure.table import Row, markdown, summary
@@ -40,6 +54,11 @@ SUBJECTS = {
     "startup": Subject(startup.jobs_pool, startup.rows_pool),
     "idle": Subject(idle.jobs, idle.rows),
     "ssh": Subject(ssh.jobs, ssh.rows),
+    "distance": Subject(distance.jobs, distance.rows),
+    "turns": Subject(turns.jobs, turns.rows),
+    "streams": Subject(streams.jobs, streams.rows),
+    "data": Subject(data.jobs, data.rows),
+    "wire": Subject(wire.jobs, wire.rows),
     "sklearn": Subject(sklearn.jobs, sklearn.rows),
     "training": Subject(training.jobs, training.rows),
     "plugins": Subject(plugins.jobs, plugins.rows),

@@ -154,9 +154,11 @@ def number(
     """
     outcome = results.get(name, Outcome(failure=MISSING))
     found = [values[field] for values in outcome.values if field in values]
-    if outcome.failure or not found:
+    if outcome.failure:
         # The reason has a table of its own, so that this one stays readable.
         return Number(note=outcome.failure if outcome.failure in {ABSENT, MISSING} else "failed")
+    if not found:
+        return Number(note=MISSING)
     return Number(value=best(found))
 
 
@@ -170,7 +172,20 @@ def worst(results: Results, names: Mapping[str, str], field: str, choose: Callab
         field: Which of a job's numbers.
         choose: `max` where more is worse, else `min`.
     """
-    numbers = {meaning: number(results, name, field) for meaning, name in names.items()}
+    return worst_of({meaning: number(results, name, field) for meaning, name in names.items()}, choose)
+
+
+def worst_of(numbers: Mapping[str, Number], choose: Callable[[Iterable[float]], float]) -> Number:
+    """
+    Take the worst of several numbers, noting which one it was.
+
+    >>> worst_of({"map": Number(3.0), "gather": Number(2.0)}, min)
+    Number(value=2.0, note='worst with gather')
+
+    Args:
+        numbers: By what the table calls them.
+        choose: `max` where more is worse, else `min`.
+    """
     for meaning, found in numbers.items():
         if found.value is None:
             return Number(note=f"{found.note} ({meaning})")

@@ -1,0 +1,240 @@
+"""
+Data that many calls use: the same array in a hundred calls, many arrays in one, and what is kept of them afterwards.
+
+usage: python -m measure.data hundred SYSTEM WAY MIB
+       python -m measure.data many SYSTEM
+       python -m measure.data kept MIB
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from measure.harness import Job, Results, answer, module, number, worst_of
+from measure.memory import open_memfds, tree
+from measure.peers import open_ray, open_system
+from measure.ssh import pool_of
+from measure.table import Criterion, Row, mebibytes, seconds
+
+MIB = 1 << 20
+CALLS = 100
+SLOTS = 2
+ENOUGH_S = 15.0
+"""Seconds after which no further call is begun; the time of all is then taken from those that were."""
+ARRAYS, ARRAY_BYTES = 3_000, 60 << 10
+SHARE = 0.1
+"""Share of a machine's memory that may be kept."""
+WAYS = {
+    "calls": "one call after the other",
+    "futures": "futures",
+    "closure": "a map of a closure over it",
+    "ref": "`pool.put`",
+}
+
+
+def at(array: Any, i: int) -> int:
+    return int(array[i]) + len(array)
+
+
+def size_of(arrays: Any) -> int:
+    return sum(array.nbytes for array in arrays)
+
+
+def some_array(mib: int) -> Any:
+    import numpy as np
+
+    return np.random.default_rng(0).integers(0, 1 << 62, mib * MIB // 8, dtype=np.int64)
+
+
+def in_time(steps: Iterable[Callable[[], object]]) -> float:
+    """
+    Take the seconds of all steps, or of as many as there is time for, as if all had been taken.
+    """
+    done, began = 0, time.perf_counter()
+    for step in steps:
+        step()
+        done += 1
+        if time.perf_counter() - began > ENOUGH_S:
+            break
+    return (time.perf_counter() - began) * CALLS / done
+
+
+def hundred(way: str, mib: int) -> dict[str, float]:
+    """
+    Use the same array in a hundred calls.
+    """
+    import skyward as sky
+
+    array, remote = some_array(mib), sky.function(at)
+    with pool_of(sky.Local(), concurrency=SLOTS) as pool:
+        [f.result() for f in [remote(array[:1], 0) > pool for _ in range(2 * SLOTS)]]
+        if way == "calls":
+            took = in_time(lambda i=i: remote(array, i) >> pool for i in range(CALLS))
+        elif way == "futures":
+            began, futures = time.perf_counter(), []
+            sending = in_time(lambda i=i: futures.append(remote(array, i) > pool) for i in range(CALLS))
+            [future.result() for future in futures]
+            took = max(sending, (time.perf_counter() - began) * CALLS / len(futures))
+        elif way == "closure":
+            stream = pool.map(lambda i: at(array, i), range(CALLS), stream=True)
+            took = in_time(lambda: next(stream) for _ in range(CALLS))
+        elif hasattr(pool, "put"):
+            began = time.perf_counter()
+            ref = pool.put(array)
+            [f.result() for f in [remote(ref, i) > pool for i in range(CALLS)]]
+            took = time.perf_counter() - began
+        else:
+            return {}
+    return {"seconds": took}
+
+
+def hundred_ray(mib: int) -> dict[str, float]:
+    """
+    Do so with Ray's own way: put once, and referred to.
+    """
+    array = some_array(mib)
+    with open_ray(1, SLOTS, False) as face:
+        ray, remote = face.ray, face.prepare(at)  # type: ignore[attr-defined]
+        ray.get([remote.remote(array[:1], 0) for _ in range(2 * SLOTS)])
+        began = time.perf_counter()
+        ref = ray.put(array)
+        ray.get([remote.remote(ref, i) for i in range(CALLS)])
+        return {"seconds": time.perf_counter() - began}
+
+
+def many(system: str) -> dict[str, float]:
+    """
+    Send a list of 3,000 arrays, others each time; the best of five.
+    """
+    import numpy as np
+
+    times = []
+    with open_system(system, slots=SLOTS) as face:
+        handle = face.prepare(size_of)
+        face.call(handle, [np.ones(10)])
+        for turn in range(5):
+            arrays = list(np.random.default_rng(turn).integers(0, 256, (ARRAYS, ARRAY_BYTES), dtype=np.uint8))
+            began = time.perf_counter()
+            assert face.call(handle, arrays) == ARRAYS * ARRAY_BYTES
+            times.append(time.perf_counter() - began)
+    return {"seconds": min(times)}
+
+
+def memfds(pids: Iterable[int]) -> float:
+    """
+    Count the bytes of shared memory that processes have open, in MiB.
+    """
+    found: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        try:
+            found.update(open_memfds(pid))
+        except OSError:
+            continue
+    return sum(found.values()) / MIB
+
+
+def kept(mib: int) -> dict[str, float]:
+    """
+    Send four arrays and let go of them, and count what is kept of them: while the pool is open, and after it.
+    """
+    import skyward as sky
+
+    remote, client = sky.function(at), os.getpid()
+    with pool_of(sky.Local(), concurrency=SLOTS) as pool:
+        for turn in range(4):
+            array = some_array(mib) + turn
+            remote(array, 1) >> pool
+            del array
+        open_client = memfds([client])
+        nodes = memfds(pid for pid in tree(client) if pid != client)
+    assert not pool.is_active  # and its object is still there
+    return {"open_client": open_client, "open_nodes": nodes, "after": memfds([client])}
+
+
+def memory_mib() -> float:
+    """
+    Read how much memory this machine has, in MiB.
+    """
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MIB
+
+
+def jobs(quick: bool) -> dict[str, Job]:
+    """
+    List what has to be run.
+    """
+    mib = "64" if quick else "256"
+    listed = {f"data hundred {way}": module("measure.data", "hundred", "Skyward", way, mib) for way in WAYS}
+    listed["data hundred Ray"] = module("measure.data", "hundred", "Ray", "put", mib, needs="Ray")
+    listed["data many"] = module("measure.data", "many", "Skyward")
+    listed["data many Ray"] = module("measure.data", "many", "Ray", needs="Ray")
+    listed["data kept"] = module("measure.data", "kept", mib)
+    return listed
+
+
+def rows(results: Results) -> list[Row]:
+    """
+    Judge what is used many times, and what is kept.
+    """
+    by_way = {meaning: number(results, f"data hundred {way}", "seconds") for way, meaning in WAYS.items()}
+    ref = by_way.pop(WAYS["ref"])
+    by_hand = worst_of(by_way, max)
+    ray, ours, theirs = (number(results, f"data {name}", "seconds") for name in ("hundred Ray", "many", "many Ray"))
+    open_client, nodes, after = (
+        number(results, "data kept", field) for field in ("open_client", "open_nodes", "after")
+    )
+    share = SHARE * memory_mib()
+    return [
+        Row(
+            what=f"the same array of 256 MiB in {CALLS} calls, given to each (Ray: `ray.put` and calls)",
+            limit=seconds(ref),
+            ours=seconds(by_hand),
+            ray=seconds(ray),
+            criteria=(Criterion("Ray", by_hand.over(ray), at_most=0.5),),
+            bounded_by="one copy into shared memory",
+        ),
+        Row(
+            what="the same with `pool.put`",
+            ours=seconds(ref),
+            ray=seconds(ray),
+            criteria=(Criterion("Ray", ref.over(ray), at_most=0.5),),
+            bounded_by="one copy into shared memory",
+        ),
+        Row(
+            what=f"{ARRAYS:,} arrays of 60 KiB in one argument",
+            ours=seconds(ours),
+            ray=seconds(theirs),
+            criteria=(Criterion("Ray", ours.over(theirs), at_most=1),),
+            bounded_by="one copy into shared memory, and a buffer to be found for each array",
+        ),
+        Row(
+            what=f"buffers kept of four arrays of 256 MiB that are gone, while the pool is open: at the client "
+            f"(on its node: {mebibytes(nodes)})",
+            ours=mebibytes(open_client),
+            criteria=(
+                Criterion("at the client", open_client.value, at_most=round(share), unit="MiB"),
+                Criterion("on the node", nodes.value, at_most=round(share), unit="MiB"),
+            ),
+            bounded_by="a tenth of this machine's memory",
+        ),
+        Row(
+            what="the same when the pool is over, and its object still there",
+            ours=mebibytes(after),
+            criteria=(Criterion("at the client", after.value, at_most=1, unit="MiB"),),
+            bounded_by="nothing",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    what, *words = sys.argv[1:]
+    if what == "hundred":
+        system, way, size = words
+        answer(hundred(way, int(size)) if system == "Skyward" else hundred_ray(int(size)))
+    elif what == "many":
+        answer(many(words[0]))
+    else:
+        answer(kept(int(words[0])))
