@@ -318,7 +318,7 @@ class Scheduler:
         return found
 
     def recalled(self, key: LaneKey) -> None:
-        """Note that a lane gave back what it was asked for; each call is told of by `finished`."""
+        """Note that a lane gave back what it was asked for; `finished` takes each of the calls."""
         if key in self._lanes:
             self._lanes[key].recalled_at = None
 
