@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from skyward.plan.lanes import AHEAD_BYTES, AHEAD_SECONDS, CALL_COST, LEAST_AWAY, MARGIN, LaneKey, Recall
+from skyward.plan.lanes import AHEAD_BYTES, AHEAD_CALLS, AHEAD_SECONDS, CALL_COST, LEAST_AWAY, MARGIN, LaneKey, Recall
 from skyward.plan.scheduling import Scheduler
 
 
@@ -89,6 +89,19 @@ def test_what_is_sent_ahead_is_bounded_in_bytes() -> None:
     assert [begins for _, _, begins in _placed(scheduler)] == [True] + [False] * 4
     scheduler = _far(0.5, 0.01, size=AHEAD_BYTES * 4)
     assert [begins for _, _, begins in _placed(scheduler)] == [True, False]
+
+
+def test_what_is_sent_ahead_is_bounded_in_calls() -> None:
+    """A node that says that its calls take no time, and answers after ten seconds, gets no more than any may."""
+    scheduler = _scheduler()
+    for call in range(3 * AHEAD_CALLS):
+        scheduler.submit(call, b"f")
+    scheduler.assign(now=1.0)
+    scheduler.finished(0, 0.0, now=11.0)
+    assert len(_placed(scheduler)) == 1 + AHEAD_CALLS
+    scheduler.finished(1, 0.0, now=21.0)
+    _placed(scheduler)
+    assert scheduler.running <= 1 + AHEAD_CALLS
 
 
 def test_a_call_that_had_to_wait_says_nothing_of_the_distance() -> None:

@@ -35,6 +35,9 @@ CALL_COST: Final = 75e-6
 AHEAD_BYTES: Final = 32 << 20
 """Bytes of arguments that may wait at a slot, beside one call of any size."""
 
+AHEAD_CALLS: Final = 16_384
+"""Calls that may wait at a slot, whatever its node reports of their durations and of its distance."""
+
 LARGE: Final = 64 << 10
 """Bytes of arguments from which on each call is looked at by itself."""
 
@@ -202,7 +205,9 @@ class Lane:
         left = (node.cover - self.expected_wait(durations)) * capacity
         if left <= 0:
             return unasked
-        return max(unasked, 1 if entry.size >= LARGE else ceil(left / max(CALL_COST, durations.of(entry.function))))
+        most = AHEAD_CALLS * capacity - (len(self.calls) - capacity)
+        count = 1 if entry.size >= LARGE else ceil(left / max(CALL_COST, durations.of(entry.function)))
+        return max(unasked, min(count, most))
 
     def to_keep(self, durations: Durations, now: float, *, elsewhere: bool) -> int | None:
         """
