@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,6 +18,7 @@ import pytest
 
 import skyward as sky
 from skyward.model.event import SkywardEvent
+from skyward.testing import Rehearsal
 
 
 @attrs.frozen(kw_only=True)
@@ -223,3 +226,55 @@ def test_a_call_that_the_end_of_its_pool_cuts_off_says_how_long_it_ran() -> None
         raise ZeroDivisionError
     assert isinstance(future.exception(), sky.PoolClosedError)
     assert [(event.success, 0 < event.duration < 60) for event in ended] == [(False, True)]
+
+
+@sky.function
+def _count_aloud(lines: int) -> None:
+    for number in range(lines):
+        print(number)
+
+
+def test_a_slow_handler_gets_every_line_when_nothing_is_rented_any_more(tmp_path: Path) -> None:
+    """Leaving the pool waits for it, after the machines have been given back."""
+    cloud, lines, rented = Rehearsal(directory=str(tmp_path)), list[str](), list[int]()
+
+    def slow(log: sky.Log) -> None:
+        deadline = time.monotonic() + 20
+        while not lines and cloud.machines() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if not lines:
+            rented.append(len(cloud.machines()))
+        lines.append(log.line)
+
+    pool = sky.Compute(provider=cloud, machine="small", console="silent", logging=False).on(sky.Log, slow)
+    with pool:
+        _count_aloud(3000) >> pool
+        assert not lines
+    assert [str(number) for number in range(3000)] == lines
+    assert [0] == rented
+
+
+def test_an_async_block_that_is_cancelled_keeps_in_the_log_what_a_stuck_handler_has_not_taken(tmp_path: Path) -> None:
+    """Its task hears of the interrupt, and the thread that waits for the handler does not."""
+    going, log, left = threading.Event(), tmp_path / "sky.log", asyncio.Event()
+    pool = sky.Compute(console="silent", logging=sky.LogConfig(file=log)).on(sky.Log, lambda event: going.wait(20))
+
+    async def block() -> None:
+        async with pool:
+            await asyncio.to_thread(lambda: _count_aloud(100) >> pool)
+            left.set()
+
+    async def main() -> None:
+        leaving = asyncio.create_task(block())
+        await left.wait()
+        leaving.cancel()
+        await leaving
+
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(main())
+    finally:
+        going.set()
+    kept = [line.rpartition(" ")[2] for line in log.read_text().splitlines() if " undelivered node=0 stdout " in line]
+    assert [str(number) for number in range(100)] == kept
+    assert "because the pool was left by an interrupt" in log.read_text()

@@ -4,7 +4,6 @@ Pools: the nodes, and the right-hand side of the operators.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -367,9 +366,14 @@ class Pool(RightOperand):
         for running in list(self._begun):
             running.engine.post(running.break_off)
 
+    def skip_handlers(self) -> None:
+        """Wait no longer for handlers, in whichever thread the pool is being closed; its log has the rest."""
+        if (opened := self._open) is not None:
+            opened.delivery.skip()
+
     def close(self, error: BaseException | None = None) -> None:
         """
-        Give the nodes back; harmless when that is done.
+        Give the nodes back, and wait for handlers as long as they get on; harmless when that is done.
 
         Args:
             error: What the pool is left by; with one, calls under way are cancelled instead of waited for.
@@ -403,23 +407,19 @@ class Pool(RightOperand):
         self.close(error)
 
     async def __aenter__(self) -> Self:
-        opening = asyncio.create_task(asyncio.to_thread(self.open))
-        try:
-            await asyncio.shield(opening)
-        except asyncio.CancelledError as error:
-            self.break_off()
-            await asyncio.wait([opening])
-            opening.exception()
-            await asyncio.to_thread(self.close, error)
-            raise
+        from skyward.engine.async_block import opened
+
+        await opened(self)
         self._tokens.append(current_pool.set(self))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from skyward.engine.async_block import closed
+
         current_pool.reset(self._tokens.pop())
-        await asyncio.to_thread(self.close, error)
+        await closed(self, error)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"cannot pickle the pool {self.name!r}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, Unpack
@@ -46,7 +46,7 @@ class MultiPool:
             _unwound_by_signals(stack)
             errors = _side_by_side([one.open for one in self._pools], self._break_off)
             if errors:
-                _side_by_side([functools.partial(one.close, errors[0]) for one in self._pools])
+                _closed(self._pools, errors[0])
                 raise together(errors)
             self._stack = stack.pop_all()
         return self._pools
@@ -59,7 +59,7 @@ class MultiPool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._stack:
-            errors = _side_by_side([functools.partial(one.close, error) for one in self._pools])
+            errors = _closed(self._pools, error)
         if errors and error is None:
             raise together(errors)
 
@@ -110,7 +110,7 @@ class Session:
     ) -> None:
         pools, self._pools = self._pools, []
         with self._stack:
-            errors = _side_by_side([functools.partial(one.close, error) for one in pools])
+            errors = _closed(pools, error)
         if errors and error is None:
             raise together(errors)
 
@@ -120,6 +120,16 @@ def _unwound_by_signals(stack: ExitStack) -> None:
     from skyward.engine.termination import terminated_as_exit
 
     stack.enter_context(terminated_as_exit())
+
+
+def _closed(pools: Sequence[Pool], error: BaseException | None) -> list[BaseException]:
+    """Close pools side by side; an interrupt skips the wait for their handlers."""
+
+    def skip() -> None:
+        for one in pools:
+            one.skip_handlers()
+
+    return _side_by_side([functools.partial(one.close, error) for one in pools], skip)
 
 
 def _side_by_side(

@@ -18,20 +18,19 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from time import monotonic
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from skyward.engine.event_weight import KEPT, MEASUREMENT, TASK, rank as rank_of, weight
-from skyward.errors import ConfigError
+from skyward.engine.subscription import Route, Subscription, check_handler, check_type
 from skyward.link.emitted import class_name
-from skyward.model.event import ALL, Log, SkywardEvent
-from skyward.model.setting import nearest
+from skyward.model.event import Log, SkywardEvent
+from skyward.plan.patience import Left
 
-__all__ = ["CURRENT", "Dispatcher", "check_handler"]
+__all__ = ["CURRENT", "Dispatcher"]
 
 E = TypeVar("E", bound=SkywardEvent)
-Handler: TypeAlias = Callable[[Any], object]
 
 CURRENT: ContextVar[tuple[Dispatcher, ...]] = ContextVar("skyward_dispatchers", default=())
 """The dispatchers of the pools that are open in this context, the innermost last."""
@@ -42,35 +41,6 @@ _log = logging.getLogger(__name__)
 _NAP_S = 0.005
 _BATCH = 128
 _WARN_EVERY_S = 10.0
-
-
-@define(eq=False)
-class _Subscription:
-    """Hold a handler and the types it was given for."""
-
-    types: tuple[type[SkywardEvent], ...]
-    handler: Handler
-    own: bool = False
-    failed: bool = False
-
-    def deliver(self, event: SkywardEvent) -> None:
-        """Call the handler, and log the first time that it raises."""
-        try:
-            self.handler(event)
-        except BaseException:  # SystemExit too: a handler never breaks the pool
-            if not self.failed:
-                self.failed = True
-                _log.exception(
-                    "handler.failed handler=%r event=%s: later failures are passed over", self.handler, event
-                )
-
-
-@frozen
-class _Route:
-    """Hold who hears one type of event, and what becomes of it when too much waits."""
-
-    heard_by: tuple[_Subscription, ...]
-    rank: int
 
 
 @define(eq=False)
@@ -109,8 +79,8 @@ class Dispatcher:
         self._name = name
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
-        self._subscriptions: tuple[_Subscription, ...] = ()
-        self._routes: dict[type, _Route] = {}
+        self._subscriptions: tuple[Subscription, ...] = ()
+        self._routes: dict[type, Route] = {}
         # One queue a rank; the number says in which order the events of all of them came.
         self._queues: tuple[deque[tuple[int, Any]], ...] = (deque(), deque(), deque())
         self._number = 0
@@ -127,6 +97,10 @@ class Dispatcher:
         self._ended = False
         self._abandoned = False
         self._thread: threading.Thread | None = None
+        # What was taken from the queues, the first of which is being delivered.
+        self._batch: deque[Any] = deque()
+        self._handled = 0
+        self._handler: Subscription | None = None
 
     def subscribe(
         self, event_type: type[E] | tuple[type[SkywardEvent], ...], handler: Callable[[E], object], *, own: bool = False
@@ -147,9 +121,9 @@ class Dispatcher:
         """
         types = event_type if isinstance(event_type, tuple) else (event_type,)
         for one in types:
-            _check_type(one)
+            check_type(one)
         check_handler(handler)
-        subscription = _Subscription(types, handler, own)
+        subscription = Subscription(types, handler, own)
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)
             self._routes = {}
@@ -263,6 +237,50 @@ class Dispatcher:
             self._ready.notify()
         return mark.reached.wait(timeout) and not self._abandoned
 
+    def end(self) -> None:
+        """Take no more events; the thread ends once it has delivered what waits."""
+        with self._lock:
+            self._closing = True
+            self._ready.notify()
+
+    def ended(self, timeout: float | None = None) -> bool:
+        """
+        Wait for the thread to end, and tell whether it has; a handler, which runs in it, gets True at once.
+
+        Args:
+            timeout: Longest wait, in seconds; None waits as long as it takes.
+        """
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    def left(self) -> Left:
+        """Count what handlers have not taken yet."""
+        with self._lock:
+            waiting = self._undelivered()
+        lines = sum(type(event) is Log for event in waiting)
+        name = self._handler.name if self._handler is not None else "nothing"
+        return Left(lines=lines, others=len(waiting) - lines, handled=self._handled, handler=name)
+
+    def abandon(self) -> list[SkywardEvent]:
+        """
+        Deliver nothing more, and return what has not been delivered, in order.
+
+        The handler that runs cannot be stopped, but is called no more; its event is among those that are returned.
+        """
+        with self._lock:
+            self._closing = self._abandoned = True
+            undelivered = self._undelivered()
+            # A thread that waits in `flush` is let go by the marks, which stay.
+            for queue in self._queues:
+                marks = [entry for entry in queue if isinstance(entry[1], _Mark)]
+                queue.clear()
+                queue.extend(marks)
+            self._ready.notify()
+        return undelivered
+
     def close(self, timeout: float | None = 5.0) -> bool:
         """
         Deliver what waits, then end the thread; closing again does nothing.
@@ -273,32 +291,25 @@ class Dispatcher:
         Returns:
             Whether everything was delivered.
         """
-        with self._lock:
-            self._closing = True
-            self._ready.notify()
-            thread = self._thread
-        if thread is None or thread is threading.current_thread():
+        self.end()
+        if self.ended(timeout):
             return True
-        thread.join(timeout)
-        if not thread.is_alive():
-            return True
-        with self._lock:
-            # The handler that runs cannot be stopped; this makes it the last one.
-            first, self._abandoned = not self._abandoned, True
-            waiting = sum(map(len, self._queues))
-            # A thread that waits in `flush` is let go by the marks, which stay.
-            for queue in self._queues:
-                marks = [entry for entry in queue if isinstance(entry[1], _Mark)]
-                queue.clear()
-                queue.extend(marks)
+        first = not self._abandoned
+        waiting = self.abandon()
         if first:
-            _log.warning("events.abandoned waiting=%d: a handler still ran after %s s", waiting, timeout)
+            _log.warning("events.abandoned waiting=%d: a handler still ran after %s s", len(waiting), timeout)
         return False
 
-    def _route(self, kind: type) -> _Route:
+    def _undelivered(self) -> list[SkywardEvent]:
+        """Return what no handler has had, or not each of them; the lock is held."""
+        queued = sorted(entry for queue in self._queues for entry in queue if not isinstance(entry[1], _Mark))
+        # The thread goes on meanwhile, so it is copied in one go.
+        return [item for item in self._batch.copy() if not isinstance(item, _Mark)] + [event for _, event in queued]
+
+    def _route(self, kind: type) -> Route:
         with self._lock:
             heard_by = tuple(one for one in self._subscriptions if issubclass(kind, one.types))
-            route = self._routes[kind] = _Route(heard_by, rank_of(kind))
+            route = self._routes[kind] = Route(heard_by, rank_of(kind))
         return route
 
     def _put(self, rank: int, item: SkywardEvent | _Mark) -> None:
@@ -326,8 +337,9 @@ class Dispatcher:
         # What a handler emits goes to the handlers of the same pool.
         CURRENT.set((self,))
         while batch := self._next():
-            for item in batch:
-                self._deliver(item)
+            while batch:
+                self._deliver(batch[0])
+                batch.popleft()
             if self._pressed and self._weight < self._low:
                 self._relieve()
             if self._reported != self._dropped and monotonic() - self._reported_at > _WARN_EVERY_S:
@@ -335,7 +347,7 @@ class Dispatcher:
         if self._reported != self._dropped:
             self._report()
 
-    def _next(self) -> list[Any]:
+    def _next(self) -> deque[Any]:
         """Wait for events and return them in the order they came; none when the dispatcher was closed."""
         with self._lock:
             if batch := self._take():
@@ -351,9 +363,9 @@ class Dispatcher:
             self._ended = not batch
             return batch
 
-    def _take(self) -> list[Any]:
+    def _take(self) -> deque[Any]:
         """Return what waits, but not too much of it; the lock is held."""
-        batch: list[Any] = []
+        batch = self._batch
         waiting = [queue for queue in self._queues if queue]
         while waiting and len(batch) < _BATCH:
             first = waiting[0] if len(waiting) == 1 else min(waiting, key=_head)
@@ -368,10 +380,12 @@ class Dispatcher:
         if isinstance(item, _Mark):
             item.reached.set()
             return
-        if self._abandoned:
-            return
         for subscription in (self._routes.get(type(item)) or self._route(type(item))).heard_by:
+            if self._abandoned:
+                return
+            self._handler = subscription
             subscription.deliver(item)
+            self._handled += 1
         if type(item) is Log:
             self._lines[1] += 1
 
@@ -394,33 +408,3 @@ class Dispatcher:
 def _head(queue: deque[tuple[int, Any]]) -> int:
     """Return the number of the oldest event in a queue."""
     return queue[0][0]
-
-
-def _check_type(kind: object) -> None:
-    """Refuse what is no class of events."""
-    if isinstance(kind, type) and issubclass(kind, SkywardEvent):
-        return
-    near = nearest(kind, [one.__name__ for one in ALL])
-    offer = f" Did you mean sky.{near}?" if near else ""
-    raise ConfigError(f"event_type must be a class of events, such as sky.TaskCompleted, not {kind!r}.{offer}")
-
-
-def check_handler(handler: object) -> None:
-    """
-    Refuse what cannot be called, or would only make a coroutine that is never awaited.
-
-    Args:
-        handler: What was given as one.
-
-    Raises:
-        ConfigError: It is refused.
-    """
-    from inspect import iscoroutinefunction
-
-    if not callable(handler):
-        raise ConfigError(f"handler must be a function that takes an event, not {handler!r}.")
-    if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
-        raise ConfigError(
-            f"handler must be a plain function, and {handler!r} is a coroutine function.",
-            hint="Hand the event to your loop with loop.call_soon_threadsafe.",
-        )

@@ -16,7 +16,8 @@ from time import time
 
 from attrs import define, field
 
-from skyward.engine.dispatcher import CURRENT, Dispatcher, check_handler
+from skyward.engine.dispatcher import CURRENT, Dispatcher
+from skyward.engine.subscription import check_handler
 from skyward.errors import UsageError
 from skyward.model.event import Callback, SkywardEvent
 

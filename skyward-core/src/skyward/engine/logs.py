@@ -8,7 +8,7 @@ import logging.handlers
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from skyward.model.log_config import LogConfig
 from skyward.plain import plain_text, redacted
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
+_UNDELIVERED = "undelivered %s"
 _LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 LIFECYCLE = tuple(
     kind for kind in ALL if not issubclass(kind, (Log, Metric, Metrics, Progress, TaskStarted, TaskCompleted))
@@ -71,6 +72,41 @@ def write_event(event: SkywardEvent) -> None:
     if line is not None:
         node = "" if line.node is None else f" node={line.node}"
         _events.info("%s%s %s", type(event).__name__, node, line.text)
+
+
+def keep(config: LogConfig | None, events: Sequence[SkywardEvent]) -> str | None:
+    """
+    Write to the log's file what no handler took, whatever the log's level.
+
+    Args:
+        config: The log of a pool that is still open; None for none.
+        events: What was not taken, in order.
+
+    Returns:
+        The file; None if there is none that can be written.
+    """
+    with _lock:
+        handlers, _ = _open.get(config) or ([], 0) if config is not None else ([], 0)
+        files = [handler for handler in handlers if isinstance(handler, (_TimedFile, _SizedFile))]
+    for handler in files:
+        records = [
+            _events.makeRecord(_events.name, logging.INFO, "", 0, _UNDELIVERED, (_kept(e),), None) for e in events
+        ]
+        # A file that cannot be written any more refuses all that comes after.
+        if all(handler.handle(record) for record in records) and handler.filter(records[-1]):
+            return handler.baseFilename
+    return None
+
+
+def _kept(event: SkywardEvent) -> str:
+    """Return an event as text: a line as it was printed, anything else by its fields."""
+    if isinstance(event, Log):
+        return f"node={event.node} {event.stream} {event.line}"
+    try:
+        line = tell(event)
+        return f"{type(event).__name__} {line.text if line is not None else event!r}"
+    except Exception as error:  # an event of the user's own, which may show itself as it likes
+        return f"{type(event).__name__}, which cannot be shown: {type(error).__name__}"
 
 
 def _handlers(config: LogConfig) -> list[logging.Handler]:

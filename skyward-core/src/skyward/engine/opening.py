@@ -17,6 +17,7 @@ from skyward import plugin as hooks
 from skyward.console.mode import Console, open_console
 from skyward.engine import events as contexts
 from skyward.engine.choosing import choose
+from skyward.engine.delivery import Delivery
 from skyward.engine.dispatcher import Dispatcher
 from skyward.engine.forwarding import check_free
 from skyward.engine.logs import LIFECYCLE, logging_to, write_event
@@ -51,13 +52,17 @@ class OpenPool:
     Args:
         running: The nodes and the way to them.
         dispatcher: Where events go.
+        delivery: Sees to what handlers have not taken at the end.
         stack: What is to be undone on the client when it closes.
         meter: What counts the money.
     """
 
-    def __init__(self, running: Running, dispatcher: Dispatcher, stack: contextlib.ExitStack, meter: Meter) -> None:
+    def __init__(
+        self, running: Running, dispatcher: Dispatcher, delivery: Delivery, stack: contextlib.ExitStack, meter: Meter
+    ) -> None:
         self.running = running
         self.dispatcher = dispatcher
+        self.delivery = delivery
         self.stack = stack
         self.meter = meter
         self.around = contextlib.ExitStack()
@@ -92,20 +97,22 @@ def open_pool(
         stack.enter_context(logging_to(request.options.log_config))
         console = open_console(request.options.console, sys.stderr)
         stack.callback(console.close)
+        # Until handlers have everything: a signal may come while they are waited for.
+        stack.enter_context(terminated_as_exit())
         dispatcher = Dispatcher()
-        stack.callback(dispatcher.close)
+        delivery = Delivery(dispatcher, request.options.log_config)
+        stack.callback(delivery.finish)
         _subscribe(dispatcher, request, console, handlers)
         stack.callback(meter.close, dispatcher.publish)
         contexts.enter(dispatcher)
         stack.callback(contexts.leave, dispatcher)
-        stack.enter_context(terminated_as_exit())
         for warning in request.warnings:
             _log.warning("%s", warning)
         check_free(request.options.ports)
         opened: OpenPool | None = None
         try:
             running = _first_that_opens(request, pool_id, dispatcher, meter, begun)
-            opened = OpenPool(running, dispatcher, stack, meter)
+            opened = OpenPool(running, dispatcher, delivery, stack, meter)
             _open_pools.add(opened)
             for remote, local in request.options.ports:
                 running.engine.run(running.forwards.open("head", remote, local))
@@ -114,6 +121,7 @@ def open_pool(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )
         except BaseException as error:
+            _hurry(delivery, error)
             # An interrupt may come just when nodes are ready, whatever was being waited for.
             for each_begun in begun:
                 _give_back(each_begun, error, PATIENCE)
@@ -154,6 +162,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             error = interrupt
             raise
         finally:
+            _hurry(opened.delivery, error)
             reason = "the pool was left" if error is None else f"the pool was left by {type(error).__name__}"
             opened.dispatcher.publish(events.ShutdownRequested(reason=reason))
             opened.dispatcher.publish(events.PoolStopping(reason=reason))
@@ -168,6 +177,12 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     if error is None:
         opened.meter.raise_unheard()
         running.stopping.raise_unheard()
+
+
+def _hurry(delivery: Delivery, error: BaseException | None) -> None:
+    """Have handlers not be waited for at length, when it was not the program itself that ended the pool."""
+    if error is not None and not isinstance(error, Exception):
+        delivery.hurry()
 
 
 def _give_back(running: Running, error: BaseException | None, patience: float) -> None:
