@@ -12,6 +12,7 @@ import json
 import pickle
 import random
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -131,8 +132,6 @@ def falling() -> dict[str, float]:
     """
     Send 10 MB that nothing makes smaller, over a line that falls to a tenth of its rate in the middle.
     """
-    import threading
-
     import skyward as sky
 
     sent, remote = content("random", FALLING_MB), sky.function(length)
@@ -143,18 +142,29 @@ def falling() -> dict[str, float]:
     ):
         remote(b"x", 1) >> pool
         proxy.change(ROUND_TRIP_S, FAST)
-        half_s = FALLING_MB * MB * 8 / 2 / FAST
-        threading.Timer(half_s, proxy.change, (ROUND_TRIP_S, SLOW)).start()
-        began = time.perf_counter()
+        began, fell = time.perf_counter(), []
+        start, _ = proxy.passed()
+
+        def watch() -> None:
+            while proxy.passed()[0] - start < FALLING_MB * MB / 2:
+                time.sleep(0.002)
+            proxy.change(ROUND_TRIP_S, SLOW)
+            fell.append(time.perf_counter() - began)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
         remote(sent, 1) >> pool
-        return {"seconds": time.perf_counter() - began, "ideal_s": half_s * (1 + FAST / SLOW) + ROUND_TRIP_S}
+        took = time.perf_counter() - began
+        watching.join()
+        # As long as until then, and the second half at the lower rate.
+        return {"seconds": took, "ideal_s": fell[0] + FALLING_MB * MB * 8 / 2 / SLOW + ROUND_TRIP_S}
 
 
 def jobs(quick: bool) -> dict[str, Job]:
     """
     List what has to be run.
     """
-    mb, mib = ("5", "32") if quick else ("50", "256")
+    mb, mib = ("5", "96") if quick else ("50", "256")
     listed = {f"wire text {kind}": module("measure.wire", "text", kind, mb) for kind in (*KINDS, "random")}
     listed.update({f"wire broadcast {way}": module("measure.wire", "broadcast", way, mib) for way in BROADCAST})
     listed["wire falling"] = module("measure.wire", "falling", "")

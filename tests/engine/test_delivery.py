@@ -185,11 +185,12 @@ def test_without_a_log_a_warning_says_that_lines_are_lost(stepper: Stepper, capl
 
 def test_a_handler_may_leave_its_own_pool(config: LogConfig) -> None:
     """It does not wait for itself; what comes after it is delivered all the same."""
-    dispatcher, answers, last = Dispatcher(), list[bool](), threading.Event()
+    dispatcher, answers, both, last = Dispatcher(), list[bool](), threading.Event(), threading.Event()
     delivery = Delivery(dispatcher, config)
 
     def leaves(event: Log) -> None:
         if event.line == "first":
+            assert both.wait(WAIT)
             answers.append(delivery.finish())
         else:
             last.set()
@@ -197,5 +198,6 @@ def test_a_handler_may_leave_its_own_pool(config: LogConfig) -> None:
     dispatcher.subscribe(Log, leaves)
     dispatcher.publish(Log(line="first", node=0, at=0.0))
     dispatcher.publish(Log(line="second", node=0, at=0.0))
+    both.set()
     assert last.wait(WAIT)
     assert [True] == answers
