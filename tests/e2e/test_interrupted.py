@@ -58,10 +58,49 @@ def test_outside_a_block_the_operator_is_shown_too(tmp_path: Path) -> None:
     assert 1 == printed.count("/skyward/")
 
 
+LEAVING = """
+import os, signal, threading
+import skyward as sky
+
+@sky.function
+def talk():
+    for number in range(2000):
+        print(number)
+
+def handler(log):
+    # The machines are given back, so that the handler is what the pool waits for.
+    while pool.receipt is None:
+        threading.Event().wait(0.01)
+    if log.line == "9":
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(60)
+
+pool = sky.Compute(console="silent", logging=sky.LogConfig(file={log!r})).on(sky.Log, handler)
+with pool:
+    talk() >> pool
+"""
+
+
+def test_an_interrupt_while_handlers_are_waited_for(tmp_path: Path) -> None:
+    """It ends the program, and what the handler has not taken is counted, and kept in the log."""
+    log = tmp_path / "sky.log"
+    printed = _run(tmp_path, LEAVING.format(log=str(log)))
+    assert printed.rstrip().endswith("KeyboardInterrupt")
+    assert "handler=handler: 1,991 log lines" in printed
+    assert f"because the wait was interrupted. They are in {log}." in printed
+    kept = [line.rpartition(" ")[2] for line in log.read_text().splitlines() if " undelivered node=0 stdout " in line]
+    assert [str(number) for number in range(9, 2000)] == kept
+
+
 def _printed(folder: Path, opening: str, calling: str) -> str:
     """Run a program, and give what it prints of its end."""
+    return _run(folder, PROGRAM.format(opening=opening, calling=calling, folder=str(folder)))
+
+
+def _run(folder: Path, program: str) -> str:
+    """Run a program that an interrupt ends, and give what it prints to standard error."""
     script = folder / "program.py"
-    script.write_text(PROGRAM.format(opening=opening, calling=calling, folder=str(folder)))
+    script.write_text(program)
     run = subprocess.run(
         [sys.executable, str(script)],
         capture_output=True,

@@ -133,9 +133,8 @@ def test_what_a_hurried_end_leaves_is_in_the_log(stepper: Stepper, config: LogCo
     """A pool that was left by an interrupt waits five seconds in all, also for a handler that gets on."""
     dispatcher, clock = behind(stepper), Clock(stepper, steps=100)
     delivery = Delivery(dispatcher, config, clock=clock, ended=clock.wait)
-    delivery.hurry()
-    with logging_to(config):
-        assert not delivery.finish()
+    with logging_to(config), pytest.raises(SystemExit), delivery:
+        raise SystemExit
     assert clock.now == 5.0
     stepper.steps(LINES)
     assert dispatcher.ended(WAIT)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from skyward.engine.logs import keep
 from skyward.plan.patience import STUCK_S, Patience
@@ -64,9 +65,23 @@ class Delivery:
         self._hurried = False
         self._skipped = False
 
-    def hurry(self) -> None:
-        """Give handlers a few seconds in all: the pool is left by an interrupt."""
-        self._hurried = True
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.left_by(error)
+        self.finish()
+
+    def left_by(self, error: BaseException | None) -> None:
+        """
+        Give handlers only a few seconds in all, if it was not the program itself that ended the pool.
+
+        Args:
+            error: What the pool is left by.
+        """
+        self._hurried = self._hurried or (error is not None and not isinstance(error, Exception))
 
     def skip(self) -> None:
         """Wait no longer, in whichever thread that is under way."""

@@ -100,8 +100,7 @@ def open_pool(
         # Until handlers have everything: a signal may come while they are waited for.
         stack.enter_context(terminated_as_exit())
         dispatcher = Dispatcher()
-        delivery = Delivery(dispatcher, request.options.log_config)
-        stack.callback(delivery.finish)
+        delivery = stack.enter_context(Delivery(dispatcher, request.options.log_config))
         _subscribe(dispatcher, request, console, handlers)
         stack.callback(meter.close, dispatcher.publish)
         contexts.enter(dispatcher)
@@ -121,7 +120,6 @@ def open_pool(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )
         except BaseException as error:
-            _hurry(delivery, error)
             # An interrupt may come just when nodes are ready, whatever was being waited for.
             for each_begun in begun:
                 _give_back(each_begun, error, PATIENCE)
@@ -162,7 +160,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             error = interrupt
             raise
         finally:
-            _hurry(opened.delivery, error)
+            opened.delivery.left_by(error)
             reason = "the pool was left" if error is None else f"the pool was left by {type(error).__name__}"
             opened.dispatcher.publish(events.ShutdownRequested(reason=reason))
             opened.dispatcher.publish(events.PoolStopping(reason=reason))
@@ -177,12 +175,6 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     if error is None:
         opened.meter.raise_unheard()
         running.stopping.raise_unheard()
-
-
-def _hurry(delivery: Delivery, error: BaseException | None) -> None:
-    """Have handlers not be waited for at length, when it was not the program itself that ended the pool."""
-    if error is not None and not isinstance(error, Exception):
-        delivery.hurry()
 
 
 def _give_back(running: Running, error: BaseException | None, patience: float) -> None:
