@@ -1,7 +1,7 @@
 """
 Runs the limit, ours and the peers in turn on this machine and prints one table with ratios.
 
-usage: python benchmarks/run.py [--only NAME] [--quick] [--write docs/performance.md]
+usage: python benchmarks/run.py [--only NAME]... [--quick] [--write docs/performance.md]
 """
 
 from __future__ import annotations
@@ -115,6 +115,8 @@ Ratios are what to compare; the values only say what was seen once on this machi
 a bare chain of three processes for calls, two writes into shared memory for arrays, and over SSH the same chain with
 a bare asyncssh channel in it.
 Ours is the worst of several ways to call, which the table names; the peers are measured with the plainest only.
+What is far away is a real SSH server on the same machine, behind a proxy that delays and throttles;
+the peers, which cannot be put behind it, are measured at no distance.
 A plugin is measured in the worker, a call in each task; those that the table does not name are not around tasks.
 
 {report}
@@ -126,13 +128,13 @@ def main() -> int:
     Run what was asked for; fail when something could not be measured.
     """
     parser = argparse.ArgumentParser(description="Measure the limit, ours and the peers side by side.")
-    parser.add_argument("--only", choices=SUBJECTS, help="run one subject")
+    parser.add_argument("--only", choices=SUBJECTS, action="append", help="run one subject; may be given again")
     parser.add_argument("--quick", action="store_true", help="one round and fewer calls")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page to this file too")
     options = parser.parse_args()
     if options.only and options.write:
         parser.error("--write needs all subjects: leave out --only")
-    names = [options.only] if options.only else list(SUBJECTS)
+    names = options.only or list(SUBJECTS)
     jobs = {name: job for subject in names for name, job in SUBJECTS[subject].jobs(options.quick).items()}
     results = take_turns(jobs, 1 if options.quick else ROUNDS, lambda line: print(line, file=sys.stderr, flush=True))
     tables = report(results, names)

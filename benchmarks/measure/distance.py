@@ -1,7 +1,7 @@
 """
 Slots kept busy and calls in flight over a distance: real SSH servers behind a line with a round trip.
 
-usage: python -m measure.distance busy|flight ROUND_TRIP_MS SECONDS
+usage: python -m measure.distance busy|flight ROUND_TRIP_MS SECONDS WAY...
        python -m measure.distance local SYSTEM SECONDS
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from measure.harness import Job, Results, answer, module, number, worst_of
 from measure.peers import PEERS, open_system
 from measure.proxy import Proxy
 from measure.ssh import addresses, pool_of, provider, site
-from measure.table import Criterion, Number, Row, percent, rate
+from measure.table import MISSING, Criterion, Number, Row, percent, rate
 
 SLOTS = 4
 TASKS_MS = (2, 10, 100)
@@ -106,7 +106,7 @@ def steady(run: Callable[[int], object], at_least_s: float, most: int) -> tuple[
         count = min(most, count * GROWTH)
 
 
-def busy(round_trip_ms: float, seconds: float) -> dict[str, float]:
+def busy(round_trip_ms: float, seconds: float, ways: Sequence[str]) -> dict[str, float]:
     """
     Take the share of the slots' time that goes into tasks, for each way to ask for them, in per cent.
     """
@@ -114,7 +114,8 @@ def busy(round_trip_ms: float, seconds: float) -> dict[str, float]:
     with pool_at(round_trip_ms) as pool:
         for task, function in SLEEPS.items():
             most = round(SLOTS * seconds / (task / 1e3))
-            for way, run in WAYS.items():
+            for way in ways:
+                run = WAYS[way]
 
                 def run_one(count: int, run: Any = run, function: Any = function) -> None:
                     assert run(pool, function, count) == list(range(count))
@@ -124,14 +125,15 @@ def busy(round_trip_ms: float, seconds: float) -> dict[str, float]:
     return found
 
 
-def flight(round_trip_ms: float, seconds: float) -> dict[str, float]:
+def flight(round_trip_ms: float, seconds: float, ways: Sequence[str]) -> dict[str, float]:
     """
     Take the rate of no-ops in flight for each way to ask for them.
     """
     found = {}
     with pool_at(round_trip_ms) as pool:
         by_map(pool, add, 100)
-        for way, run in WAYS.items():
+        for way in ways:
+            run = WAYS[way]
             count, wall = steady(lambda count, run=run: run(pool, add, count), seconds, 200_000)
             found[way] = count / wall
     return found
@@ -156,10 +158,12 @@ def jobs(quick: bool) -> dict[str, Job]:
     """
     List what has to be run.
     """
-    seconds = "1.5" if quick else "4"
-    listed = {f"distance flight {trip}": module("measure.distance", "flight", f"{trip}", "1.5") for trip in (0, *BUSY)}
+    seconds, ways = ("1.5", ["map"]) if quick else ("4", [*WAYS])
+    listed = {}
+    for trip in (0, *BUSY):
+        listed[f"distance flight {trip}"] = module("measure.distance", "flight", f"{trip}", "1.5", *ways)
     for trip in BUSY:
-        listed[f"distance busy {trip}"] = module("measure.distance", "busy", f"{trip}", seconds)
+        listed[f"distance busy {trip}"] = module("measure.distance", "busy", f"{trip}", seconds, *ways)
     for peer in PEERS:
         listed[f"distance local {peer}"] = module("measure.distance", "local", peer, "1.5", needs=peer)
     return listed
@@ -167,9 +171,17 @@ def jobs(quick: bool) -> dict[str, Job]:
 
 def worst_way(results: Results, name: str, ending: str = "") -> Number:
     """
-    Take the lowest number of all ways to ask for calls.
+    Take the lowest number of all ways to ask for calls that were measured.
     """
-    return worst_of({way: number(results, name, way + ending) for way in WAYS}, min)
+    return worst_of(by_way(results, name, ending), min)
+
+
+def by_way(results: Results, name: str, ending: str = "") -> dict[str, Number]:
+    """
+    Take a number for each way that was measured, or say of all that there is none.
+    """
+    numbers = {way: number(results, name, way + ending) for way in WAYS}
+    return {way: found for way, found in numbers.items() if found.note != MISSING} or numbers
 
 
 def rows(results: Results) -> list[Row]:
@@ -193,8 +205,8 @@ def rows(results: Results) -> list[Row]:
                 )
             )
     for trip in BUSY:
-        away, near = ({way: number(results, f"distance flight {ms}", way) for way in WAYS} for ms in (trip, 0))
-        share = worst_of({way: Number(away[way].over(near[way]), note=away[way].note) for way in WAYS}, min)
+        away, near = (by_way(results, f"distance flight {ms}") for ms in (trip, 0))
+        share = worst_of({way: Number(away[way].over(near[way]), note=away[way].note) for way in away}, min)
         table.append(
             Row(
                 what=f"no-ops in flight {trip} ms away (limit: the same at 0 ms)",
@@ -208,8 +220,8 @@ def rows(results: Results) -> list[Row]:
 
 
 if __name__ == "__main__":
-    what, which, seconds = sys.argv[1:]
+    what, which, seconds, *ways = sys.argv[1:]
     if what == "local":
         answer(local(which, float(seconds)))
     else:
-        answer({"busy": busy, "flight": flight}[what](float(which), float(seconds)))
+        answer({"busy": busy, "flight": flight}[what](float(which), float(seconds), ways))

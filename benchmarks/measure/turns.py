@@ -1,7 +1,7 @@
 """
 Callers beside each other on one pool, and calls that are taken back.
 
-usage: python -m measure.turns beside map|gather|futures
+usage: python -m measure.turns beside map|gather|futures SECONDS
        python -m measure.turns cancel SYSTEM COUNT
 """
 
@@ -29,7 +29,7 @@ CROWD = 8_000
 TASK_MS = 10.0
 CALLS = 30
 """Single calls that are timed beside the crowd."""
-PATIENCE_S = 8.0
+PATIENCE_S = {"quick": 3.0, "full": 8.0}
 """Seconds after which no further one is begun."""
 COUNTS = (3_000, 10_000, 30_000, 100_000)
 QUICK_COUNTS = (3_000, 10_000, 30_000)
@@ -38,7 +38,7 @@ ENOUGH_S = 15.0
 BEAT_S = 0.002
 
 
-def beside(way: str) -> dict[str, float]:
+def beside(way: str, patience_s: float) -> dict[str, float]:
     """
     Time single no-ops one after the other, while another thread has 8,000 tasks of 10 ms run.
     """
@@ -53,7 +53,7 @@ def beside(way: str) -> dict[str, float]:
         threading.Thread(target=_crowd, args=(way, pool), daemon=True).start()
         time.sleep(1.0)
         began = time.perf_counter()
-        while len(waits) < CALLS and time.perf_counter() - began < PATIENCE_S:
+        while len(waits) < CALLS and time.perf_counter() - began < patience_s:
             started = time.perf_counter()
             plain(1) >> pool
             waits.append(time.perf_counter() - started)
@@ -169,7 +169,8 @@ def jobs(quick: bool) -> dict[str, Job]:
     List what has to be run.
     """
     counts = QUICK_COUNTS if quick else COUNTS
-    listed = {f"turns beside {way}": module("measure.turns", "beside", way) for way in WAYS}
+    patience = f"{PATIENCE_S['quick' if quick else 'full']}"
+    listed = {f"turns beside {way}": module("measure.turns", "beside", way, patience) for way in WAYS}
     listed["turns cancel"] = module("measure.turns", "cancel", "Skyward", *map(str, counts))
     listed["turns cancel Ray"] = module("measure.turns", "cancel", "Ray", "30000", needs="Ray")
     return listed
@@ -215,7 +216,7 @@ def rows(results: Results) -> list[Row]:
 if __name__ == "__main__":
     what, which, *counts = sys.argv[1:]
     if what == "beside":
-        answer(beside(which))
+        answer(beside(which, float(counts[0])))
     else:
         numbers = tuple(map(int, counts))
         answer(cancel_growing(numbers) if which == "Skyward" else cancel_ray(numbers[0]))

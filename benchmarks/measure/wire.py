@@ -164,7 +164,7 @@ def jobs(quick: bool) -> dict[str, Job]:
     """
     List what has to be run.
     """
-    mb, mib = ("5", "96") if quick else ("50", "256")
+    mb, mib = ("5", "96") if quick else ("25", "256")
     listed = {f"wire text {kind}": module("measure.wire", "text", kind, mb) for kind in (*KINDS, "random")}
     listed.update({f"wire broadcast {way}": module("measure.wire", "broadcast", way, mib) for way in BROADCAST})
     listed["wire falling"] = module("measure.wire", "falling", "")
@@ -210,12 +210,14 @@ def rows(results: Results) -> list[Row]:
     raw, random_s = of("text random", "raw_s"), of("text random", "first_s")
     ideal, fell = of("falling", "ideal_s"), of("falling", "seconds")
     line = "20 Mbit/s, 50 ms away"
+    random_mb = of("text random", "mb").value
+    sent = f"{random_mb:.0f} MB" if random_mb else "some MB"
     return [
-        row(f"text and tables of 50 MB over {line} (limit: as they are)", "first_s", 0.35, "compression"),
+        row(f"text and tables of {sent} over {line} (limit: as they are)", "first_s", 0.35, "compression"),
         row("the same object again", "again_s", 0.02, "two round trips"),
         row("one that is equal to it", "equal_s", 0.1, "a digest of its pickle, and two round trips"),
         Row(
-            what=f"50 MB that nothing makes smaller over {line}",
+            what=f"{sent} that nothing makes smaller over {line}",
             limit=seconds(raw),
             ours=seconds(random_s),
             criteria=(Criterion("the raw time", random_s.over(raw), at_most=1.05),),
