@@ -53,7 +53,7 @@ class Worker:
         concurrency: How many tasks a rank runs at once.
         executor: `"thread"` runs a rank's tasks in the threads of one process, `"process"` each in a process of its
             own; `"auto"` is `"thread"`.
-        buffer: How many further tasks always wait at each rank; as many as cover its distance are sent ahead without it.
+        buffer: How many further tasks always wait at each rank, beside those that cover its distance.
         reuse_processes: Whether a process runs one task after the other; False gives each task a fresh one.
         per_node: How many ranks a node has; `"accelerator"` makes one for each accelerator, which it has to itself.
 
