@@ -51,9 +51,13 @@ class CellType(IntEnum):
     """Nothing; it is answered by an ACK."""
     BYE = 7
     """Nothing more comes, and nothing is to be waited for; the body says why, if anything is wrong."""
+    PACKED = 8
+    """Numbered: u32 stream, and the next bytes of its buffers, compressed (`packed.py`); to an end that said it can."""
+    PACKED_FRAMES = 9
+    """Numbered: whole frames, compressed; to an end that said it can."""
 
 
-NUMBERED = frozenset({CellType.FRAME, CellType.OPEN, CellType.DATA})
+NUMBERED = frozenset({CellType.FRAME, CellType.OPEN, CellType.DATA, CellType.PACKED, CellType.PACKED_FRAMES})
 
 
 def cell(kind: CellType, body: bytes | memoryview = b"", prefix: bytes = b"") -> bytes:
@@ -109,7 +113,7 @@ class CellParser:
             found.append(Piece(CellType.DATA, view[:at], first=False, last=not self._left))
         while end - at >= CELL.size:
             length, kind = CELL.unpack_from(view, at)
-            if length > _MAX_CELL or not CellType.HELLO <= kind <= CellType.BYE:
+            if length > _MAX_CELL or not CellType.HELLO <= kind <= CellType.PACKED_FRAMES:
                 raise ProtocolError(f"These bytes are no cell of Skyward's protocol: type {kind}, {length} bytes.")
             after = at + CELL.size + length
             if kind == CellType.DATA and end - at >= CELL.size + DATA.size and length > DATA.size:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skyward.errors import ProtocolError
-from skyward.link.cells import DATA, MOST_OPEN, OPENING, SIZE, CellType, Piece
+from skyward.link.cells import CHUNK, DATA, MOST_OPEN, OPENING, SIZE, CellType, Piece
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import MAX_FDS, Frame, Kind, Parser
 from skyward.link.order import keys_of, sizes_of
+from skyward.link.packed import unpack
+from skyward.link.packing import MOST_FRAMES
 from skyward.link.segment import Arriving
 
 _LARGEST = 1 << 40
@@ -61,8 +63,9 @@ class Inbox:
             ProtocolError: If it does not go with what came before.
         """
         self.received += piece.last
-        if piece.kind is CellType.FRAME:
-            for frame in _frames(bytes(piece.body)):
+        if piece.kind is CellType.FRAME or piece.kind is CellType.PACKED_FRAMES:
+            packed = piece.kind is CellType.PACKED_FRAMES
+            for frame in _frames(unpack(piece.body, MOST_FRAMES) if packed else bytes(piece.body)):
                 if self._closed:
                     return
                 self._on_frame(frame, ())
@@ -109,6 +112,8 @@ class Inbox:
         filling = self._open.get(self._stream)
         if filling is None:
             raise ProtocolError(f"A link sent bytes of stream {self._stream}, which is not open.")
+        if piece.kind is CellType.PACKED:
+            body = memoryview(unpack(body, CHUNK))
         size = filling.sizes[0]
         if filling.at + self._torn + len(body) > size:
             raise ProtocolError(f"A link sent more bytes of stream {self._stream} than it announced.")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
 from skyward.link.cells import CELL, CHUNK, DATA, MOST_OPEN, OPENING, SIZE, CellType, cell
+from skyward.link.line_rate import LineRate, Mark
 from skyward.link.order import Keys
+from skyward.link.packing import LEAST_FRAMES, Content, Packer
 
 NO_KEYS = Keys()
 
@@ -23,6 +26,9 @@ MOST_KEPT = MOST_WINDOW + (32 << 20)
 
 _PACKET = 16 << 10
 """Bytes of small frames that travel in one cell."""
+
+_LARGE = 32 << 10
+"""Bytes of a cell from which it tells how quick the line is; smaller ones tell how quick the other end is."""
 
 _PATIENCE = 0.0002
 """Seconds that cells may wait behind others before fewer are sent ahead; small frames wait as long."""
@@ -40,6 +46,7 @@ class _Cell(NamedTuple):
     data: bool
     at: float
     receipts: tuple[Receipt, ...] = ()
+    mark: Mark | None = None
 
     @property
     def size(self) -> int:
@@ -49,7 +56,7 @@ class _Cell(NamedTuple):
 class _Bulk:
     """A frame whose buffers travel in pieces."""
 
-    __slots__ = ("at", "buffers", "frame", "hold", "keys", "number", "receipts")
+    __slots__ = ("at", "buffers", "content", "frame", "hold", "keys", "number", "receipts")
 
     def __init__(
         self, frame: bytes, buffers: Sequence[memoryview], keys: Keys, hold: object, receipt: Receipt | None
@@ -61,6 +68,7 @@ class _Bulk:
         self.receipts: tuple[Receipt, ...] = () if receipt is None else (receipt,)
         self.number = 0
         self.at = 0
+        self.content = Content()
 
 
 class _Held:
@@ -91,9 +99,13 @@ class Outbox:
 
     Small frames overtake the pieces of large ones, except those that share a key with them.
     How much is under way follows the line: more while acknowledgements come promptly, less when they are late.
+    What is compressed is kept so, and counts so for what is under way; `backlog` and `queued` count it as it was.
+
+    Args:
+        clock: Gives seconds, by which compressing is timed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._again: deque[_Cell] = deque()
         self._small: deque[tuple[bytes, Receipt | None]] = deque()
         self._bulk: deque[_Bulk] = deque()
@@ -107,6 +119,9 @@ class Outbox:
         self._window = LEAST_WINDOW
         self._quickest = float("inf")
         self._recent: deque[float] = deque(maxlen=_RECENT)
+        self._line = LineRate()
+        self.packer = Packer(self._line, clock)
+        self.paused = False
         self.backlog = 0
         self.queued = 0
 
@@ -175,14 +190,19 @@ class Outbox:
         """
         Give the cells to write now.
 
+        Compressing a piece takes up to a millisecond: after one, `paused` says that others may have their turn.
+
         Args:
             room: Bytes that the connection takes without delay; the last cell may go beyond.
             now: Seconds on a monotonic clock.
         """
         out: list[bytes] = []
-        while room > 0:
+        self.paused = False
+        while room > 0 and not self.paused:
             made = self._next(now)
             if made is None:
+                if not self.pending:
+                    self._line.starve(self._under_way)
                 break
             self._sent.append(made)
             self._under_way += made.size
@@ -207,12 +227,19 @@ class Outbox:
                 f"The other end says it has {count} cells; it was sent {self._acknowledged + len(self._sent)}."
             )
         receipts: list[Receipt] = []
+        mark = None
         for _ in range(fresh):
             gone = self._sent.popleft()
-            self._under_way -= gone.size
+            size = gone.size
+            self._under_way -= size
+            if gone.mark is not None:
+                mark = gone.mark
+            self._line.delivered(size, size if gone.mark is None else gone.mark.content)
             if gone.data:
-                self._adapt(now - gone.at, gone.size)
+                self._adapt(now - gone.at, size)
             receipts += gone.receipts
+        if mark is not None:
+            self._line.measure(mark, now, self._under_way)
         self._acknowledged = count
         for receipt in receipts:
             receipt()
@@ -234,18 +261,30 @@ class Outbox:
         self._window = LEAST_WINDOW
         self._quickest = float("inf")
         self._recent.clear()
+        self._line.restart()
 
     def _next(self, now: float) -> _Cell | None:
         if self._again:
-            return self._again.popleft()._replace(at=now)
+            return self._again.popleft()._replace(at=now, mark=None)
         if self._small:
             frames, receipts = self._some_frames()
-            return _Cell(CELL.pack(len(frames), CellType.FRAME) + frames, b"", False, now, receipts)
+            if len(frames) < LEAST_FRAMES:
+                return _Cell(CELL.pack(len(frames), CellType.FRAME) + frames, b"", False, now, receipts)
+            return self._frames_cell(frames, now, receipts)
         if self._under_way >= self._window:
             return None
         if not self._open:
             self._admit()
         return self._next_piece(now) if self._open else None
+
+    def _frames_cell(self, frames: bytes, now: float, receipts: tuple[Receipt, ...]) -> _Cell:
+        """Render a cell of frames that are worth a look."""
+        mark = self._line.mark(len(frames), self._under_way) if len(frames) >= _LARGE else None
+        packed = self.packer.frames(frames)
+        if packed is None:
+            return _Cell(CELL.pack(len(frames), CellType.FRAME) + frames, b"", False, now, receipts, mark)
+        self.paused = True
+        return _Cell(CELL.pack(len(packed), CellType.PACKED_FRAMES) + packed, b"", False, now, receipts, mark)
 
     def _some_frames(self) -> tuple[bytes, tuple[Receipt, ...]]:
         """Take small frames for one cell, and who wants to hear of it: one at least, and as many as make a packet."""
@@ -271,10 +310,13 @@ class Outbox:
         if not bulk.number:
             return self._begin(bulk, now)
         piece = bulk.buffers[0][bulk.at : bulk.at + CHUNK]
+        mark = self._line.mark(len(piece), self._under_way)
+        packed = self.packer.piece(bulk.content, piece)
         bulk.at += len(piece)
         if bulk.at == len(bulk.buffers[0]):
             bulk.buffers.popleft()
             bulk.at = 0
+            bulk.content = Content()
         self.backlog -= len(piece)
         number = bulk.number
         receipts: tuple[Receipt, ...] = ()
@@ -285,7 +327,11 @@ class Outbox:
             self._open.popleft()
             self._finished(bulk)
         self._admit()
-        return _Cell(CELL.pack(DATA.size + len(piece), CellType.DATA) + DATA.pack(number), piece, True, now, receipts)
+        kind, body = CellType.DATA, piece
+        if packed is not None:
+            self.paused = True
+            kind, body = CellType.PACKED, memoryview(packed)
+        return _Cell(CELL.pack(DATA.size + len(body), kind) + DATA.pack(number), body, True, now, receipts, mark)
 
     def _begin(self, bulk: _Bulk, now: float) -> _Cell:
         self.backlog -= len(bulk.frame)
@@ -293,7 +339,7 @@ class Outbox:
             # It only had to wait for others.
             self._open.popleft()
             self._finished(bulk)
-            return _Cell(cell(CellType.FRAME, bulk.frame), b"", False, now, bulk.receipts)
+            return self._frames_cell(bulk.frame, now, bulk.receipts)
         self._streams = bulk.number = self._streams % 0xFFFFFFFF + 1
         sizes = b"".join(SIZE.pack(len(buffer)) for buffer in bulk.buffers)
         prefix = OPENING.pack(bulk.number, len(bulk.buffers)) + sizes

@@ -17,6 +17,7 @@ from skyward.link.frames import VERSION, Frame, Parser, decode_json
 from skyward.link.inbox import Inbox
 from skyward.link.order import keys_of, sizes_of
 from skyward.link.outbox import MOST_KEPT, Outbox
+from skyward.link.packed import NAME
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class Wire:
         self._cells = CellParser()
         self._greeted = False
         self._marked = False
+        self._resting = False
         self._full = False
         self._unacknowledged = 0
         self._asked = False
@@ -169,6 +171,9 @@ class Wire:
                 kept = self._outbox.kept
                 self.close(ProtocolError(f"The other end was sent {kept} bytes that it has not acknowledged."))
                 return
+            if self._outbox.paused:
+                self._rest()
+                break
         if self._outbox.backlog:
             self._full = True
         elif self._full:
@@ -185,7 +190,7 @@ class Wire:
         self._connection = connection
         self._cells = CellParser()
         self._inbox.restart()
-        hello = {"version": VERSION, "session": self._session, "received": self._inbox.received}
+        hello = {"version": VERSION, "session": self._session, "received": self._inbox.received, "unpacks": [NAME]}
         connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
 
     def hear(self, connection: Connection, data: bytes | memoryview) -> None:
@@ -268,7 +273,19 @@ class Wire:
         if not isinstance(received, int):
             raise ProtocolError("A link's HELLO does not say how much has arrived.")
         self._outbox.resume(received)
+        unpacks = hello.get("unpacks")
+        self._outbox.packer.able = isinstance(unpacks, list) and NAME in unpacks
         self._greeted = True
+        self.flush()
+
+    def _rest(self) -> None:
+        """Go on with what there is to compress when the loop has done what else there is."""
+        if not self._resting:
+            self._resting = True
+            self._loop.call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
         self.flush()
 
     def _acknowledge_at(self, when: float) -> None:
