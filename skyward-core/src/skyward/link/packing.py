@@ -27,7 +27,7 @@ APART = 1 << 20
 GAIN = 0.95
 """Share of the time without compressing that is to be undercut."""
 
-_CLEARLY = 0.98
+_CLEARLY = 0.99
 """Share of what plain text would leave that numbers are to undercut, to be taken for some."""
 
 _SAMPLING = 0.03

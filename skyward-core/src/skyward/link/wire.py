@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import mmap
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -163,7 +162,7 @@ class Wire:
         if self._asked:
             self._acknowledge()
         while (room := connection.room()) > 0:
-            cells = self._outbox.next(room, time.monotonic())
+            cells = self._outbox.next(room, self._loop.time())
             if not cells:
                 break
             connection.write(b"".join(cells))
@@ -255,7 +254,7 @@ class Wire:
             if self._acknowledging is None:
                 self._acknowledge_at(self.heard_at + ACK_WITHIN)
         elif kind is CellType.ACK:
-            self._outbox.acknowledged(COUNT.unpack(body)[0], time.monotonic())
+            self._outbox.acknowledged(COUNT.unpack(body)[0], self._loop.time())
             self.flush()
         elif kind is CellType.PING:
             self._asked = True
