@@ -17,7 +17,6 @@ import json
 import pickle
 import platform
 import random
-import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -235,7 +234,10 @@ def codecs() -> Iterator[Codec]:
 
     def stream(level: int) -> Codec:
         def make() -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]:
-            packer, unpacker = zstandard.ZstdCompressor(level).compressobj(), zstandard.ZstdDecompressor().decompressobj()
+            packer, unpacker = (
+                zstandard.ZstdCompressor(level).compressobj(),
+                zstandard.ZstdDecompressor().decompressobj(),
+            )
             flush = zstandard.COMPRESSOBJ_FLUSH_BLOCK
             return lambda data: packer.compress(data) + packer.flush(flush), unpacker.decompress
 
@@ -300,10 +302,20 @@ def main() -> None:
     for name, width, content in contents(options.mib << 20):
         widths = (2, 4, 8) if options.shuffles else (width,) if width > 1 else ()
         ways = [*codecs()]
-        ways += [shuffled(way, width) for width in widths for way in (zlib_of(1, zlib.Z_HUFFMAN_ONLY), zlib_of(1), zlib_of(6))]
+        ways += [
+            shuffled(way, width)
+            for width in widths
+            for way in (zlib_of(1, zlib.Z_HUFFMAN_ONLY), zlib_of(1), zlib_of(6))
+        ]
         for way in ways:
             found = figure(way, content)
-            cells = [name, way.name, f"{found.share:.3f}", f"{1e-6 / found.packing:.0f}", f"{1e-6 / found.unpacking:.0f}"]
+            cells = [
+                name,
+                way.name,
+                f"{found.share:.3f}",
+                f"{1e-6 / found.packing:.0f}",
+                f"{1e-6 / found.unpacking:.0f}",
+            ]
             print("| " + " | ".join([*cells, *(f"{found.time(rate):.2f}" for rate in RATES)]) + " |")
             sys.stdout.flush()
 

@@ -129,7 +129,7 @@ def test_pieces_come_back() -> None:
 
 
 @pytest.mark.parametrize(("mbit", "able"), [(None, True), (1000, True), (20, False)])
-def test_nothing_is_tried_where_it_cannot_pay(mbit: float | None, able: bool) -> None:  # noqa: FBT001  # a case
+def test_nothing_is_tried_where_it_cannot_pay(mbit: float | None, able: bool) -> None:
     """The rate of the line is not known, or quick, or the other end could not read it."""
     packer = _packer(mbit)
     packer.able = able

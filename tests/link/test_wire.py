@@ -13,11 +13,13 @@ from typing import Any, cast
 import pytest
 
 from skyward.errors import ProtocolError, TransportError
-from skyward.link.cells import CHUNK, COUNT, MOST_OPEN, OPENING, SIZE, CellType, cell
+from skyward.link.cells import CHUNK, COUNT, DATA, MOST_OPEN, OPENING, SIZE, CellType, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
 from skyward.link.outbox import MOST_KEPT
+from skyward.link.packed import WIDTHS, pack as pack_bytes
+from skyward.link.packing import MOST_FRAMES
 from skyward.link.payload import decode, pack, views
 from skyward.link.segment import aligned
 from skyward.link.wire import Wire, why_refused
@@ -539,6 +541,19 @@ def test_another_session_is_refused() -> None:
         cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.OPEN, bytes(40)),
         cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.FRAME, b"12"),
         cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') * 2,
+        cell(CellType.PACKED, DATA.pack(1) + pack_bytes(b"x" * 99, 1)),
+        *(
+            cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(kind, body)
+            for kind, body in [
+                (CellType.PACKED, b""),
+                (CellType.PACKED, DATA.pack(1)),
+                (CellType.PACKED, DATA.pack(1) + pack_bytes(b"x" * 99, 1)),
+                (CellType.PACKED_FRAMES, b""),
+                (CellType.PACKED_FRAMES, b"\1\x08\0\0\0" + b"\xff" * 20),
+                (CellType.PACKED_FRAMES, pack_bytes(b"no frames at all", 1)),
+                (CellType.PACKED_FRAMES, pack_bytes(encode(Kind.LOG, bytes(MOST_FRAMES)), 1)),
+            ]
+        ),
     ],
 )
 def test_hostile_bytes_close_the_link(data: bytes) -> None:
@@ -567,6 +582,8 @@ def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
             body = random_.randbytes(random_.choice([0, 4, 5, 8, 20, 60]))
             if random_.random() < 0.5:
                 body = encode(random_.choice(list(Kind)), body)
+            if body and random_.random() < 0.3:
+                body = random_.choice([b"", DATA.pack(1)]) + pack_bytes(body, 1, random_.choice(WIDTHS))
             one.wire.hear(half, cell(kind, body))
         assert one.closed == [] or isinstance(one.closed[0], (ProtocolError, TransportError, type(None)))
 
