@@ -3,8 +3,9 @@ Times ways of compressing what programs send, and says what each is worth on lin
 
 usage: python benchmarks/compression.py [--mib 8] [--shuffles]
 
-A piece is 64 KiB, as one cell of the link carries. Sending, compressing and decompressing go on side by side, so
-the slowest of the three is what all of it takes; the table shows that time as a share of what the bytes take as they are.
+A piece is 64 KiB, as one cell of the link carries.
+Sending, compressing and decompressing go on side by side, so the slowest of the three is what all of it takes.
+The table shows that time as a share of what the bytes take as they are.
 lz4, zstandard, pandas and pillow are optional: what is missing is left out.
 """
 
@@ -309,15 +310,9 @@ def main() -> None:
         ]
         for way in ways:
             found = figure(way, content)
-            cells = [
-                name,
-                way.name,
-                f"{found.share:.3f}",
-                f"{1e-6 / found.packing:.0f}",
-                f"{1e-6 / found.unpacking:.0f}",
-            ]
-            print("| " + " | ".join([*cells, *(f"{found.time(rate):.2f}" for rate in RATES)]) + " |")
-            sys.stdout.flush()
+            speeds = [f"{1e-6 / seconds:.0f}" for seconds in (found.packing, found.unpacking)]
+            times = [f"{found.time(rate):.2f}" for rate in RATES]
+            print("| " + " | ".join([name, way.name, f"{found.share:.3f}", *speeds, *times]) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ Its link is a real one until it attacks; from then on it writes by hand what not
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sys
 import time
@@ -20,6 +21,8 @@ from skyward.link.cells import CHUNK, DATA, OPENING, SIZE, CellType, cell
 from skyward.link.emitted import encode_event
 from skyward.link.frames import Frame, Kind, encode, encode_json
 from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
+from skyward.link.packed import deflate, pack
+from skyward.link.packing import MOST_FRAMES
 from skyward.link.payload import Part, Payload, Place, dump
 from skyward.model.event import NodeReady
 from tests.simulated.machine import Machine
@@ -86,6 +89,12 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "items of no stream": lambda call: flood(encode(Kind.ITEM, ITEM.pack(call, 0) + dump(ITEM_OF).encode())),
     "lines without credit": lambda call: flood(LINE),
     "short lines without credit": lambda call: flood(SHORT),
+    "compressed lines without credit": lambda call: itertools.repeat(
+        cell(CellType.PACKED_FRAMES, pack(LINE * (MOST_FRAMES // len(LINE)), 1))
+    ),
+    "cells that burst": lambda call: itertools.repeat(
+        cell(CellType.PACKED_FRAMES, b"\1" + CHUNK.to_bytes(4, "little") + deflate(bytes(64 << 20), 1))
+    ),
     "events without credit": lambda call: flood(encode(Kind.EMIT, encode_event(call, NodeReady(node=1))[0])),
     "notices without end": lambda call: flood(NOTICE),
     "long notices": lambda call: flood(WORDS),

@@ -37,6 +37,8 @@ EXPECTED = {
     "items of no stream": r"sent an item of hang\(\), which gives none",
     "lines without credit": r"sent a LOG frame beyond its window: \d+ bytes of lines and events",
     "short lines without credit": r"sent a LOG frame beyond its window: \d+ bytes of lines and events",
+    "compressed lines without credit": r"sent a LOG frame beyond its window: \d+ bytes of lines and events",
+    "cells that burst": r"compressed cell does not hold the 65536 bytes that it states",
     "events without credit": r"sent a EMIT frame beyond its window: \d+ bytes of lines and events",
     "notices without end": r"sent more than 16 NOTICE frames in its life",
     "long notices": r"sent more than 16 NOTICE frames in its life",

@@ -21,6 +21,7 @@ from skyward.link.frames import VERSION, Frame, Kind, encode
 from skyward.link.inbox import Inbox
 from skyward.link.messages import CALL, RESULT
 from skyward.link.order import sizes_of
+from skyward.link.packed import NAME, pack as pack_bytes
 from skyward.link.payload import pack
 from skyward.link.wire import Wire
 from skyward.node.held import close_all
@@ -52,7 +53,8 @@ class Peer:
         # An end that lies about what it has cannot tell any more which cell comes next.
         known = isinstance(received, int) and 0 <= received <= len(self._counted)
         self._at = received if known and self._at is not None else None
-        return cell(CellType.HELLO, json.dumps({"version": VERSION, "session": SESSION, "received": received}).encode())
+        hello = {"version": VERSION, "session": SESSION, "received": received, "unpacks": [NAME]}
+        return cell(CellType.HELLO, json.dumps(hello).encode())
 
     def acknowledge(self) -> bytes:
         """Say how much has arrived."""
@@ -105,9 +107,9 @@ def cells_of(step: Step) -> bytes:
         case way if way == RAW:
             return step.body
         case way if way == LENGTH:
-            return CELL.pack((step.lane | step.fds << 14) & 0xFFFFFFFF, step.kind % 9) + step.body
+            return CELL.pack((step.lane | step.fds << 14) & 0xFFFFFFFF, step.kind % 11) + step.body
         case way if way == KIND:
-            return cell(step.kind % 8, step.body)  # type: ignore[arg-type]
+            return cell(step.kind % 10, step.body)  # type: ignore[arg-type]
         case way if way == FDS:
             return _opening(step, [step.lane * 97] * (step.fds >> 3)) + _pieces(step.body, step.fds & 7)
     frame = step._replace(fds=step.fds & ~7).wire()
@@ -116,8 +118,8 @@ def cells_of(step: Step) -> bytes:
         with contextlib.suppress(Exception):
             sizes = sizes_of(Frame(step.frame_kind, 0, 1, step.body))
     if not sizes or sum(sizes) > _LARGEST:
-        return cell(CellType.FRAME, frame)
-    return _opening(step, sizes) + _pieces(bytes(sum(sizes)), step.lane)
+        return cell(CellType.PACKED_FRAMES, pack_bytes(frame, 1)) if step.fds & 32 else cell(CellType.FRAME, frame)
+    return _opening(step, sizes) + _pieces(bytes(sum(sizes)), step.lane, packed=step.fds & 32)
 
 
 def _opening(step: Step, sizes: list[int]) -> bytes:
@@ -126,8 +128,10 @@ def _opening(step: Step, sizes: list[int]) -> bytes:
     return cell(CellType.OPEN, frame, prefix)
 
 
-def _pieces(data: bytes, stream: int) -> bytes:
+def _pieces(data: bytes, stream: int, *, packed: int = 0) -> bytes:
     cut = (data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
+    if packed:
+        return b"".join(cell(CellType.PACKED, pack_bytes(piece, 1, 8), DATA.pack(stream)) for piece in cut)
     return b"".join(cell(CellType.DATA, piece, DATA.pack(stream)) for piece in cut)
 
 
@@ -205,6 +209,7 @@ class WireWorld(Cells, ShellWorld):
     def __init__(self, watch: Watch, flags: int) -> None:
         self.hostile = Peer()
         self._deaf = flags & 20 == 20
+        self._slow = bool(flags & 32)
         self._said: list[bytes] = []
         self._line = Line()
         super().__init__(watch, flags)
@@ -214,6 +219,9 @@ class WireWorld(Cells, ShellWorld):
     def connect(self) -> None:
         """Join the node's view with a wire instead of a socket."""
         self._wire = Wire(self.loop, self.batch, SESSION, on_frame=self._shell._on_frame, on_closed=self._on_closed)
+        if self._slow:
+            # What it sends is compressed then, if the peer reads that.
+            self._wire._outbox._line.rate = 1e6
         self._wire.attach(self._line)
 
     def again(self, received: Any) -> None:
