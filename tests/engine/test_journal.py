@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from attrs import field, frozen
 
+from skyward.engine import journal as journals
 from skyward.engine.journal import Journal, journal_path, launches
 from skyward.errors import PluginError
 from skyward.model.cluster import Cluster
@@ -214,3 +216,27 @@ def test_the_journal_is_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp
     assert journal_path() == tmp_path / "ours" / "journal.sqlite"
     monkeypatch.setenv("SKYWARD_STATE", "~/ours")
     assert journal_path() == Path.home() / "ours" / "journal.sqlite"
+
+
+def test_what_comes_together_is_written_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand machines that are given back wait for the disk a few times; one write to blame keeps no other out."""
+    all_came, commits = threading.Event(), list[str]()
+    connect = journals._connect
+
+    def traced(path: Path) -> sqlite3.Connection:
+        connection = connect(path)
+        connection.set_trace_callback(lambda statement: commits.append(statement) if statement == "COMMIT" else None)
+        return connection
+
+    monkeypatch.setattr(journals, "_connect", traced)
+    journal = Journal(path)
+    ask(journal)
+    journal._work.put(journals._Write("SELECT 1", (), lambda: all_came.wait(10)))
+    for number in range(1000):
+        journal.ended("t", f"i-{number}" if number else "\ud800")
+    all_came.set()
+    journal.close()
+    # One by one only those that came with the one to blame.
+    assert 3 < len(commits) < 270
+    [launch] = launches(path)
+    assert {f"i-{number}" for number in range(1, 1000)} == set(launch.ended)

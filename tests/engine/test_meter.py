@@ -325,3 +325,20 @@ def test_a_stray_that_is_a_node_s_after_all_is_counted_once() -> None:
     bench.meter.strays_ended("cloud", ["i-9"])
     bench.until(200.0)
     assert 2.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
+
+
+def test_what_many_machines_cost_is_told_together() -> None:
+    """Each event looks at all machines, so a thousand that come at once are not a thousand events."""
+    bench = Bench()
+    bench.until(1)
+    for node in range(1000):
+        bench.hear(events.InstanceLaunched, node=node, name=f"i-{node}")
+    bench.until(2)
+    assert [36.0, 36_000.0] == [cost.hourly_rate for cost in bench.costs()]
+    for node in range(1000):
+        bench.hear(events.InstanceDestroyed, node=node, name=f"i-{node}")
+    bench.meter.close(bench.told.append)
+    assert [35_964.0, 0.0] == [cost.hourly_rate for cost in bench.costs()[2:]]
+    assert ["CostUpdate", "CostFinal"] == [type(event).__name__ for event in bench.told[-2:]]
+    bench.until(10)
+    assert isinstance(bench.told[-1], events.CostFinal)

@@ -11,13 +11,14 @@ from hypothesis import given, strategies as st
 
 from skyward.engine import node_link
 from skyward.engine.call import Call, CapturedFunction
-from skyward.engine.node_link import UNREAD, NodeLink
+from skyward.engine.node_link import ASKED_AGAIN, UNREAD, NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, Parser
 from skyward.link.messages import BLOB, FUNCTION, FUNCTION_DIGEST, TASK, TaskFlag
 from skyward.link.order import keys_of, sizes_of
 from skyward.link.outbox import Outbox
 from skyward.link.payload import Keep, Payload, dump
+from skyward.link.roster import Change, encode_change
 from skyward.link.segment import write_segment
 
 
@@ -222,3 +223,28 @@ def test_a_node_that_answers_what_it_has_is_never_refused(steps: list[tuple[int,
         line.take(room)
         while line.taken:
             link.answered(line.taken.pop(-1 if last else 0))
+
+
+def test_a_node_that_asks_who_the_members_are_is_told_what_changed_since(recorder: Recorder) -> None:
+    """From the version that it asked for last; from none at first."""
+    link = NodeLink(recorder)
+    asked: list[tuple[int, int]] = []
+
+    def since(base: int, version: int) -> bytes:
+        asked.append((base, version))
+        return encode_change(version, base, Change((), ()))
+
+    for version in (3, 7, 5):
+        link.send_peers(version, since)
+    assert [(0, 3), (3, 7), (7, 5)] == asked
+    assert ["PEERS"] * 3 == recorder.kinds()
+
+
+def test_a_node_that_asks_on_and_on_who_the_members_are_is_refused(recorder: Recorder) -> None:
+    """It may ask once for each version that it was told, and some times more."""
+    link = NodeLink(recorder)
+    link.send_members(1, {"version": 1})
+    for _ in range(ASKED_AGAIN + 1):
+        link.send_peers(1, lambda base, version: encode_change(version, base, Change((), ())))
+    with pytest.raises(ProtocolError, match="asked 66 times who the members are, and was told of 1"):
+        link.send_peers(1, lambda base, version: encode_change(version, base, Change((), ())))

@@ -22,10 +22,11 @@ from skyward.plan.lifecycle import (
     Start,
     Started,
     StartFailed,
-    Status,
     Terminate,
+    orders,
     step,
 )
+from skyward.plan.places import Status
 
 
 def _after(state: PoolState, *events: Event) -> tuple[PoolState, list[Command]]:
@@ -147,3 +148,29 @@ def test_no_more_nodes_than_wanted_are_ever_asked_for(events: list[Event]) -> No
                 assert all(state.nodes[node].status is Status.LAUNCHING for node in command.nodes)
     state, _ = step(state, Closed())
     assert not any(isinstance(command, Launch) for event in events for command in step(evolve(state), event)[1])
+
+
+@given(st.lists(_events, max_size=40))
+def test_counts_are_those_of_the_nodes(events: list[Event]) -> None:
+    """They are kept along, and nothing is counted anew."""
+    state, _ = _after(PoolState(desired=3, needed=1), Opened())
+    for event in events:
+        state, _ = step(state, event)
+        ready = [node for node, held in state.nodes.items() if held.status is Status.READY]
+        assert (tuple(ready), len(ready)) == (state.ready, state.ready_count)
+        assert sum(held.status is not Status.LEAVING for held in state.nodes.values()) == state.staying
+        assert ready == [node for node in range(10) if state.is_ready(node)]
+
+
+def test_nodes_that_are_lost_together_are_replaced_each_at_its_own_place() -> None:
+    """Whichever machine is given back first: calls that wait for a node find it again."""
+    state, _ = _after(_open(5), *(Lost(node, "gone") for node in (1, 2, 4)))
+    state, commands = _after(state, Ended(4), Ended(1), Ended(2))
+    assert [Launch((4,)), Launch((1,)), Launch((2,))] == commands
+    assert (0, 1, 2, 3, 4) == tuple(state.nodes)
+
+
+def test_machines_are_ordered_together_for_nodes_that_failed_as_often() -> None:
+    """Others wait longer; those that are not wanted any more are left out."""
+    state, _ = _after(PoolState(desired=4, needed=4), Opened(), Launched(2), StartFailed(2, "no"), Launched(3))
+    assert {0: (0, 1), 1: (2,)} == orders(state, [2, 1, 0, 3, 0, 9])

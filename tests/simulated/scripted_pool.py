@@ -16,7 +16,8 @@ from skyward.engine.node_link import NodeLink
 from skyward.engine.running import Running
 from skyward.model.instance import InstanceInfo
 from skyward.model.options import Options
-from skyward.plan.lifecycle import NodeState, PoolState, Status
+from skyward.plan.lifecycle import PoolState
+from skyward.plan.places import NodeState, Status
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.node import Script, ScriptedNode, by_arguments
 from tests.simulated.stage import Attempts
@@ -109,7 +110,7 @@ class ScriptedPool(Running):
         node.on_closed = lambda error: self._left(index, slots, str(error))
         self.scripted[index] = node
         self._ready(index, {**self._state.nodes, index: NodeState(Status.READY)})
-        self._membership.change({**self._membership.infos, index: InstanceInfo(node=index)})
+        self._membership.join(index, InstanceInfo(node=index))
         self._dispatch.add(member)
 
     def _ready(self, index: int, nodes: dict[int, NodeState]) -> None:

@@ -164,7 +164,7 @@ class Stage:
         node.on_frame = hear
         node.on_closed = lambda error: self._lost(member, str(error))
         self.nodes[number] = node
-        self.membership.change({**self.membership.infos, number: InstanceInfo(node=number)})
+        self.membership.join(number, InstanceInfo(node=number))
         self.dispatch.add(member)
         return node
 

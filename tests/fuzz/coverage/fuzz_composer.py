@@ -31,13 +31,16 @@ _ODD: tuple[Any, ...] = (
 )
 _FROM_NODE = (
     Kind.RESULT, Kind.RECALLED, Kind.ITEM, Kind.CREDIT, Kind.LOG, Kind.EMIT, Kind.READY, Kind.REFRESHED,
-    Kind.FAILED, Kind.WORKER, Kind.STOPPED, Kind.WELCOME, Kind.METRIC, Kind.ANSWER,
+    Kind.FAILED, Kind.WORKER, Kind.STOPPED, Kind.WELCOME, Kind.METRIC, Kind.ANSWER, Kind.PEERS,
 )  # fmt: skip
 _FROM_CLIENT = (
     Kind.TASK, Kind.TASK, Kind.FUNCTION, Kind.BLOB, Kind.DROP, Kind.FILES, Kind.CREDIT, Kind.ITEM, Kind.END,
     Kind.RECALL, Kind.CANCEL, Kind.MEMBERS, Kind.LOG_READ, Kind.HELLO, Kind.START, Kind.ASK, Kind.REFRESH, Kind.STOP,
+    Kind.PEERS,
 )  # fmt: skip
-_FROM_WORKER = (Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED, Kind.RETIRE)
+_FROM_WORKER = (
+    Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED, Kind.RETIRE, Kind.PEERS,
+)  # fmt: skip
 _HEADS: tuple[Any, ...] = (
     {"of": ["user.Loss", "skyward.model.event_base.SkywardEvent"]},
     {"event": "Progress", "fields": {"at": 1.0, "label": "x", "done": 1, "total": None}},
@@ -56,6 +59,7 @@ _OBJECTS: dict[Kind, dict[str, Any]] = {
     Kind.ASK: {"number": 1, "listen": 0.01},
     Kind.ANSWER: {"number": 1, "port": 1},
     Kind.MEMBERS: {"version": 1, "members": []},
+    Kind.PEERS: {"version": 1, "base": 0, "gone": [], "here": [[0, "10.0.0.1", None]]},
     Kind.WORKER: {"message": "m", "output": ["a"], "exit_code": 1, "signal": None},
     Kind.READY: {"environment": {"A": "b"}, "lanes": 1},
 }

@@ -32,6 +32,8 @@ _KEPT = 30 * 24 * 3600.0
 _WRITING = 10.0
 # How much waits while the file cannot be written, and for how long it is left alone after it could not be opened.
 _WAITING = 1000
+# How much of what is written is written in one transaction, at most.
+_TOGETHER = 256
 _AGAIN = 30.0
 # SQLite's codes for a file that is no journal, and for passing failures: a lock, a full disk, a read-only disk.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -207,20 +209,31 @@ class Journal:
         connection: sqlite3.Connection | None = None
         again = float("-inf")
         try:
-            while (write := self._work.get()) is not None:
-                waiting.append(write)
-                if connection is None and time.monotonic() >= again:
+            over = False
+            while not over:
+                found, over = self._taken()
+                waiting.extend(found)
+                if waiting and connection is None and (over or time.monotonic() >= again):
                     connection, again = self._opened(), time.monotonic() + _AGAIN
                 self._catch_up(connection, waiting)
-                # The event loop that waits for this write may be closed.
-                with contextlib.suppress(RuntimeError):
-                    write.tried()
-            if waiting:
-                connection = connection or self._opened()
-                self._catch_up(connection, waiting)
+                for write in found:
+                    # The event loop that waits for this write may be closed.
+                    with contextlib.suppress(RuntimeError):
+                        write.tried()
         finally:
             if connection is not None:
                 connection.close()
+
+    def _taken(self) -> tuple[list[_Write], bool]:
+        """Wait for a write, take those that came with it, and tell whether none will come any more."""
+        found: list[_Write] = []
+        write = self._work.get()
+        while write is not None:
+            found.append(write)
+            if len(found) == _TOGETHER or self._work.empty():
+                return found, False
+            write = self._work.get()
+        return found, True
 
     def _opened(self) -> sqlite3.Connection | None:
         try:
@@ -231,6 +244,19 @@ class Journal:
 
     def _catch_up(self, connection: sqlite3.Connection | None, waiting: deque[_Write]) -> None:
         """Write what waits, in its order, as far as that is possible now."""
+        if connection is not None and len(waiting) > 1:
+            # One transaction: each waits for the disk, and a thousand machines that are given back are as many writes.
+            try:
+                with connection:
+                    for write in waiting:
+                        connection.execute(write.statement, write.values)
+            except (sqlite3.Error, OverflowError, UnicodeError) as error:
+                if _code(error) in _PASSING:
+                    _log.warning("journal.failed path=%s waiting=%d: %s", self._path, len(waiting), error)
+                    return
+                # One of them is to blame: the others are written without it.
+            else:
+                waiting.clear()
         while connection is not None and waiting:
             try:
                 with connection:

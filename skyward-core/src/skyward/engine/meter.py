@@ -14,6 +14,7 @@ from attrs import evolve
 
 from skyward.engine.call import Answer
 from skyward.engine.loop import engine_loop
+from skyward.engine.work import Work
 from skyward.errors import BudgetExceededError
 from skyward.link.messages import Status
 from skyward.model import event as events
@@ -23,6 +24,9 @@ from skyward.plan.cost import Life, Tariff, check_launch, check_running, cost_at
 
 UPDATE_S = 10.0
 """Seconds between two events about the cost, where nothing changes."""
+
+SPACING_S = 0.2
+"""Seconds between two events about the cost, however much changes: each looks at all machines that there were."""
 
 LOOK_S = 1.0
 """Seconds between two looks at a budget."""
@@ -36,26 +40,6 @@ Stop: TypeAlias = Callable[[BudgetExceededError, Answer], None]
 
 _Machine: TypeAlias = tuple[str, str]
 """The provider of a machine and its id there: two clouds may have the same id."""
-
-
-class _Work:
-    """Count the calls that run on a machine, and the time in which there are any."""
-
-    __slots__ = ("calls", "place", "seconds", "since")
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-        self.calls = 0
-        self.since = 0.0
-        self.seconds = 0.0
-
-    def until(self, now: float) -> float:
-        """Return the seconds in which any call ran."""
-        return self.seconds + (now - self.since if self.calls else 0.0)
-
-    def end(self, now: float) -> None:
-        """Count none of those that run any more."""
-        self.seconds, self.calls = self.until(now), 0
 
 
 class Meter:
@@ -87,17 +71,17 @@ class Meter:
         self._facts: dict[str, ProviderFacts] = {}
         self._planned: float | None = None
         self._lives: list[Life] = []
-        self._works: list[_Work] = []
+        self._works: list[Work] = []
         self._at: dict[_Machine, int] = {}
-        self._at_work: dict[int, _Work] = {}
+        self._at_work: dict[int, Work] = {}
         self._strays: set[_Machine] = set()
         self._asked: dict[int, float] = {}
         self._reserved: dict[object, float] = {}
-        self._calls: dict[int, _Work] = {}
+        self._calls: dict[int, Work] = {}
         self._began: dict[int, float] = {}
         self._first: FirstResult | None = None
-        self._ticking = False
-        self._told = self._opened
+        self._ticking = self._owing = False
+        self._told = self._opened - SPACING_S
         self._publish: Publish = lambda event: None
         self._stop: Stop = lambda error, answer: None
         self._closed_at: float | None = None
@@ -267,6 +251,8 @@ class Meter:
         """
         if self._closed_at is not None:
             return
+        if self._owing:
+            self._tell(self._clock())
         now = self._closed_at = self._clock()
         lives = [evolve(life, computed=work.until(now)) for life, work in zip(self._lives, self._works, strict=True)]
         self.receipt = receipt_of(lives, now, planned_s=self._planned, first_result=self._first)
@@ -356,7 +342,7 @@ class Meter:
     def _add(self, life: Life) -> None:
         name = life.provider, life.instance_id
         self._at[name] = len(self._lives)
-        self._works.append(_Work(len(self._works)))
+        self._works.append(Work(len(self._works)))
         self._lives.append(life)
         self._changed(name)
 
@@ -385,13 +371,23 @@ class Meter:
             self._changed(name)
 
     def _changed(self, name: _Machine) -> None:
-        """Tell what the pool costs, if this machine costs anything."""
-        if self._lives[self._at[name]].billed:
+        """Tell what the pool costs, if this machine costs anything: at once, or with what changes soon after."""
+        if not self._lives[self._at[name]].billed:
+            return
+        early = self._told + SPACING_S - self._clock()
+        if early <= 0:
             self._tell(self._clock())
-            self._wind()
+        elif not self._owing:
+            self._owing = True
+            (self._later or engine_loop().loop.call_later)(early, self._owed)
+        self._wind()
+
+    def _owed(self) -> None:
+        if self._owing and self._closed_at is None:
+            self._tell(self._clock())
 
     def _tell(self, now: float) -> None:
-        self._told = now
+        self._told, self._owing = now, False
         cost = cost_at(self._lives, now)
         self._publish(
             events.CostUpdate(

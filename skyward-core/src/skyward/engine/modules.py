@@ -70,6 +70,7 @@ class LocalModules:
     excludes: tuple[str, ...] = field(default=(), converter=_patterns)
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
     _marker: tuple[int, str] = field(default=(-1, ""), init=False, repr=False)
+    _scanned: tuple[int, str] = field(default=(-1, ""), init=False, repr=False)
     # Modules by name with the files they had when those were taken.
     _taken: dict[str, str] = field(factory=dict, init=False, repr=False)
     # Path on the node: path here, and what was read there.
@@ -136,6 +137,9 @@ class LocalModules:
             return tuple(changed[path] for path in sorted(changed))
 
     def _scan(self) -> None:
+        marker = _marker_now()
+        if marker == self._scanned:
+            return
         for name, module in loaded_modules().items():
             file = _file_of(module)
             if file is None or self._taken.get(name) == file:
@@ -148,6 +152,7 @@ class LocalModules:
                     if path.endswith("/__init__.py"):
                         self._packages[name] = Path(file).parent
             self._taken[name] = file
+        self._scanned = marker
 
     def _take(self, path: str, file: Path) -> ModuleFile | None:
         """

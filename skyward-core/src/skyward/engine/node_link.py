@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from skyward.engine.outflow import Outflow
@@ -31,6 +31,9 @@ KEPT_FUNCTIONS = 512
 KEPT_BYTES = 2 << 30
 """How many bytes of large buffers a node keeps under their digests."""
 
+ASKED_AGAIN = 64
+"""How much more often a node may ask who the members are than it was told of a change; an honest one asks once."""
+
 UNREAD = 1 << 20
 """How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
 
@@ -49,7 +52,7 @@ class NodeLink:
         self._flags = TaskFlag.DATA if data else 0
         self._functions: OrderedDict[bytes, None] = OrderedDict()
         self._blobs: OrderedDict[bytes, int] = OrderedDict()
-        self._members = 0
+        self._members = self._told = self._asked = self._roster = 0
         self._answered = 0
         self.outflow = Outflow()
 
@@ -97,7 +100,25 @@ class NodeLink:
         """Tell the node who the members are, once a version."""
         if self._members != version:
             self._members = version
+            self._told += 1
             self._channel.send(encode_json(Kind.MEMBERS, membership))
+
+    def send_peers(self, version: int, since: Callable[[int, int], bytes]) -> None:
+        """
+        Tell the node who the members of a version are, because it asks.
+
+        Args:
+            version: The version.
+            since: Gives the frame for a node that knows a version, 0 for none, and asks for another.
+
+        Raises:
+            ProtocolError: If it asks on and on.
+        """
+        self._asked += 1
+        if self._asked > self._told + ASKED_AGAIN:
+            raise ProtocolError(f"A node asked {self._asked} times who the members are, and was told of {self._told}.")
+        self._channel.send(since(self._roster, version))
+        self._roster = version
 
     def send_item(self, call: Any, stream: int, payload: Payload) -> None:
         """Send an item of an input stream."""

@@ -89,6 +89,7 @@ class NodeShell:
         self.on_emitted: Callable[[NodeShell, Emitted], None] = lambda *_: None
         self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
         self.on_notice: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
+        self.on_asked: Callable[[NodeShell, bytes], None] = lambda *_: None
         self.on_busy: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_unreachable: Callable[[], None] = lambda: None
@@ -349,6 +350,8 @@ class NodeShell:
                 self.on_notice(self, decode_json(frame.body))
             case Kind.METRIC:
                 self.on_measured(self, decode_json(frame.body))
+            case Kind.PEERS:
+                self.on_asked(self, frame.body)
             case Kind.ANSWER:
                 self._answered(decode_json(frame.body))
             case _:

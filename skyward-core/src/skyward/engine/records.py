@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from skyward.engine.loop import in_thread
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.model.cluster import Cluster
 from skyward.model.machine import LaunchRequest
@@ -113,7 +114,7 @@ class Records:
     async def close(self) -> None:
         """Close the journal after all was given back, and send the guardian home, if nothing can appear any more."""
         if self._journal is not None:
-            self._journal.close()
+            await in_thread(self._journal.close)
         if self._uncertain:
             await self.hand_over()
         elif self._guarding is not None:
@@ -122,5 +123,5 @@ class Records:
     async def hand_over(self) -> int | None:
         """Leave what was not given back to the guardian, and return which process that is, if there is one."""
         if self._journal is not None:
-            self._journal.close()
+            await in_thread(self._journal.close)
         return await self._guarding.hand_over() if self._guarding is not None else None

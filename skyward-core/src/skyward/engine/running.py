@@ -20,6 +20,7 @@ from skyward.engine.making import CallMaker
 from skyward.engine.member import Member
 from skyward.engine.membership import Membership
 from skyward.engine.node_shell import NodeShell
+from skyward.engine.orders import Orders
 from skyward.engine.parts import post_in_parts
 from skyward.engine.provisioning import Provisioning
 from skyward.engine.reporting import Reporting
@@ -27,11 +28,11 @@ from skyward.engine.settling import finished, settled
 from skyward.engine.shipping import Shipping
 from skyward.engine.sizing import Sizing
 from skyward.engine.stopping import Stopping
-from skyward.errors import OfferError, PoolEndedError, ProvisionError, SkywardError
+from skyward.errors import PoolEndedError, ProvisionError, SkywardError
 from skyward.model.machine import LocalAddress
 from skyward.plan import lifecycle
-from skyward.plan.lifecycle import PoolState, Status
-from skyward.plan.retry import launch_pause, start_failure, worth_another_start
+from skyward.plan.places import Status
+from skyward.plan.retry import start_failure, worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.dispatcher import Dispatcher
@@ -88,7 +89,7 @@ class Running:
             membership=self._membership.of,
         )
         self.pause = self._dispatch.pause
-        self._state = PoolState(
+        self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
             needed=spec.nodes.min or spec.nodes.desired,
             attempts=self.options.max_provision_attempts or 3,
@@ -105,6 +106,7 @@ class Running:
         )
         self.reporting.ordered(spec.nodes.desired, self.engine.loop.time)
         self._sizing = Sizing(self, spec.nodes, request.options)
+        self._orders = Orders(self.options, lambda: self._state, lambda: self._start_error, self._spawn, self._launch)
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
@@ -117,12 +119,12 @@ class Running:
     @property
     def ranks(self) -> int:
         """Count the ranks of the ready nodes."""
-        return len(self._state.ready) * self.provisioning.ranks_per_node
+        return self._state.ready_count * self.provisioning.ranks_per_node
 
     @property
     def ready_nodes(self) -> int:
         """Count the nodes that take calls."""
-        return len(self._state.ready)
+        return self._state.ready_count
 
     @property
     def instance_count(self) -> int:
@@ -167,7 +169,7 @@ class Running:
     def wait_until_whole(self) -> None:
         """Wait until the pool has the nodes it is to have, or has given up."""
         with self._whole:
-            self._whole.wait_for(lambda: len(self._state.ready) >= self._state.desired or self._given_up)
+            self._whole.wait_for(lambda: self._state.ready_count >= self._state.desired or self._given_up)
 
     def resize(self, size: NodeSpec) -> None:
         """Change how many nodes the pool has."""
@@ -190,7 +192,7 @@ class Running:
         await self.provisioning.open()
         self._step(lifecycle.Opened())
         await self._usable
-        self.reporting.cluster_ready(len(self._state.ready))
+        self.reporting.cluster_ready(self._state.ready_count)
         self._sizing.start()
 
     def break_off(self) -> None:
@@ -283,7 +285,7 @@ class Running:
     def _execute(self, command: lifecycle.Command) -> None:
         match command:
             case lifecycle.Launch(nodes):
-                self._spawn(self._launch(nodes))
+                self._orders.add(nodes)
             case lifecycle.Start(node):
                 self._spawn(self._start(node))
             case lifecycle.Terminate(node, reason):
@@ -311,9 +313,6 @@ class Running:
     _start_error: SkywardError | None = None
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        failures = lifecycle.failures(self._state, nodes)
-        refused = isinstance(self._start_error, OfferError)
-        await asyncio.sleep(launch_pause(failures, self.options.provision_retry_delay, refused=refused))
         failed = await self._clouds.launch(
             nodes,
             lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
@@ -344,6 +343,7 @@ class Running:
         shell.on_call_announced = lambda shell, frame: self._dispatch.on_announced(shell.seat, frame)
         self.reporting.hear(shell, self._dispatch.runs)
         shell.on_notice = self._on_notice
+        shell.on_asked = self._membership.answer
         shell.on_lost = self._on_lost
         provisioning = self._clouds.of(shell)
         try:
@@ -357,7 +357,7 @@ class Running:
             return
         if self._state.nodes.get(node) is None or self._state.nodes[node].status is not Status.STARTING:
             return
-        self._membership.change({**self._membership.infos, node: shell.info})
+        self._membership.join(node, shell.info)
         self._step(lifecycle.Started(node))
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
@@ -403,7 +403,7 @@ class Running:
     def _depart(self, shell: NodeShell) -> None:
         """Have another machine in place of one that is about to be taken back."""
         node = shell.index
-        if shell.notice is None or self._nodes.get(node) is not shell or node not in self._state.ready:
+        if shell.notice is None or self._nodes.get(node) is not shell or not self._state.is_ready(node):
             return
         self._lost[node] = self._nodes.pop(node)
         self._membership.drop(node)

@@ -65,6 +65,7 @@ class Kind(IntEnum):
     RETIRE = 30  # worker -> agent: to be replaced once its call is answered
     ASK = 31  # client -> agent: JSON, a question with a number
     ANSWER = 32  # agent -> client: JSON, the answer to the question of that number
+    PEERS = 33  # worker -> agent -> client and back: JSON, who the members of a version are
 
 
 _KINDS = {int(kind): kind for kind in Kind}

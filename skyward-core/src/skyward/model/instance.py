@@ -4,11 +4,13 @@ What a running function can ask about the place it runs in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 from attrs import field, frozen
+
+from skyward.model.peers import Peers
 
 __all__ = ["AcceleratorInfo", "InstanceInfo", "NetworkInfo", "PeerInfo"]
 
@@ -99,9 +101,9 @@ class NetworkInfo:
         return cls(**_known(cls, data))
 
 
-def _peers(given: Iterable[PeerInfo]) -> tuple[PeerInfo, ...]:
-    """Return peers as a tuple, which is hashable."""
-    return tuple(given)
+def _peers(given: Iterable[PeerInfo]) -> Sequence[PeerInfo]:
+    """Return peers as a tuple, which is hashable; those that are only looked up when looked at as they are."""
+    return given if isinstance(given, Peers) else tuple(given)
 
 
 @frozen(kw_only=True)
@@ -155,7 +157,7 @@ class InstanceInfo:
     head_port: int = 0
     job_id: str = ""
     broadcast: int = 0
-    peers: tuple[PeerInfo, ...] = field(default=(), converter=_peers)
+    peers: Sequence[PeerInfo] = field(default=(), converter=_peers)
     accelerators: float = 0
     total_accelerators: float = 0
     accelerator: AcceleratorInfo | None = None
@@ -204,15 +206,17 @@ class InstanceInfo:
         >>> InstanceInfo.from_dict(InstanceInfo(node=3).to_dict()).node
         3
         """
-        data = attrs.asdict(self)
-        data["peers"] = list(data["peers"])
+        data = attrs.asdict(self, filter=lambda attribute, _: attribute.name != "peers")
+        data["peers"] = [peer.to_dict() for peer in self.peers]
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> InstanceInfo:
         """Build one from what `to_dict` gave, ignoring keys that another version of us may have added."""
         fields = _known(cls, data)
-        fields["peers"] = tuple(PeerInfo.from_dict(peer) for peer in fields.get("peers") or ())
+        peers = fields.get("peers") or ()
+        if not isinstance(peers, Peers):
+            fields["peers"] = tuple(map(PeerInfo.from_dict, peers))
         if fields.get("accelerator") is not None:
             fields["accelerator"] = AcceleratorInfo.from_dict(fields["accelerator"])
         fields["network"] = NetworkInfo.from_dict(fields.get("network") or {})

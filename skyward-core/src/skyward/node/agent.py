@@ -25,6 +25,7 @@ from skyward.node.lane import Lane
 from skyward.node.last_answers import last_answers
 from skyward.node.lines import Lines, SpooledLines
 from skyward.node.listening import Door
+from skyward.node.members import Members
 from skyward.node.modules import write_files
 from skyward.node.neighbours import Neighbours
 from skyward.node.process import Process
@@ -37,7 +38,6 @@ from skyward.node.welcome import meeting_socket, welcome
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 8 << 20
-_MEMBERSHIPS = 64
 _APP_PATIENCE = 30.0
 """Seconds in which plugins leave their `around_app` contexts when all else has ended at once."""
 
@@ -62,7 +62,7 @@ class Agent:
         self._lanes: list[Lane] = []
         self._processes: dict[int, Process] = {}
         self._app_host: Process | None = None
-        self._memberships: dict[int, bytes] = {}
+        self._members = Members(self._tell)
         self._app_environment: dict[str, str] = {}
         self._lines = Lines(self._tell, self._processes.values)
         self._vault: Vault | None = None
@@ -168,7 +168,9 @@ class Agent:
             case Kind.DROP:
                 self._drop(frame)
             case Kind.MEMBERS:
-                self._members(frame)
+                self._tell_workers(self._members.told(frame.body))
+            case Kind.PEERS:
+                self._members.answered(frame.body)
             case Kind.FILES:
                 self._files(frame.body, fds)
             case Kind.LOG_READ:
@@ -219,7 +221,7 @@ class Agent:
         lane.process = self._spawn(lane.config, lane=lane.index, slots=slots)
         config = {"facts": lane.config["facts"], "slots": slots, "directory": self._files_directory}
         lane.process.start(config, self._plugins)
-        for members in self._memberships.values():
+        for members in self._members.versions():
             lane.process.tasks.send(members)
 
     def _spawn(self, config: dict[str, Any], *, lane: int, slots: int) -> Process:
@@ -283,20 +285,15 @@ class Agent:
             for process in filter(None, (lane.process for lane in self._lanes)):
                 process.forget(frame.body)
 
-    def _members(self, frame: Frame) -> None:
-        version = decode_json(frame.body)["version"]
-        self._memberships[version] = encode(Kind.MEMBERS, frame.body)
-        while len(self._memberships) > _MEMBERSHIPS:
-            del self._memberships[next(iter(self._memberships))]
-        for process in filter(None, (lane.process for lane in self._lanes)):
-            process.tasks.send(self._memberships[version])
-
     def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
         """Write the client's local modules where workers import from, and tell the workers."""
         paths, *contents = views(decode(body, 0, fds))
         write_files(self._files_directory, zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
+        self._tell_workers(encode(Kind.FILES))
+
+    def _tell_workers(self, frame: bytes) -> None:
         for process in filter(None, (lane.process for lane in self._lanes)):
-            process.tasks.send(encode(Kind.FILES))
+            process.tasks.send(frame)
 
     def _refresh(self) -> None:
         """Start every worker anew; the client sends no task until that is done."""
@@ -346,6 +343,8 @@ class Agent:
                 self._ready(process, frame)
             case Kind.RETIRE:
                 process.retires = True
+            case Kind.PEERS:
+                self._members.asked(process, frame.body)
             case Kind.FAILED:
                 process.kill()
                 self._tell(encode(Kind.FAILED, frame.body))

@@ -30,14 +30,12 @@ from skyward.link.windows import LARGEST_EVENT
 from skyward.node import runtime
 from skyward.node.driving import items_of, run_coroutine
 from skyward.node.entry import INTERRUPT_SIGNAL
+from skyward.node.members import MEMBERSHIPS
 from skyward.node.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:
     from skyward.model.instance import InstanceInfo
 
-
-MEMBERSHIPS = 64
-"""How many versions of the membership a node remembers."""
 
 _MESSAGE_LIMIT = 16 << 10
 
@@ -58,7 +56,7 @@ class Setting:
         self.retires = False
 
     def remember(self, membership: dict[str, Any]) -> None:
-        """Take a membership; calls name it by its version."""
+        """Take a membership; calls name it by its version. Its peers are looked up when a call looks at them."""
         self.memberships[membership["version"]] = membership
         while len(self.memberships) > MEMBERSHIPS:
             del self.memberships[next(iter(self.memberships))]

@@ -25,6 +25,7 @@ from skyward.link.payload import Payload, decode
 from skyward.node.board import Board
 from skyward.node.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
 from skyward.node.execution import Execution, FunctionStore, Outcome, Setting
+from skyward.node.peers import Directory
 from skyward.node.streams import Interrupted
 from skyward.node.tagged import TaggedStream, send_all
 
@@ -52,6 +53,7 @@ class Worker:
         self._setting = setting
         self._slots = slots
         self._functions = FunctionStore()
+        self._directory = Directory(self.send)
         self._receiving = threading.Lock()
         # The slot that runs a task and kept `_receiving`: waking another thread to read would slow a lone call down.
         self._keeper: int | None = None
@@ -150,7 +152,7 @@ class Worker:
                     self._functions.drop(frame.body)
                 case Kind.MEMBERS:
                     membership = decode_json(frame.body)
-                    self._setting.remember(membership)
+                    self._setting.remember({**membership, "peers": self._directory.peers(membership)})
                 case Kind.FILES:
                     _forget_directory_listings()
 
@@ -201,6 +203,9 @@ class Worker:
             return
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
+            return
+        if frame.kind == Kind.PEERS:
+            self._directory.told(frame.body)
             return
         (call,) = CALL.unpack_from(frame.body)
         with self._state:

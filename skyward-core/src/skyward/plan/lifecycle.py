@@ -5,33 +5,17 @@ The life of a pool and its nodes: `step(state, event)` gives the next state and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
+from skyward.plan.places import NodeState, Places, Status
 
 
-class Status(Enum):
-    """What a node is about."""
-
-    LAUNCHING = "launching"
-    """Its machine is asked for."""
-    STARTING = "starting"
-    """Its machine is there; environment, agent and workers are being made."""
-    READY = "ready"
-    """It takes calls."""
-    LEAVING = "leaving"
-    """It is being given back."""
-
-
-@frozen
-class NodeState:
-    """A node: its status, and how often it failed to start in a row."""
-
-    status: Status
-    failures: int = 0
+def _places(nodes: Mapping[int, NodeState]) -> Places:
+    """Return nodes by their places as a value that shares what it can with the next."""
+    return nodes if isinstance(nodes, Places) else Places(nodes)
 
 
 @frozen(kw_only=True)
@@ -51,14 +35,28 @@ class PoolState:
     desired: int
     needed: int
     attempts: int = 3
-    nodes: Mapping[int, NodeState] = field(factory=dict)
+    nodes: Places = field(factory=Places, converter=_places)
     usable: bool = False
     closing: bool = False
 
     @property
     def ready(self) -> tuple[int, ...]:
         """List the nodes that take calls."""
-        return tuple(index for index, node in sorted(self.nodes.items()) if node.status is Status.READY)
+        return self.nodes.ready
+
+    @property
+    def ready_count(self) -> int:
+        """Count the nodes that take calls."""
+        return self.nodes.count(Status.READY)
+
+    @property
+    def staying(self) -> int:
+        """Count the nodes that are not being given back."""
+        return len(self.nodes) - self.nodes.count(Status.LEAVING)
+
+    def is_ready(self, node: int) -> bool:
+        """Tell whether a node takes calls."""
+        return node in self.nodes and self.nodes[node].status is Status.READY
 
 
 @frozen
@@ -175,7 +173,7 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
     """
     match event:
         case Opened():
-            return _filled(state)
+            return _filled(state, below=state.desired)
         case Launched(node):
             if state.closing or node not in state.nodes or state.nodes[node].status is not Status.LAUNCHING:
                 return state, (
@@ -192,27 +190,38 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             state = _with(state, node, Status.LEAVING)
             return state, (Terminate(node, reason),)
         case Leaves(node):
-            if state.closing or node not in state.ready:
+            if state.closing or not state.is_ready(node):
                 return state, ()
             return _with(state, node, Status.LAUNCHING), (Launch((node,)),)
         case Resized(desired, removable):
             return _resized(state, desired, removable)
         case Ended(node):
-            state = evolve(state, nodes={index: kept for index, kept in state.nodes.items() if index != node})
-            return (state, ()) if state.closing else _filled(state)
+            state = evolve(state, nodes=state.nodes.without(node))
+            # Other places that nodes are leaving are filled when those are gone, so that each has one number for ever.
+            return (state, ()) if state.closing else _filled(state, below=state.desired)
         case Closed():
             leaving = tuple(
                 Terminate(index, "the pool is closing")
-                for index, node in sorted(state.nodes.items())
+                for index, node in state.nodes.items()
                 if node.status is not Status.LEAVING
             )
             nodes = {index: evolve(node, status=Status.LEAVING) for index, node in state.nodes.items()}
             return evolve(state, closing=True, nodes=nodes), leaving
 
 
-def failures(state: PoolState, nodes: Iterable[int]) -> int:
-    """Count how often the worst of some nodes failed to start in a row."""
-    return max((state.nodes[node].failures for node in nodes if node in state.nodes), default=0)
+def orders(state: PoolState, nodes: Iterable[int]) -> dict[int, tuple[int, ...]]:
+    """
+    Group nodes that need machines by how often they failed to start in a row; those that are not wanted are left out.
+
+    >>> state, _ = step(PoolState(desired=2, needed=2), Opened())
+    >>> orders(state, (1, 0, 7))
+    {0: (0, 1)}
+    """
+    groups: dict[int, list[int]] = {}
+    for node in sorted(set(nodes)):
+        if node in state.nodes and state.nodes[node].status is Status.LAUNCHING:
+            groups.setdefault(state.nodes[node].failures, []).append(node)
+    return {failures: tuple(group) for failures, group in sorted(groups.items())}
 
 
 def place(state: PoolState, target: int | str | None, parameter: str, pool: str) -> int | None:
@@ -245,27 +254,28 @@ def place(state: PoolState, target: int | str | None, parameter: str, pool: str)
 def _with(state: PoolState, node: int, status: Status, failures: int | None = None) -> PoolState:
     before = state.nodes.get(node, NodeState(status))
     after = evolve(before, status=status, failures=before.failures if failures is None else failures)
-    return evolve(state, nodes={**state.nodes, node: after})
+    return evolve(state, nodes=state.nodes.with_node(node, after))
 
 
-def _filled(state: PoolState) -> tuple[PoolState, tuple[Command, ...]]:
-    """Ask for machines at the free places, lowest first."""
-    if state.closing:
+def _filled(state: PoolState, *, below: int | None = None) -> tuple[PoolState, tuple[Command, ...]]:
+    """Ask for machines at the free places, lowest first, those below a number only if one is given."""
+    missing = state.desired - state.staying
+    if state.closing or missing <= 0:
         return state, ()
-    staying = sum(node.status is not Status.LEAVING for node in state.nodes.values())
-    missing = state.desired - staying
-    places = [index for index in range(state.desired + len(state.nodes)) if index not in state.nodes][: max(0, missing)]
+    places = tuple(state.nodes.free(missing, below))
     if not places:
         return state, ()
-    nodes = {**state.nodes, **{index: NodeState(Status.LAUNCHING) for index in places}}
-    return evolve(state, nodes=nodes), (Launch(tuple(places)),)
+    nodes = state.nodes
+    for place in places:
+        nodes = nodes.with_node(place, NodeState(Status.LAUNCHING))
+    return evolve(state, nodes=nodes), (Launch(places),)
 
 
 def _started(state: PoolState, node: int) -> tuple[PoolState, tuple[Command, ...]]:
     if state.closing or node not in state.nodes or state.nodes[node].status is Status.LEAVING:
         return state, ()
     state = _with(state, node, Status.READY, failures=0)
-    if not state.usable and len(state.ready) >= min(state.needed, state.desired):
+    if not state.usable and state.ready_count >= min(state.needed, state.desired):
         return evolve(state, usable=True), (Announce(),)
     return state, ()
 
@@ -280,7 +290,7 @@ def _start_failed(
         # A pool that works goes on with the nodes it has; one that never did asks for nothing more.
         desired = max(0, state.desired - 1) if state.usable else 0
         state = evolve(_with(state, node, Status.LEAVING), desired=desired)
-        if state.usable and state.ready:
+        if state.usable and state.ready_count:
             return state, (Terminate(node, reason),)
         return state, (Terminate(node, reason), GiveUp(reason))
     return _with(state, node, Status.LAUNCHING, failures=failures), (Terminate(node, reason), Launch((node,)))
@@ -288,11 +298,11 @@ def _start_failed(
 
 def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tuple[PoolState, tuple[Command, ...]]:
     """Grow at free places; shrink by nodes that are not ready yet, then by those named, the highest places first."""
-    staying = [index for index, node in sorted(state.nodes.items()) if node.status is not Status.LEAVING]
-    surplus = len(staying) - desired
+    surplus = state.staying - desired
     state = evolve(state, desired=desired, needed=min(state.needed, desired))
     if surplus <= 0:
         return _filled(state)
+    staying = [index for index, node in state.nodes.items() if node.status is not Status.LEAVING]
     ready = set(state.ready)
     order = sorted(staying, key=lambda index: (index in ready, index not in removable, -index))
     commands = []
