@@ -66,7 +66,7 @@ def test_a_long_command_leaves_room_for_its_process(engine: SimulatedEngine, mon
     told = r"by: sky down pool-0 .*… \(process \d+, \d{4}-[-0-9: ]+\)"
     with pytest.raises(sky.PoolEndedError, match=told), pool:  # noqa: PT012  # leaving the block raises
         end_from_outside(engine, cloud)
-        nap(0.0) >> pool
+        engine.result(nap(0.0) > pool)
 
 
 def test_machines_that_are_still_there_are_given_back(engine: SimulatedEngine) -> None:

@@ -4,7 +4,7 @@ What a running function can ask about the place it runs in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -199,6 +199,15 @@ class InstanceInfo:
         """Return whether this is the first of all ranks."""
         return self.global_worker_index == 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        # As attrs gives it; peers that are yet to be looked up travel as the tuple that they are.
+        return {name: getattr(self, name) for name in _names(type(self))} | {"peers": tuple(self.peers)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name in _names(type(self)):
+            if name in state:
+                object.__setattr__(self, name, state[name])
+
     def to_dict(self) -> dict[str, Any]:
         """
         Return the fields as JSON can hold them.
@@ -221,6 +230,10 @@ class InstanceInfo:
             fields["accelerator"] = AcceleratorInfo.from_dict(fields["accelerator"])
         fields["network"] = NetworkInfo.from_dict(fields.get("network") or {})
         return cls(**fields)
+
+
+def _names(cls: type[attrs.AttrsInstance]) -> Iterator[str]:
+    return (attribute.name for attribute in attrs.fields(cls))
 
 
 def _known(cls: type[T], data: Mapping[str, Any]) -> dict[str, Any]:
