@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from skyward.engine.call import Call
 from skyward.engine.dispatch import Dispatch
 from skyward.engine.loop import EngineLoop
-from skyward.engine.parts import PART, in_parts, post_in_parts
+from skyward.engine.parts import PART, Turns, in_parts, post_in_parts
 from skyward.link.payload import Payload
 from tests.simulated.stage import FUNCTION, Attempts, Heard
 
@@ -108,3 +109,29 @@ def test_the_first_piece_is_done_at_once() -> None:
     assert [range(PART, PART + 3)] == posted
     in_parts(posted.append, done.extend, ())
     assert 1 == len(posted)
+
+
+def test_a_thousand_nodes_that_go_at_once_take_turns() -> None:
+    """So many in each turn of the loop, in their order; those that are cancelled meanwhile take none."""
+
+    async def gone() -> list[list[int]]:
+        turns, passed, seen = Turns(each=64), list[int](), list[list[int]]()
+
+        async def go(number: int) -> None:
+            await turns.take()
+            passed.append(number)
+
+        tasks = [asyncio.ensure_future(go(number)) for number in range(1000)]
+        await asyncio.sleep(0)
+        seen.append(list(passed))
+        for task in tasks[64:900]:
+            task.cancel()
+        await asyncio.wait(tasks)
+        seen.append(list(passed))
+        passed.clear()
+        # What comes later finds all turns free again.
+        await asyncio.gather(*map(go, range(64)))
+        return [*seen, list(passed)]
+
+    at_first, in_all, later = asyncio.run(gone())
+    assert (list(range(64)), [*range(64), *range(900, 1000)], list(range(64))) == (at_first, in_all, later)

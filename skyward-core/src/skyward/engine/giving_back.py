@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from skyward.engine.parts import Turns
 from skyward.errors import SkywardError
 from skyward.model.machine import InstanceState
 from skyward.plan.left_behind import left_behind
@@ -27,6 +28,9 @@ _log = logging.getLogger(__name__)
 
 BOOTING = 60.0
 """Seconds that a machine is waited for that does not run yet, so that it can be told to end itself."""
+
+TOGETHER = 64
+"""Nodes that are begun to be given back in one turn of the loop, which takes some milliseconds."""
 
 _LOOK = 1.0
 
@@ -60,6 +64,7 @@ class GivingBack:
         self._reporting = reporting
         self._reach = reach
         self._unconfirmed: list[NodeShell] = []
+        self._turns = Turns(TOGETHER)
 
     async def end(self, shell: NodeShell, patience: float) -> str:
         """
@@ -73,6 +78,7 @@ class GivingBack:
             What could not be given back, with ids; empty if all was.
         """
         try:
+            await self._turns.take()
             await shell.end(min(patience, self._options.shutdown_timeout))
         except Exception:
             # Whatever is wrong with the node, its machine is given back.

@@ -1,7 +1,9 @@
-"""Many calls, dealt with some at a time: nothing else in the engine's loop waits for all of them."""
+"""Many calls or nodes, dealt with some at a time: nothing else in the engine's loop waits for all of them."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -40,3 +42,51 @@ def in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], thing
     """
     do(things[:PART])
     post_in_parts(post, do, things[PART:])
+
+
+class Turns:
+    """
+    Let so many coroutines go on in each turn of the loop, in the order in which they came.
+
+    Args:
+        each: How many.
+
+    >>> async def passed(count: int) -> list[int]:
+    ...     turns, gone = Turns(each=2), list[int]()
+    ...     async def go(number: int) -> None:
+    ...         await turns.take()
+    ...         gone.append(number)
+    ...     tasks = [asyncio.ensure_future(go(number)) for number in range(count)]
+    ...     await asyncio.sleep(0)
+    ...     at_first = list(gone)
+    ...     await asyncio.gather(*tasks)
+    ...     return [*at_first, len(gone)]
+    >>> asyncio.run(passed(5))
+    [0, 1, 5]
+    """
+
+    def __init__(self, each: int) -> None:
+        self._each = self._left = each
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Wait for a turn."""
+        loop = asyncio.get_running_loop()
+        if self._left == self._each:
+            loop.call_soon(self._next, loop)
+        if self._left:
+            self._left -= 1
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._left = self._each
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._left -= 1
+        if self._left < self._each:
+            loop.call_soon(self._next, loop)
