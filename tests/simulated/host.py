@@ -129,6 +129,9 @@ class SimulatedHost:
         """Say nothing."""
         return ""
 
+    def leaving(self, patience: float) -> None:
+        """Nothing is prepared."""
+
     async def end(self, patience: float) -> None:
         """End the agent."""
         self.patience = patience

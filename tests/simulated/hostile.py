@@ -133,7 +133,7 @@ class Hostile(Machine):
             connection.abort()
 
     async def _run(self, process: Any) -> None:
-        probed = not process.command or "sh -s" in process.command
+        probed = "read -r line" in (process.command or "")
         if self._attack == "a probe without end" and probed:
             await self._spam(process.stdout.write, process.stdout.drain, again(bytes(256 << 10)))
         await super()._run(process)

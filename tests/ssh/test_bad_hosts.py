@@ -14,8 +14,8 @@ from skyward.errors import CapacityError, ConfigError, CredentialsError, HostKey
 from tests.hosts import Host
 from tests.ssh.conftest import Site
 
-_TOOLS = """sh cat cut sed tr grep uname id mkdir rm mv ln tail nproc df date basename tar gzip dirname sleep setsid wc
-nohup flock readlink rmdir env kill getconf"""
+_TOOLS = """sh cat cut dd sed tr grep uname id mkdir rm mv ln tail nproc df date basename tar gzip dirname sleep setsid
+wc nohup flock readlink rmdir env kill getconf"""
 
 
 def _refused(provider: sky.SSH, **options: Any) -> sky.SkywardError:

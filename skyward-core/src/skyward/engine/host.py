@@ -84,6 +84,14 @@ class Host(Protocol):
     def last_words(self) -> str:
         """Give the end of what the agent wrote, for messages."""
 
+    def leaving(self, patience: float) -> None:
+        """
+        Take note that the agent was asked to leave, so that `end` need not begin from nothing.
+
+        Args:
+            patience: Seconds that it has for that.
+        """
+
     async def end(self, patience: float) -> None:
         """
         End the agent and all that it started, and leave nothing but the cache.

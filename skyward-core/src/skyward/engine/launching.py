@@ -37,6 +37,7 @@ from skyward.model.tags import Tags
 from skyward.plan.choice import Candidate, must_be_spot
 from skyward.plan.left_behind import reason
 from skyward.plan.owned import forgotten, of_another
+from skyward.ssh.visits import Kept, keeping
 from skyward.ssh.waiting import listening
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Launching:
         self._reporting = reporting
         self._ranks = ranks
         self.offers = Offers(provider, cluster)
+        self.kept = Kept()
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
@@ -127,7 +129,8 @@ class Launching:
         """
         self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
-        with listening(lambda line: self._reporting.publish(events.Error(message=line))):
+        tell = listening(lambda line: self._reporting.publish(events.Error(message=line)))
+        with tell, keeping(self.kept):
             await self.offers.look()
         if wrong := await self._provider.look_at_clock():
             _log.warning("%s", wrong)
@@ -243,6 +246,7 @@ class Launching:
         Raises:
             SkywardError: If something may still exist; `hand_over` leaves it to the guardian, if there is one.
         """
+        self.kept.close()
         try:
             await self._end_all()
         finally:

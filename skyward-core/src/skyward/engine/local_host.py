@@ -112,6 +112,9 @@ class LocalHost:
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), _WORDS, max(0, size - _WORDS)).decode(errors="replace").strip()
 
+    def leaving(self, patience: float) -> None:
+        """Do nothing: the end of a process is found out at once."""
+
     async def end(self, patience: float) -> None:
         """
         End the agent and all that it started, and remove the directory.

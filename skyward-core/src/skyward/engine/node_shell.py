@@ -260,6 +260,7 @@ class NodeShell:
         self._settle(self._ready, back)
         if self.link is not None and patience:
             self.link.stop(patience)
+            self._host.leaving(patience)
             await asyncio.wait([self._stopped], timeout=patience + 1.0)
         if self.link is not None:
             self.link.close()

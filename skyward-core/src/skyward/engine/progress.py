@@ -74,6 +74,9 @@ class Progress:
             self._enter(*rest.split())
         elif what == "failed":
             raise self._failed(*rest.split())
+        elif what == "unstarted":
+            last = [line for line in self._lines if line][-3:]
+            raise ProvisionError(f"{self._where}: the bootstrap could not start: {' '.join(last)}", hint=hint(last))
         return ""
 
     def _enter(self, event: str, phase: str, *_: str) -> None:

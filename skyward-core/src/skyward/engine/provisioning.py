@@ -285,6 +285,7 @@ class Provisioning:
             waiting=partial(self._reporting.waiting, shell),
             ssh_timeout=self._options.ssh_timeout,
             ssh_retry_interval=self._options.ssh_retry_interval,
+            kept=self._launching.kept,
         )
         if not self._provider.facts.rents:
             return recipe

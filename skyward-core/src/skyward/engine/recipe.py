@@ -11,6 +11,7 @@ from skyward.model import event as events
 from skyward.model.image import Image
 from skyward.model.op import Op
 from skyward.ssh import probe
+from skyward.ssh.visits import Kept
 
 
 @frozen(kw_only=True)
@@ -32,6 +33,7 @@ class Recipe:
         faults: Says what is wrong with the machine that was found, before anything is done to it.
         ssh_timeout: Seconds until the machine lets us in over SSH; None counts them as part of the rest.
         ssh_retry_interval: Seconds before it is dialled again; None waits longer each time.
+        kept: Machines that were looked at already; None where none were.
         uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
     """
 
@@ -48,4 +50,5 @@ class Recipe:
     faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
     ssh_timeout: float | None = None
     ssh_retry_interval: float | None = None
+    kept: Kept | None = None
     uploads: Uploads | None = None

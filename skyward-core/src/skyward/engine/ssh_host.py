@@ -9,7 +9,7 @@ import logging
 import platform
 import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,15 +26,17 @@ from skyward.link.frames import Frame
 from skyward.link.wire import Wire
 from skyward.model.machine import SSHAddress
 from skyward.plan.bootstrap import hint
-from skyward.plan.node_scripts import ask, leave, stop
+from skyward.plan.node_scripts import ask, call_path, leave, stop
 from skyward.plan.script import Ground, render
 from skyward.ssh import probe
+from skyward.ssh.caller import Caller
 from skyward.ssh.dial import dial
-from skyward.ssh.follow import follow, start_command
+from skyward.ssh.follow import follow, start
 from skyward.ssh.forward import forwarded
 from skyward.ssh.link import SSHLink
 from skyward.ssh.rescue import rescue
 from skyward.ssh.shell import run
+from skyward.ssh.visits import Visit, visit
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
@@ -55,6 +57,7 @@ COMMAND_TIMEOUT = 30.0
 
 _LONGEST_INTERVAL = 5.0
 _LAST_ATTEMPT = 0.5
+_AFTER_LEAVING = 3.0
 _PRESSED = 0.05
 _LAST_WORDS = 10_000
 _WITHOUT_TTL = 600.0
@@ -79,11 +82,14 @@ class SSHHost:
         self._session = secrets.token_hex(16)
         self._connection: SSHClientConnection | None = None
         self._dialling = asyncio.Lock()
+        self._visit: Visit | None = None
         self._found: probe.Findings | None = None
+        self._caller: Caller | None = None
         self._link: SSHLink | None = None
         self._words = ""
         self._left: SSHClientConnection | None = None
         self._rescue: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
         self._ended = False
 
     async def prepare(self) -> Prepared:
@@ -100,12 +106,13 @@ class SSHHost:
         try:
             async with asyncio.timeout(recipe.timeout):
                 connection = await self._connect(recipe.timeout)
-                found = self._found = await self._look(connection)
+                made = await self._look(connection)
+                found = self._found = made.found
                 if wrong := recipe.faults(found):
                     raise ProvisionError(f"{self._address} is not what was rented: {' '.join(wrong)}")
                 await self._send_runtime(connection, found)
                 await self._send_uv(connection, found)
-                python = await self._bootstrap(found)
+                python = await self._bootstrap(made)
         except TimeoutError:
             raise ProvisionError(
                 f"{self._address} was not ready within {recipe.timeout:g} s.{self._last()}",
@@ -155,7 +162,7 @@ class SSHHost:
             interval=self._interval,
             where=self._name,
         )
-        await link.start()
+        await link.start(self._caller)
         return wire
 
     async def dial_port(self, port: int) -> Stream:
@@ -188,6 +195,12 @@ class SSHHost:
         """Give the end of what the agent wrote, as far as it was asked for."""
         return self._words
 
+    def leaving(self, patience: float) -> None:
+        """Begin to wait at the machine for the agent's end, which is answered as soon as it comes."""
+        connection = self._connection
+        if self._found is not None and connection is not None and not connection.is_closed():
+            self._leaving = asyncio.create_task(self._leave(connection, patience + _AFTER_LEAVING))
+
     async def end(self, patience: float) -> None:
         """
         End everything of the node on the machine, and remove its directory.
@@ -202,16 +215,30 @@ class SSHHost:
             self._link.stop()
         if self._rescue is not None:
             self._rescue.cancel()
+        if self._caller is not None:
+            await self._caller.close()
         if self._found is None and self._connection is None:
             return
         try:
-            connection = await self._connect(max(patience, 2.0))
-            script = stop(self._name, patience) if self._recipe.end else leave(self._name, patience)
-            await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
+            if not await self._left_already(patience):
+                await self._leave(await self._connect(max(patience, 2.0)), patience)
         except SkywardError as error:
             ttl = self._recipe.ttl
             then = f"its watchdog ends it {ttl:g} s after it last heard from us" if ttl else "nothing will end it"
             _log.warning("%s could not be told to end what runs there for us (%s); %s.", self._address, error, then)
+
+    async def _left_already(self, patience: float) -> bool:
+        """Tell whether what `leaving` began comes to its end in time."""
+        if self._leaving is None:
+            return False
+        await asyncio.wait([self._leaving], timeout=patience + _AFTER_LEAVING)
+        ended = self._leaving.done() and self._leaving.exception() is None
+        self._leaving.cancel()
+        return ended
+
+    async def _leave(self, connection: SSHClientConnection, patience: float) -> None:
+        script = stop(self._name, patience) if self._recipe.end else leave(self._name, patience)
+        await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
 
     async def end_machine(self) -> bool:
         """Have the machine end itself, and tell whether it was told to."""
@@ -242,7 +269,11 @@ class SSHHost:
     async def _connect(self, patience: float) -> SSHClientConnection:
         """Give the connection, a new one if the last is lost."""
         async with self._dialling:
+            if self._connection is None and self._recipe.kept is not None:
+                self._visit = self._recipe.kept.take(self._address)
+                self._connection = None if self._visit is None else self._visit.connection
             if self._connection is None or self._connection.is_closed():
+                self._visit = None
                 self._connection = await dial(
                     self._address,
                     patience=patience,
@@ -274,12 +305,12 @@ class SSHHost:
         if not self._ended:
             self._recipe.waiting(line)
 
-    async def _look(self, connection: SSHClientConnection) -> probe.Findings:
-        done = await run(connection, probe.SCRIPT, timeout=COMMAND_TIMEOUT)
-        found = probe.read(done.out)
+    async def _look(self, connection: SSHClientConnection) -> Visit:
+        made = self._visit or await visit(connection, timeout=COMMAND_TIMEOUT)
+        found, said = made.found, made.said
         if not found.cache:
             raise ProvisionError(
-                f"{self._address} has no POSIX shell that answers: {(done.err or done.out).strip()[-300:]}"
+                f"{self._address} has no POSIX shell that answers: {(said.err or said.out).strip()[-300:]}"
             )
         if found.unsafe:
             raise ProvisionError(
@@ -297,7 +328,7 @@ class SSHHost:
                 "MB are needed.",
                 hint="Free some space there, or set SKYWARD_CACHE to a directory that has room.",
             )
-        return found
+        return made
 
     async def _send_runtime(self, connection: SSHClientConnection, found: probe.Findings) -> None:
         bundle = await in_thread(runtime_bundle)
@@ -333,9 +364,10 @@ class SSHHost:
         if done.code:
             _log.warning("%s: our uv could not be written there: %s", self._address, done.err.strip()[-200:])
 
-    async def _bootstrap(self, found: probe.Findings) -> str:
+    async def _bootstrap(self, made: Visit) -> str:
         """Start the script, follow it to its end, and give the interpreter that it names."""
-        token, node = secrets.token_hex(8), self._directory(found)
+        token, found = secrets.token_hex(8), made.found
+        node = self._directory(found)
         ground = Ground(cache=found.cache, node=node, runtime=runtime_bundle().digest, token=token)
         recipe = self._recipe
         script = render(
@@ -347,18 +379,16 @@ class SSHHost:
             life=recipe.life,
             end=recipe.end,
         )
-        text = script.encode()
-        command = start_command(node, len(text))
-        done = await run(await self._connect(0.0), command, timeout=COMMAND_TIMEOUT, data=text)
-        if done.code:
-            lines = done.err.strip().splitlines()[-3:]
-            raise ProvisionError(f"{self._address}: the bootstrap could not start: {' '.join(lines)}", hint=hint(lines))
         progress = Progress(token, recipe.tell, str(self._address))
         self._last = progress.last
+        self._caller = Caller(made.connection, call_path(node))
+        # Asked for before the script is sent, so that it is there when the agent looks for it.
+        await asyncio.sleep(0)
+        reading: AsyncGenerator[bytes, None] | None = start(made.shell, node, script, token, self._interval)
         offset = 0
         while True:
             try:
-                reading = follow(await self._connect(recipe.timeout), node, offset, self._interval)
+                reading = reading or follow(await self._connect(recipe.timeout), node, offset, self._interval)
                 async with contextlib.aclosing(reading):
                     async for data in reading:
                         offset += len(data)
@@ -368,9 +398,13 @@ class SSHHost:
                         while recipe.behind():  # noqa: ASYNC110  # handlers run in another thread
                             await asyncio.sleep(_PRESSED)
             except UnreachableError as error:
+                if not offset:
+                    # It may never have begun.
+                    raise
                 _log.info("bootstrap.link_lost %s reason=%s", self._name, error)
                 recipe.unreachable()
                 await asyncio.sleep(0.1)
+                reading = None
 
     _last: Callable[[], str] = staticmethod(lambda: "")
 

@@ -82,6 +82,7 @@ class Wire:
         self._connection: Connection | None = None
         self._cells = CellParser()
         self._greeted = False
+        self._early = False
         self._marked = False
         self._resting = False
         self._full = False
@@ -157,7 +158,7 @@ class Wire:
         """Write as much as the connection takes now."""
         self._marked = False
         connection = self._connection
-        if connection is None or not self._greeted:
+        if connection is None or not (self._greeted or self._early):
             return
         if self._asked:
             self._acknowledge()
@@ -183,14 +184,23 @@ class Wire:
     def end(self) -> None:
         """Tell the other end that nothing more comes; it is the client that says goodbye."""
 
-    def attach(self, connection: Connection) -> None:
-        """Go on over a new connection; the one before it is closed."""
+    def attach(self, connection: Connection, *, first: bool = False) -> None:
+        """
+        Go on over a new connection; the one before it is closed.
+
+        Args:
+            connection: The connection.
+            first: Whether nothing ever was before it, at either end: there is no need to hear then what has arrived.
+        """
         self._drop_connection()
         self._connection = connection
+        self._early = first
         self._cells = CellParser()
         self._inbox.restart()
         hello = {"version": VERSION, "session": self._session, "received": self._inbox.received, "unpacks": [NAME]}
         connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
+        if first:
+            self.flush()
 
     def hear(self, connection: Connection, data: bytes | memoryview) -> None:
         """Take bytes that arrived over a connection; no view of them is kept."""
@@ -226,7 +236,7 @@ class Wire:
         """Take note that a connection is gone; what was under way on it is sent again on the next."""
         if connection is self._connection and not self.closed:
             self._connection = None
-            self._greeted = False
+            self._greeted = self._early = False
             self._on_lost(error)
 
     def ping(self) -> None:
@@ -271,10 +281,13 @@ class Wire:
         received = hello.get("received")
         if not isinstance(received, int):
             raise ProtocolError("A link's HELLO does not say how much has arrived.")
-        self._outbox.resume(received)
+        if not self._early:
+            self._outbox.resume(received)
+        elif received:
+            raise ProtocolError(f"The other end says that it has {received} cells before there were any.")
         unpacks = hello.get("unpacks")
         self._outbox.packer.able = isinstance(unpacks, list) and NAME in unpacks
-        self._greeted = True
+        self._greeted, self._early = True, False
         self.flush()
 
     def _rest(self) -> None:
@@ -322,7 +335,7 @@ class Wire:
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
-        self._greeted = False
+        self._greeted = self._early = False
         if connection is not None:
             connection.close()
 

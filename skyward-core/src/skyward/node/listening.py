@@ -14,6 +14,7 @@ from skyward.link.cells import CellParser, CellType, cell
 from skyward.link.channel import Batch
 from skyward.link.frames import Frame, decode_json
 from skyward.link.wire import Wire, why_refused
+from skyward.plan.node_scripts import call_path
 
 ROOM = 256 << 10
 """Bytes that may wait in a connection's buffer."""
@@ -48,10 +49,15 @@ class Door:
         on_frame: Callable[[Frame, tuple[int, ...]], None],
         on_closed: Callable[[Exception | None], None],
     ) -> Wire:
-        """Listen from now on; the link is there before any client is."""
+        """
+        Listen from now on; the link is there before any client is.
+
+        Where the client waits for the agent itself, beside the node's directory, it is called first.
+        """
         self.wire = Wire(
             self._loop, self._batch, self._session, on_frame=on_frame, on_closed=on_closed, on_heard=self._beat
         )
+        await self._call(call_path(os.path.dirname(path)))
         # The directory is the owner's alone; a name in place only once everything is ready tells that it is.
         hidden = f"{path}.new"
         with contextlib.suppress(FileNotFoundError):
@@ -60,6 +66,13 @@ class Door:
         os.chmod(hidden, stat.S_IRUSR | stat.S_IWUSR)
         os.rename(hidden, path)
         return self.wire
+
+    async def _call(self, path: str) -> None:
+        """Connect to a client that waits; it speaks first, as those do that come to the door."""
+        with contextlib.suppress(OSError):
+            await self._loop.create_unix_connection(lambda: Guest(self), path)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
     def admit(self, guest: Guest, data: bytes) -> bool:
         """Look at what a connection begins with; True once it is the client's."""

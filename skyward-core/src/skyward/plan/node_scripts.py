@@ -67,10 +67,29 @@ for file in $(those cmdline "$node/watchdog.sh"); do
     process=${process%/cmdline}
     if [ "$process" != $$ ] && holds "$file" "$node/watchdog.sh"; then kill -9 "-$process" "$process" 2>/dev/null; fi
 done
-rm -rf "$node"
+rm -rf "$node" "$node@CALL@"
 rmdir "${node%/*}" 2>/dev/null
 exit 0
 """
+
+
+CALL = ".in"
+"""What follows the name of a node's directory in that of the socket at which its client waits for its agent."""
+
+
+def call_path(node: str) -> str:
+    """
+    Name the socket at which a node's client waits for its agent.
+
+    It is beside the node's directory and not in it, because it is there first.
+
+    Args:
+        node: Absolute path of that directory.
+
+    >>> call_path("/c/nodes/a-0")
+    '/c/nodes/a-0.in'
+    """
+    return node + CALL
 
 
 def ask(node: str) -> str:
@@ -113,4 +132,4 @@ def leave(name: str, patience: float) -> str:
     >>> "tries\\" -lt 40 ]" in leave("pool-0", 2.0)
     True
     """
-    return stop(name, patience) + _REMOVE
+    return stop(name, patience) + _REMOVE.replace("@CALL@", CALL)

@@ -225,15 +225,18 @@ async def _clean(address: SSHAddress) -> tuple[str, ...]:
 
 
 async def _look(address: SSHAddress) -> Findings:
-    from skyward.ssh import probe
+    """Look at a host, and have what comes next find it logged in to."""
     from skyward.ssh.dial import dial
-    from skyward.ssh.shell import run
+    from skyward.ssh.visits import keep, visit
 
     connection = await dial(address, patience=LOOKING)
     try:
-        return probe.read((await run(connection, probe.SCRIPT, timeout=ANSWERING)).out)
-    finally:
+        made = await visit(connection, timeout=ANSWERING)
+    except BaseException:
         connection.close()
+        raise
+    keep(address, made)
+    return made.found
 
 
 def _offer(address: SSHAddress, found: Findings) -> Offer:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, HostKeyError
+from skyward.ssh.login import sign_at_once
 
 if TYPE_CHECKING:
     from skyward.model.machine import SSHAddress
@@ -43,6 +44,9 @@ class HostKeys:
         judge = self._judge
 
         class Client(asyncssh.SSHClient):
+            def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+                sign_at_once(conn)
+
             def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
                 return judge(host, addr, port, key)
 

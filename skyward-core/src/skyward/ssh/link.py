@@ -12,17 +12,12 @@ from typing import TYPE_CHECKING, Any
 from skyward.errors import SkywardError, TransportError, UnreachableError
 from skyward.link.wire import Wire
 from skyward.node.relay import AGENT_CLOSED
+from skyward.ssh.caller import PACKET, WINDOW, Caller
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
 _log = logging.getLogger(__name__)
-
-WINDOW = 16 << 20
-"""Bytes that the other end may send before we acknowledge them to SSH (measured: more gains nothing)."""
-
-PACKET = 32 << 10
-"""Bytes in one SSH packet."""
 
 _ROOM = 256 << 10
 _OPEN_WITHIN = 20.0
@@ -167,14 +162,23 @@ class SSHLink:
         self._again: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
+    async def start(self, caller: Caller | None = None) -> None:
         """
         Open the first channel.
+
+        Args:
+            caller: Where the agent may have called already.
 
         Raises:
             SkywardError: If that fails.
         """
-        await self._attach(await self._connect(_OPEN_WITHIN))
+        line = Line(self._wire)
+        if caller is not None and await caller.join(line) and not line.gone:
+            self._line = line
+            self._attached_at = asyncio.get_running_loop().time()
+            self._wire.attach(line, first=True)
+        else:
+            await self._attach(await self._connect(_OPEN_WITHIN), first=True)
         self._beating = asyncio.create_task(self._beat())
 
     def lost(self, error: Exception | None) -> None:
@@ -189,7 +193,7 @@ class SSHLink:
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
 
-    async def _attach(self, connection: SSHClientConnection) -> None:
+    async def _attach(self, connection: SSHClientConnection, *, first: bool = False) -> None:
         """Go on over a new channel of a connection."""
         before, line = self._line, Line(self._wire)
         self._line = line
@@ -206,7 +210,7 @@ class SSHLink:
         if line.gone:
             raise UnreachableError("The channel to the agent was closed at once.")
         self._attached_at = asyncio.get_running_loop().time()
-        self._wire.attach(line)
+        self._wire.attach(line, first=first)
 
     async def _open(self, connection: SSHClientConnection, line: Line) -> None:
         import asyncssh

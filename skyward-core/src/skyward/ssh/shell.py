@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skyward.errors import TransportError, UnreachableError
@@ -16,6 +18,12 @@ MOST = 1 << 20
 
 _PIECE = 64 << 10
 
+_CHANGED = frozenset("\\'!\n")
+"""What one of sh, csh and fish does not pass on as it is between single quotes."""
+
+_RUN = 'eval "$(printf %b "$1")"'
+_LISTEN = 'while IFS= read -r line; do eval "$(printf %b "$line")"; done'
+
 
 class Done(NamedTuple):
     """What a command left behind."""
@@ -23,6 +31,179 @@ class Done(NamedTuple):
     code: int
     out: str
     err: str
+
+
+class Process(NamedTuple):
+    """A command that runs on a machine, and what it says."""
+
+    channel: Any
+    stdout: Any
+    stderr: Any
+
+    def close(self) -> None:
+        """End its input, and let go of it."""
+        import asyncssh
+
+        with contextlib.suppress(OSError, asyncssh.Error):
+            self.channel.write_eof()
+        self.channel.close()
+
+
+async def begin(connection: SSHClientConnection, command: str, data: bytes = b"", *, ends: bool = True) -> Process:
+    """
+    Start a command, and send its input as soon as the server has room for it.
+
+    OpenSSH's has none until the command runs, so that input costs a round trip that a command line does not.
+
+    Args:
+        connection: The machine.
+        command: The command line, for the login shell.
+        data: What it reads first.
+        ends: Whether its input ends with that.
+
+    Raises:
+        asyncssh.Error: If it cannot be started, or the connection is lost.
+        OSError: Likewise.
+    """
+    import asyncssh
+    from asyncssh.stream import SSHClientStreamSession
+
+    def say(channel: Any) -> None:
+        with contextlib.suppress(OSError):
+            if data:
+                channel.write(data)
+            if ends:
+                channel.write_eof()
+
+    class Session(SSHClientStreamSession):  # type: ignore[type-arg]
+        def connection_made(self, chan: Any) -> None:
+            super().connection_made(chan)
+            # Behind the request for the command, which asyncssh sends before the loop does anything else.
+            asyncio.get_running_loop().call_soon(say, chan)
+
+    channel, session = await connection.create_session(
+        Session,
+        command,
+        encoding=None,
+        # What ~/.ssh/config asks for besides would be asked for first, and waited for.
+        x11_forwarding=False,
+        request_pty=False,
+    )
+    made: Any = session
+    return Process(
+        channel, asyncssh.SSHReader(made, channel), asyncssh.SSHReader(made, channel, asyncssh.EXTENDED_DATA_STDERR)
+    )
+
+
+class Shell:
+    """
+    A shell on a machine that runs one script after the other, each with what it reads, over one channel.
+
+    What is said to it travels one way: only an answer costs a round trip.
+
+    Args:
+        process: The shell.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    def say(self, script: str, data: bytes = b"") -> None:
+        """
+        Have a script run after those before it.
+
+        Args:
+            script: What to run.
+            data: What it reads; all of it, because what is left would be taken for the next script.
+        """
+        self.process.channel.write(spelled(script) + data)
+
+    def close(self) -> None:
+        """Let go of it: it ends after what it was told to do."""
+        self.process.close()
+
+
+async def open_shell(connection: SSHClientConnection, script: str, *, timeout: float) -> tuple[Shell, Done]:
+    """
+    Start a shell that listens, and run a first script in it.
+
+    Args:
+        connection: The machine.
+        script: What to run; its exit does not end the shell.
+        timeout: Seconds it may take.
+
+    Returns:
+        The shell, and what the script left behind; where there is no such shell, what was said instead.
+
+    Raises:
+        UnreachableError: If the connection is lost meanwhile.
+        TransportError: If it does not end in time, or prints more than `MOST`.
+    """
+    import asyncssh
+
+    token = secrets.token_hex(8)
+    first = f"(\n{script}\n)\nprintf '\\n@@%s %s\\n' {token} $?"
+    process: Process | None = None
+    try:
+        async with asyncio.timeout(timeout):
+            process = await begin(connection, command_line(f"{_RUN}; {_LISTEN}", first), ends=False)
+            done = await _answer(process, f"\n@@{token} ".encode())
+    except TimeoutError:
+        raise TransportError(f"A command on the machine did not end within {timeout:g} s.") from None
+    except (asyncssh.Error, OSError) as error:
+        raise UnreachableError(f"The connection was lost while a command ran: {error}.") from error
+    except BaseException:
+        if process is not None:
+            process.close()
+        raise
+    return Shell(process), done
+
+
+def command_line(program: str, script: str) -> str:
+    r"""
+    Write the command line that runs a script, for any login shell: on one line, and with nothing that one would change.
+
+    Every user of the machine can read it.
+
+    Args:
+        program: What is run by `sh`, with the script as its first word, spelled for `printf %b`.
+        script: The script.
+
+    >>> command_line('eval "$(printf %b "$1")"', "echo 'a\\b!'\n")
+    'exec sh -c \'eval "$(printf %b "$1")"\' sh \'echo \\0047a\\0134b\\0041\\0047\\0012\''
+    """
+    word = "".join(f"\\{ord(char):04o}" if char in _CHANGED else char for char in script)
+    return f"exec sh -c {quoted(program)} sh '{word}'"
+
+
+def spelled(script: str) -> bytes:
+    r"""
+    Write a script as the one line by which a shell that listens takes it.
+
+    >>> spelled("one\ntwo")
+    b'one\\ntwo\n'
+    """
+    return script.replace("\\", r"\\").replace("\n", r"\n").encode() + b"\n"
+
+
+async def _answer(process: Process, mark: bytes) -> Done:
+    """Read what a script prints up to a mark and its exit status; to the end, if there is no mark."""
+    data = bytearray()
+    while (at := data.find(mark)) < 0 or b"\n" not in data[at + len(mark) :]:
+        piece = await process.stdout.read(_PIECE)
+        if not piece:
+            err = await _all_of(process.stderr)
+            await process.channel.wait_closed()
+            return _done(process, bytes(data), err)
+        data += piece
+        _bounded(data)
+    code = bytes(data[at + len(mark) :]).split(b"\n")[0]
+    return Done(int(code) if code.isdigit() else 128, bytes(data[:at]).decode("utf-8", "replace"), "")
+
+
+def _done(process: Process, out: bytes, err: bytes) -> Done:
+    status = process.channel.get_exit_status()
+    return Done(128 if status is None else status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
 async def run(connection: SSHClientConnection, script: str, *, timeout: float, data: bytes = b"") -> Done:
@@ -33,7 +214,7 @@ async def run(connection: SSHClientConnection, script: str, *, timeout: float, d
         connection: The machine.
         script: What to run.
         timeout: Seconds it may take.
-        data: Its standard input; without it, the script itself is what the shell reads there.
+        data: Its standard input.
 
     Raises:
         UnreachableError: If the connection is lost meanwhile.
@@ -41,17 +222,15 @@ async def run(connection: SSHClientConnection, script: str, *, timeout: float, d
     """
     import asyncssh
 
-    command, sent = (f"exec sh -c {quoted(script)}", data) if data else ("exec sh -s", script.encode())
     try:
         async with asyncio.timeout(timeout):
-            process = await connection.create_process(command, input=sent, encoding=None)
+            process = await begin(connection, command_line(_RUN, script), data)
             out, err = await _output(process)
     except TimeoutError:
         raise TransportError(f"A command on the machine did not end within {timeout:g} s.") from None
     except (asyncssh.Error, OSError) as error:
         raise UnreachableError(f"The connection was lost while a command ran: {error}.") from error
-    code = process.exit_status if process.exit_status is not None else 128
-    return Done(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+    return _done(process, out, err)
 
 
 def quoted(script: str) -> str:
@@ -64,16 +243,16 @@ def quoted(script: str) -> str:
     return "'" + script.replace("'", "'\\''") + "'"
 
 
-async def _output(process: Any) -> tuple[bytes, bytes]:
+async def _output(process: Process) -> tuple[bytes, bytes]:
     """Read both streams to their ends, side by side: either may wait for the other."""
     reading = [asyncio.ensure_future(_all_of(stream)) for stream in (process.stdout, process.stderr)]
     try:
         out, err = await asyncio.gather(*reading)
-        await process.wait_closed()
+        await process.channel.wait_closed()
     finally:
         for one in reading:
             one.cancel()
-        process.close()
+        process.channel.close()
     return out, err
 
 
@@ -81,10 +260,14 @@ async def _all_of(stream: Any) -> bytes:
     data = bytearray()
     while piece := await stream.read(_PIECE):
         data += piece
-        if len(data) > MOST:
-            end = data[-100:].decode("utf-8", "replace")
-            raise TransportError(
-                f"A command on the machine printed more than {MOST} bytes, and was given up. It last printed {end!r}.",
-                hint="Log in there: what runs at every login, such as ~/.bashrc, may print without end.",
-            )
+        _bounded(data)
     return bytes(data)
+
+
+def _bounded(data: bytearray) -> None:
+    if len(data) > MOST:
+        end = data[-100:].decode("utf-8", "replace")
+        raise TransportError(
+            f"A command on the machine printed more than {MOST} bytes, and was given up. It last printed {end!r}.",
+            hint="Log in there: what runs at every login, such as ~/.bashrc, may print without end.",
+        )
