@@ -17,8 +17,8 @@ from typing import Any
 from measure.harness import Job, Results, answer, module, number, worst_of
 from measure.memory import open_memfds, tree
 from measure.peers import open_ray, open_system
-from measure.ssh import pool_of
-from measure.table import Criterion, Row, mebibytes, seconds
+from measure.ssh import pool_of, shown
+from measure.table import Criterion, Row, seconds
 
 MIB = 1 << 20
 CALLS = 100
@@ -152,7 +152,7 @@ def kept(mib: int) -> dict[str, float]:
         open_client = memfds([client])
         nodes = memfds(pid for pid in tree(client) if pid != client)
     assert not pool.is_active  # and its object is still there
-    return {"open_client": open_client, "open_nodes": nodes, "after": memfds([client])}
+    return {"open_client": open_client, "open_nodes": nodes, "after": memfds([client]), "mib": float(mib)}
 
 
 def memory_mib() -> float:
@@ -190,10 +190,11 @@ def rows(results: Results) -> list[Row]:
     open_client, nodes, after = (
         number(results, "data kept", field) for field in ("open_client", "open_nodes", "after")
     )
+    array = f"{number(results, 'data kept', 'mib').value or 0:.0f} MiB"
     share = SHARE * memory_mib()
     return [
         Row(
-            what=f"the same array of 256 MiB in {CALLS} calls, given to each (Ray: `ray.put` and calls)",
+            what=f"the same array of {array} in {CALLS} calls, given to each (Ray: `ray.put` and calls)",
             limit=seconds(ref),
             ours=seconds(by_hand),
             ray=seconds(ray),
@@ -218,9 +219,9 @@ def rows(results: Results) -> list[Row]:
             for which, (ours, theirs) in many.items()
         ),
         Row(
-            what=f"buffers kept of four arrays of 256 MiB that are gone, while the pool is open: at the client "
-            f"(on its node: {mebibytes(nodes)})",
-            ours=mebibytes(open_client),
+            what=f"buffers kept of four arrays of {array} that are gone, while the pool is open: at the client "
+            f"(on its node: {shown(nodes, 'MiB')})",
+            ours=shown(open_client, "MiB"),
             criteria=(
                 Criterion("at the client", open_client.value, at_most=round(share), unit="MiB"),
                 Criterion("on the node", nodes.value, at_most=round(share), unit="MiB"),
@@ -229,7 +230,7 @@ def rows(results: Results) -> list[Row]:
         ),
         Row(
             what="the same when the pool is over, and its object still there",
-            ours=mebibytes(after),
+            ours=shown(after, "MiB"),
             criteria=(Criterion("at the client", after.value, at_most=1, unit="MiB"),),
             bounded_by="nothing",
         ),
