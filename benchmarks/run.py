@@ -1,7 +1,7 @@
 """
 Runs the limit, ours and the peers in turn on this machine and prints one table with ratios.
 
-usage: python benchmarks/run.py [--only NAME]... [--quick] [--write docs/performance.md]
+usage: python benchmarks/run.py [--only NAME]... [--quick | --rounds N] [--write docs/performance.md]
 """
 
 from __future__ import annotations
@@ -95,20 +95,20 @@ def report(results: Results, names: list[str]) -> str:
     return "\n\n".join(parts)
 
 
-def page(report: str, quick: bool) -> str:
+def page(report: str, quick: bool, rounds: int) -> str:
     """
     Write the documentation page around the tables.
     """
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
     how = "--quick " if quick else ""
-    rounds = "one round, fewer calls" if quick else f"{ROUNDS} rounds"
+    turns = "one round, fewer calls" if quick else f"{rounds} round{'s' if rounds > 1 else ''}"
     return f"""<!-- Made by `python benchmarks/run.py {how}--write docs/performance.md`; do not edit. -->
 
 # Performance
 
 Measured on {today}: {machine()}.
 
-All were run in turn on the same machine ({rounds}), each measurement in a process of its own, warm,
+All were run in turn on the same machine ({turns}), each measurement in a process of its own, warm,
 with the same slots.
 Of calls the best of three repetitions counts, of arrays the first round trip and the median of those after it;
 the table shows the median over the rounds.
@@ -132,17 +132,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the limit, ours and the peers side by side.")
     parser.add_argument("--only", choices=SUBJECTS, action="append", help="run one subject; may be given again")
     parser.add_argument("--quick", action="store_true", help="one round and fewer calls")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"how often all take their turn; {ROUNDS} if left out"
+    )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page to this file too")
     options = parser.parse_args()
     if options.only and options.write:
         parser.error("--write needs all subjects: leave out --only")
     names = options.only or list(SUBJECTS)
     jobs = {name: job for subject in names for name, job in SUBJECTS[subject].jobs(options.quick).items()}
-    results = take_turns(jobs, 1 if options.quick else ROUNDS, lambda line: print(line, file=sys.stderr, flush=True))
+    results = take_turns(
+        jobs, 1 if options.quick else options.rounds, lambda line: print(line, file=sys.stderr, flush=True)
+    )
     tables = report(results, names)
     print(f"{machine()}\n\n{tables}")
     if options.write:
-        options.write.write_text(page(tables, options.quick), encoding="utf-8")
+        options.write.write_text(page(tables, options.quick, options.rounds), encoding="utf-8")
     return any(outcome.failure not in {None, ABSENT} for outcome in results.values())
 
 

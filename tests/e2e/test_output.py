@@ -278,3 +278,33 @@ def test_an_async_block_that_is_cancelled_keeps_in_the_log_what_a_stuck_handler_
     kept = [line.rpartition(" ")[2] for line in log.read_text().splitlines() if " undelivered node=0 stdout " in line]
     assert [str(number) for number in range(100)] == kept
     assert "because the pool was left by an interrupt" in log.read_text()
+
+
+def test_an_interrupt_skips_the_handlers_of_pools_that_are_closed_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reaches the thread that waits for theirs, and what their handlers have not taken is in the log."""
+    going, log, join = threading.Event(), tmp_path / "sky.log", threading.Thread.join
+    pool = sky.Compute(console="silent", logging=sky.LogConfig(file=log)).on(sky.Log, lambda event: going.wait(20))
+    interrupts: list[type[BaseException]] = []
+
+    def interrupted(self: threading.Thread, timeout: float | None = None) -> None:
+        if self.name == "skyward-multipool" and interrupts:
+            deadline = time.monotonic() + 20
+            while pool.receipt is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            raise interrupts.pop()
+        join(self, timeout)
+
+    def print_much() -> None:
+        _count_aloud(100) >> pool
+        interrupts.append(KeyboardInterrupt)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt), sky.MultiPool(pool):
+            print_much()
+    finally:
+        going.set()
+    assert 100 == log.read_text().count(" undelivered node=0 stdout ")
+    assert "because the pool was left by an interrupt" in log.read_text()
