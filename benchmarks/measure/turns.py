@@ -172,7 +172,8 @@ def jobs(quick: bool) -> dict[str, Job]:
     patience = f"{PATIENCE_S['quick' if quick else 'full']}"
     listed = {f"turns beside {way}": module("measure.turns", "beside", way, patience) for way in WAYS}
     listed["turns cancel"] = module("measure.turns", "cancel", "Skyward", *map(str, counts))
-    listed["turns cancel Ray"] = module("measure.turns", "cancel", "Ray", "30000", needs="Ray")
+    if not quick:
+        listed["turns cancel Ray"] = module("measure.turns", "cancel", "Ray", "30000", needs="Ray")
     return listed
 
 

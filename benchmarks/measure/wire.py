@@ -164,7 +164,7 @@ def jobs(quick: bool) -> dict[str, Job]:
     """
     List what has to be run.
     """
-    mb, mib = ("5", "96") if quick else ("25", "256")
+    mb, mib = ("3", "96") if quick else ("25", "256")
     listed = {f"wire text {kind}": module("measure.wire", "text", kind, mb) for kind in (*KINDS, "random")}
     listed.update({f"wire broadcast {way}": module("measure.wire", "broadcast", way, mib) for way in BROADCAST})
     listed["wire falling"] = module("measure.wire", "falling", "")
