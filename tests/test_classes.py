@@ -14,7 +14,8 @@ import pytest
 
 import skyward as sky
 from skyward.classes import Class
-from skyward.engine.outgoing import Buffers, Captures
+from skyward.engine.buffers import Buffers
+from skyward.engine.outgoing import Captures
 from skyward.pending import PendingFunction
 
 

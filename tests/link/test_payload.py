@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,25 @@ from hypothesis import given, strategies as st
 
 from skyward.errors import ProtocolError
 from skyward.link.digest import digest_of
-from skyward.link.payload import INLINE, OUT_OF_BAND, Keep, Payload, Place, decode, dump, load, pack, views
+from skyward.link.payload import (
+    INLINE,
+    MAX_STORED,
+    Keep,
+    Part,
+    Payload,
+    Place,
+    decode,
+    dump,
+    load,
+    pack,
+    packed,
+    pickled,
+    read_parts,
+    views,
+)
+from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import write_segment
+from skyward.model.trust import Data
 
 
 def _sent(payload: Payload) -> Payload:
@@ -74,6 +92,58 @@ def test_kept_buffers_travel_by_their_digest() -> None:
     assert [part.place for part in payload.parts] == [Place.INLINE, Place.STORED]
     assert payload.parts[1].digest == digest
     assert (load(_sent(payload)) == array).all()
+
+
+def _kept() -> Callable[..., Keep]:
+    return lambda buffer, fresh=False: Keep(digest_of(buffer), write_segment([[buffer]]))
+
+
+@pytest.mark.parametrize("keep", [None, _kept()], ids=["sent", "kept"])
+@pytest.mark.parametrize("size", [10, INLINE, 3 << 20])
+def test_values_that_were_pickled_one_after_the_other_share_what_they_hold(keep: Any, size: int) -> None:
+    """The last one is the value."""
+    shared = [1, 2]
+    large = {"shared": shared, "data": b"x" * size, "rest": list(range(1000))}
+    payload = packed(pickled((large, shared, (shared, large, 7))), keep)
+    found, other, seven = load(_sent(payload))
+    assert found is other["shared"]
+    assert (other, seven) == (large, 7)
+
+
+def test_a_large_object_inside_a_stream_is_a_piece_of_its_own() -> None:
+    """So it is kept, whatever is around it."""
+    data = os.urandom(2 << 20)
+    names = [
+        [part.digest for part in dump({"n": number, "data": data}, _kept()).parts if part.digest] for number in range(3)
+    ]
+    assert names == [[digest_of(memoryview(data))]] * 3
+
+
+def test_a_stream_of_many_large_objects_survives() -> None:
+    """More of them than descriptors fit into a frame."""
+    value = [bytes([number]) * (1 << 20) for number in range(80)]
+    payload = dump(value, _kept())
+    assert len(payload.stored) == MAX_STORED
+    assert load(_sent(payload)) == value
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 300)), max_size=8), st.binary(max_size=900))
+def test_a_stream_goes_on_only_where_one_is(parts: list[tuple[int, bool, int]], inline: bytes) -> None:
+    """Behind the first part, before the buffers."""
+    body = Payload(tuple(Part(place, size, b"d" * 32 * (place == 2), on) for place, on, size in parts), inline).encode()
+    flags = "".join("s" if on else "b" for _, on, _ in parts)
+    try:
+        found, _ = read_parts(body, 0)
+    except ProtocolError:
+        assert flags.startswith("s") or "bs" in flags[1:]
+        return
+    assert [(part.place, part.goes_on, part.size) for part in found] == parts
+
+
+def test_a_stream_in_pieces_is_not_opened_as_data() -> None:
+    """No node sends one."""
+    with pytest.raises(ProtocolError, match="several pieces"):
+        decode(packed(pickled(([1], [2]))).encode(), 0, (), Data())
 
 
 @given(st.lists(st.binary(max_size=2000), max_size=20))

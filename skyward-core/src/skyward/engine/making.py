@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from skyward.engine.arguments import Arguments
+from skyward.engine.buffers import Buffers
 from skyward.engine.call import Call
 from skyward.engine.feeding import Feeder
-from skyward.engine.outgoing import Buffers, Captures, dump_arguments
+from skyward.engine.outgoing import Captures
 from skyward.errors import UsageError
 from skyward.model.retry import times
 from skyward.node.streams import StreamArgument
@@ -49,6 +51,7 @@ class CallMaker:
         self._feed = feed
         self._buffers = Buffers()
         self._captures = Captures(self._buffers)
+        self._arguments = Arguments(self._buffers)
 
     def go_far(self) -> None:
         """Take note that calls leave this machine."""
@@ -63,7 +66,7 @@ class CallMaker:
         self._shipping.send_new()
         return Call(
             self._captures.capture(function, function.name),
-            dump_arguments(self._buffers, function.shape, function.name, args, kwargs),
+            self._arguments.dump(function.shape, function.name, args, kwargs),
             sink,
             timeout=pending.timeout or self._options.default_compute_timeout or 0.0,
             retries=pending.retries,
@@ -86,7 +89,7 @@ class CallMaker:
 
         def make(item: Any, index: int) -> Call:
             self._shipping.send_new()
-            payload = dump_arguments(self._buffers, function.shape, function.name, (item,), {})
+            payload = self._arguments.dump(function.shape, function.name, (item,), {})
             return Call(
                 captured,
                 payload,

@@ -1,38 +1,34 @@
 """
 Pickles with their large buffers beside them.
 
-A payload is a list of parts: first the pickle stream, then its out-of-band buffers.
-Each part travels inside the frame, in a segment, or as the digest of something the node has.
+A payload is a list of parts: first the pickle stream, in one or more pieces, then its out-of-band buffers.
+Each part travels inside the frame, in a segment, or under the name of something the node has.
 
     u16 number of parts, 0 when the rest of the body is the stream
-    for each part: u8 place   u64 size   (a stored part: 32 bytes of digest)
+    for each part: u8 place, and 16 if it goes on with the stream   u64 size   (a stored part: 32 bytes of name)
     the inline parts, one after the other
+
+A stream may hold several pickles, one behind the other, made by one pickler: later ones refer to objects of earlier
+ones, and the last one is the value. So a large argument can be a piece of its own, the same one in each call.
 """
 
 from __future__ import annotations
 
+import io
 import pickle
 import struct
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from mmap import mmap
-from pickle import PickleBuffer
-from typing import Any, NamedTuple
-
-import cloudpickle
+from typing import Any, NamedTuple, Protocol
 
 from skyward.errors import ProtocolError
-from skyward.link.cached import reduce_cached
-from skyward.link.data.reducing import reduce_as_data
 from skyward.link.frames import MAX_FDS
 from skyward.link.lending import lending
-from skyward.link.opened import refuse_file
+from skyward.link.pickling import OUT_OF_BAND, DataPickler, Pickler
+from skyward.link.pieces import Pieces
 from skyward.link.segment import Segment, aligned, write_segment
 from skyward.model.trust import Data
-
-OUT_OF_BAND = 64 << 10
-"""Buffers from this size on, in bytes, are not copied into the pickle."""
 
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""
@@ -44,6 +40,13 @@ _COUNT = struct.Struct("<H")
 _PART = struct.Struct("<BQ")
 _NO_PARTS = _COUNT.pack(0)
 _DIGEST_SIZE = 32
+_GOES_ON = 16
+
+PIECE = 1 << 20
+"""Pieces of streams from this size on, in bytes, are kept at nodes like buffers."""
+
+_LARGEST_RUN = 64 << 20
+_MOST_PIECES = 4 << 10
 
 
 class Place(IntEnum):
@@ -55,11 +58,12 @@ class Place(IntEnum):
 
 
 class Part(NamedTuple):
-    """One part of a payload, `size` in bytes."""
+    """One part of a payload, `size` in bytes; it may go on with the stream that the first part begins."""
 
     place: int
     size: int
     digest: bytes = b""
+    goes_on: bool = False
 
 
 class Payload:
@@ -112,8 +116,8 @@ class Payload:
         if not self.parts:
             return _NO_PARTS + self.inline
         table = [_COUNT.pack(len(self.parts))]
-        for place, size, digest in self.parts:
-            table.append(_PART.pack(place, size) + digest)
+        for place, size, digest, goes_on in self.parts:
+            table.append(_PART.pack(place | _GOES_ON if goes_on else place, size) + digest)
         return b"".join(table) + self.inline
 
 
@@ -136,6 +140,8 @@ def decode(body: bytes, at: int, fds: Sequence[int], trust: Data | None = None) 
     parts, at = read_parts(body, at)
     if not parts:
         return Payload((), body[at:], trust=trust)
+    if trust is not None and len(parts) > 1 and parts[1].goes_on:
+        raise ProtocolError("The stream of a payload that is opened as data comes in several pieces.")
     if sum(part.size for part in parts if part.place == Place.INLINE) != len(body) - at:
         raise ProtocolError("A payload's inline parts and its bytes differ in size.")
     in_segment = sum(aligned(part.size) for part in parts if part.place == Place.SEGMENT)
@@ -161,17 +167,20 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
     try:
         (count,) = _COUNT.unpack_from(body, at)
         at += _COUNT.size
-        parts = []
+        parts: list[Part] = []
         for _ in range(count):
             place, size = _PART.unpack_from(body, at)
             at += _PART.size
-            digest = b""
+            digest, goes_on = b"", bool(place & _GOES_ON)
+            place &= ~_GOES_ON
+            if goes_on and not (parts and (len(parts) == 1 or parts[-1].goes_on)):
+                raise ProtocolError("A payload's stream goes on where none is.")
             if place == Place.STORED:
                 digest = body[at : at + _DIGEST_SIZE]
                 at += _DIGEST_SIZE
             elif place not in (Place.INLINE, Place.SEGMENT):
                 raise ProtocolError(f"A payload's part is at an unknown place, {place}.")
-            parts.append(Part(place, size, digest))
+            parts.append(Part(place, size, digest, goes_on))
     except struct.error as error:
         raise ProtocolError("A payload's table is cut off.") from error
     if at > len(body):
@@ -180,19 +189,49 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
 
 
 class Keep(NamedTuple):
-    """A buffer that a node keeps under its digest."""
+    """A buffer that a node keeps under a name."""
 
     digest: bytes
     segment: Segment
 
 
-def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None, *, data: bool = False) -> Payload:
+class Keeper(Protocol):
+    """Is asked for what is large; what it returns makes that travel by its name."""
+
+    def __call__(self, buffer: memoryview, /, *, fresh: bool = ...) -> Keep | None:
+        """Name a buffer; `fresh` if its memory was made for this one pickle."""
+
+
+class Pickled(NamedTuple):
+    """
+    Values that were pickled one after the other by one pickler.
+
+    Args:
+        streams: What each was pickled to, in pieces.
+        buffers: The buffers beside them.
+    """
+
+    streams: list[list[bytes]]
+    buffers: list[memoryview]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Count the bytes of each value's stream."""
+        return [sum(map(len, stream)) for stream in self.streams]
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether it is one value in one piece, as small values are, and nothing beside it."""
+        return not self.buffers and len(self.streams) == 1 == len(self.streams[0])
+
+
+def dump(value: object, keep: Keeper | None = None, *, data: bool = False) -> Payload:
     """
     Pickle a value.
 
     Args:
         value: Anything cloudpickle can pickle.
-        keep: Asked for each large buffer; what it returns makes that buffer travel by its digest.
+        keep: Asked for each large buffer; what it returns makes that buffer travel by its name.
         data: Whether it is opened as data.
 
     Raises:
@@ -201,36 +240,117 @@ def dump(value: object, keep: Callable[[memoryview], Keep | None] | None = None,
     >>> load(dump({"a": [1, 2]}))
     {'a': [1, 2]}
     """
-    buffers: list[memoryview] = []
+    return packed(pickled((value,), DataPickler if data else Pickler), keep)
+
+
+def pickled(values: Sequence[object], pickler: type[Pickler] = Pickler) -> Pickled:
+    """
+    Pickle values one after the other; what they share, those that are read share too.
+
+    Args:
+        values: The last one is what `load` gives.
+        pickler: Which pickler does it.
+
+    Raises:
+        Exception: Whatever pickling raises.
+    """
     stream: list[bytes] = []
-    (_DataPickler if data else _Pickler)(stream, buffers).dump(value)
-    if not buffers and sum(map(len, stream)) <= INLINE:
-        return Payload((), stream[0] if len(stream) == 1 else b"".join(stream))
-    parts: list[Part] = []
-    inline: list[bytes | memoryview] = []
-    shared: list[Sequence[bytes | memoryview]] = []
-    stored: list[Segment] = []
-    whole = sum(map(len, stream)) + sum(map(len, buffers))
-    place = Place.INLINE if whole <= INLINE else Place.SEGMENT
-    size = sum(map(len, stream))
-    if place == Place.SEGMENT and size > OUT_OF_BAND:
-        shared.append(stream)
-        parts.append(Part(Place.SEGMENT, size))
-    else:
-        inline += stream
-        parts.append(Part(Place.INLINE, size))
+    buffers: list[memoryview] = []
+    made = pickler(stream, buffers)
+    if len(values) == 1:
+        made.dump(values[0])
+        return Pickled([stream], buffers)
+    streams = []
+    for value in values:
+        made.dump(value)
+        streams.append(stream[:])
+        stream.clear()
+    return Pickled(streams, buffers)
+
+
+def packed(values: Pickled, keep: Keeper | None = None) -> Payload:
+    """
+    Make a payload of what was pickled.
+
+    Args:
+        values: What was pickled.
+        keep: Asked for each large buffer and each large piece of a stream.
+    """
+    streams, buffers = values
+    sizes = values.sizes
+    if not buffers and len(streams) == 1 and sizes[0] <= INLINE:
+        return Payload((), streams[0][0] if len(streams[0]) == 1 else b"".join(streams[0]))
+    place = Place.INLINE if sum(sizes) + sum(map(len, buffers)) <= INLINE else Place.SEGMENT
+    packing = _Packing(keep, place)
+    for stream, size in zip(streams, sizes, strict=True):
+        for piece in _cut(stream) if keep and size >= PIECE else (stream,):
+            packing.add_piece(piece)
     for buffer in buffers:
-        kept = keep(buffer) if keep and len(stored) < MAX_STORED else None
-        if kept:
-            parts.append(Part(Place.STORED, len(buffer), kept.digest))
-            stored.append(kept.segment)
-        elif place == Place.INLINE:
-            parts.append(Part(Place.INLINE, len(buffer)))
-            inline.append(buffer)
+        packing.add_buffer(buffer)
+    return packing.payload()
+
+
+class _Packing:
+    """Find a place for each part of a payload."""
+
+    def __init__(self, keep: Keeper | None, place: Place) -> None:
+        self._keep = keep
+        self._place = place
+        self._parts: list[Part] = []
+        self._inline: list[bytes | memoryview] = []
+        self._inline_size = 0
+        self._shared: list[Sequence[bytes | memoryview]] = []
+        self._stored: list[Segment] = []
+
+    def add_piece(self, pieces: Sequence[bytes]) -> None:
+        """Take what the stream begins or goes on with."""
+        size, goes_on = sum(map(len, pieces)), bool(self._parts)
+        if self._keep and size >= PIECE and len(self._stored) < MAX_STORED:
+            pieces = [pieces[0] if len(pieces) == 1 else b"".join(pieces)]
+            if kept := self._keep(memoryview(pieces[0]), fresh=True):
+                self._store(kept, size, goes_on=goes_on)
+                return
+        if size > OUT_OF_BAND and (self._place == Place.SEGMENT or self._inline_size + size > INLINE):
+            self._shared.append(pieces)
+            self._parts.append(Part(Place.SEGMENT, size, goes_on=goes_on))
         else:
-            parts.append(Part(Place.SEGMENT, len(buffer)))
-            shared.append([buffer])
-    return Payload(tuple(parts), b"".join(inline), _segment(shared) if shared else None, tuple(stored))
+            self._inline += pieces
+            self._inline_size += size
+            self._parts.append(Part(Place.INLINE, size, goes_on=goes_on))
+
+    def add_buffer(self, buffer: memoryview) -> None:
+        """Take a buffer beside the stream."""
+        if self._keep and len(self._stored) < MAX_STORED and (kept := self._keep(buffer)):
+            self._store(kept, len(buffer))
+        elif self._place == Place.INLINE:
+            self._inline.append(buffer)
+            self._parts.append(Part(Place.INLINE, len(buffer)))
+        else:
+            self._shared.append([buffer])
+            self._parts.append(Part(Place.SEGMENT, len(buffer)))
+
+    def _store(self, kept: Keep, size: int, *, goes_on: bool = False) -> None:
+        self._parts.append(Part(Place.STORED, size, kept.digest, goes_on))
+        self._stored.append(kept.segment)
+
+    def payload(self) -> Payload:
+        """Give the payload, which has its own copy of everything."""
+        segment = _segment(self._shared) if self._shared else None
+        return Payload(tuple(self._parts), b"".join(self._inline), segment, tuple(self._stored))
+
+
+def _cut(stream: list[bytes]) -> list[list[bytes]]:
+    """Cut a stream where large objects lie in it, which arrive as pieces of their own, and into runs between them."""
+    runs: list[list[bytes]] = [[]]
+    size = 0
+    for piece in stream:
+        alone = len(piece) >= PIECE
+        if runs[-1] and (alone or size >= _LARGEST_RUN) and len(runs) < _MOST_PIECES:
+            runs.append([])
+            size = 0
+        runs[-1].append(piece)
+        size += _LARGEST_RUN if alone else len(piece)
+    return runs
 
 
 def _segment(shared: Sequence[Sequence[bytes | memoryview]]) -> Segment:
@@ -252,12 +372,22 @@ def load(payload: Payload) -> Any:
         from skyward.link.data.names import names_of
         from skyward.link.data.opener import open_data
 
-        stream, *buffers = views(payload) if payload.parts else (payload.inline,)
-        return open_data(stream, names_of(payload.trust), buffers=buffers)
+        whole, *buffers = views(payload) if payload.parts else (payload.inline,)
+        return open_data(whole, names_of(payload.trust), buffers=buffers)
     if not payload.parts:
         return pickle.loads(payload.inline)
-    stream, *buffers = views(payload)
-    return pickle.loads(stream, buffers=buffers)
+    found = views(payload)
+    pieces = 1 + sum(part.goes_on for part in payload.parts)
+    if pieces == 1:
+        return pickle.loads(found[0], buffers=found[1:])
+    size = sum(part.size for part in payload.parts[:pieces])
+    stream: io.BytesIO | Pieces
+    stream = io.BytesIO(b"".join(found[:pieces])) if size <= INLINE else Pieces(found[:pieces])
+    unpickler = pickle.Unpickler(stream, buffers=found[pieces:])
+    value = unpickler.load()
+    while stream.tell() < size:
+        value = unpickler.load()
+    return value
 
 
 def pack(parts: Sequence[bytes]) -> Payload:
@@ -281,7 +411,7 @@ def views(payload: Payload) -> list[memoryview | bytearray]:
     stored = iter(payload.stored)
     found: list[memoryview | bytearray] = []
     inline_at = segment_at = 0
-    for place, size, _ in payload.parts:
+    for place, size, *_ in payload.parts:
         if place == Place.INLINE:
             found.append(bytearray(memoryview(payload.inline)[inline_at : inline_at + size]))
             inline_at += size
@@ -298,73 +428,3 @@ def _map(segment: Segment) -> memoryview:
     if isinstance(mapped.obj, mmap):
         lending.remember(mapped.obj, segment)
     return mapped
-
-
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
-    """A cloudpickle pickler that leaves large buffers out of the stream."""
-
-    def __init__(self, stream: list[bytes], buffers: list[memoryview]) -> None:
-        def out_of_band(buffer: PickleBuffer) -> bool:
-            raw = buffer.raw()
-            if raw.nbytes < OUT_OF_BAND:
-                return True
-            buffers.append(raw)
-            return False
-
-        super().__init__(_Writer(stream), protocol=5, buffer_callback=out_of_band)
-
-    def reducer_override(self, obj: Any) -> Any:
-        kind = type(obj)
-        if kind is memoryview:
-            return _reduce_memoryview(obj)
-        if kind.__module__ == "torch" and kind.__name__ == "Tensor":
-            reduced = _reduce_tensor(obj)
-            if reduced is not None:
-                return reduced
-        refuse_file(obj)
-        return reduce_cached(obj) or super().reducer_override(obj)
-
-
-class _DataPickler(_Pickler):
-    """A pickler whose output is opened as data."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        return reduce_as_data(obj) or super().reducer_override(obj)
-
-
-class _Writer:
-    """The least of a file that a pickler asks for; large bytes objects arrive here uncopied."""
-
-    __slots__ = ("write",)
-
-    def __init__(self, stream: list[bytes]) -> None:
-        self.write = stream.append
-
-
-def _reduce_memoryview(view: memoryview) -> tuple[Any, ...]:
-    if not view.c_contiguous:
-        return (memoryview, (view.tobytes(),))
-    return (_restore_memoryview, (PickleBuffer(view), view.format, view.shape))
-
-
-def _restore_memoryview(buffer: Any, code: str, shape: tuple[int, ...]) -> memoryview:
-    flat = memoryview(buffer).cast("B")
-    return flat if code == "B" and len(shape) == 1 else flat.cast(code, shape)  # type: ignore[call-overload]
-
-
-def _reduce_tensor(tensor: Any) -> tuple[Any, ...] | None:
-    """Reduce a plain CPU tensor to its memory; None leaves it to torch's own pickling."""
-    torch = sys.modules["torch"]
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.is_quantized or tensor.dim() == 0:
-        return None
-    if tensor.requires_grad or tensor.numel() * tensor.element_size() < OUT_OF_BAND or not tensor.is_contiguous():
-        return None
-    flat = tensor.detach().view(-1).view(torch.uint8)
-    return (_restore_tensor, (PickleBuffer(flat.numpy()), str(tensor.dtype), tuple(tensor.shape)))
-
-
-def _restore_tensor(buffer: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    import torch
-
-    flat = torch.frombuffer(buffer, dtype=torch.uint8)
-    return flat.view(getattr(torch, dtype.removeprefix("torch."))).view(shape)

@@ -17,7 +17,7 @@ _CODES: Final = frozenset("cbB?hHiIlLqQnNfdeP")
 
 def shelf() -> Shelf:
     """Return the name of what puts a view together."""
-    return Shelf.of(("skyward.link.payload", "_restore_memoryview", None, Maker(_view)))
+    return Shelf.of(("skyward.link.pickling", "_restore_memoryview", None, Maker(_view)))
 
 
 def buffer_of(value: Any) -> memoryview:
@@ -45,7 +45,7 @@ def sizes(value: Any) -> tuple[int, ...]:
 
 
 def _view(buffer: Any, code: Any, shape: Any) -> memoryview:
-    from skyward.link.payload import _restore_memoryview
+    from skyward.link.pickling import _restore_memoryview
 
     if type(code) is not str or code not in _CODES:
         malformed("a view of other items than numbers")

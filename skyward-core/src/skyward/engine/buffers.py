@@ -1,0 +1,213 @@
+"""What is sent more than once is kept, and named from then on; it is recognised without being hashed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from skyward.link.digest import digest_of
+from skyward.link.lending import lending
+from skyward.link.payload import PIECE, Keep
+from skyward.link.segment import write_segment
+from skyward.link.written import WORTH_IT, Watch, watch
+from skyward.node.share import share_of_memory
+
+_SEEN = 4096
+_WATCHED = 512
+_WORTH_KEEPING = PIECE
+_NAME = 32
+_KEPT_AT_ONCE = 64 << 20
+_SAMPLES, _SAMPLE = 32, 64
+_PATIENCE = 2
+
+_Print = tuple[int, int]
+
+
+class _Kept(NamedTuple):
+    """What is kept: under which name, where, the same mapped, and what it looks like."""
+
+    keep: Keep
+    view: memoryview
+    looks: _Print
+
+
+class _Place:
+    """A place in memory whose content was kept, and that is watched."""
+
+    __slots__ = ("changes", "name", "watch")
+
+    def __init__(self, name: bytes, watch: Watch | None, changes: int) -> None:
+        self.name = name
+        self.watch = watch
+        self.changes = changes
+
+
+class Buffers:
+    """
+    Keep what is sent more than once, and name it.
+
+    What comes for the first time travels as it is; only its size and some samples are remembered.
+    What looks like something that came before is copied into a segment that nodes keep under a name; what looks like
+    something kept is compared with it, and the kernel asked to watch its memory from then on: as long as nothing was
+    written there, it is recognised without being read.
+
+    On its way to another machine what has up to 64 MiB is kept the first time; more would cost both machines more
+    memory than most lines are slow.
+
+    Args:
+        limit: How many bytes are kept; a share of this machine's memory if left out. One alone may be larger.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._far = False
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[_Print | bytes, None] = OrderedDict()
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._looks: dict[_Print, bytes] = {}
+        self._places: OrderedDict[tuple[int, int], _Place] = OrderedDict()
+        self.held = 0
+
+    def go_far(self) -> None:
+        """Take note that buffers leave this machine."""
+        self._far = True
+
+    def keep(self, buffer: memoryview, /, *, fresh: bool = False) -> Keep | None:
+        """
+        Name a buffer that was sent before, or is worth keeping at once; None for one to be sent as it is.
+
+        Args:
+            buffer: What is sent; its content may change afterwards.
+            fresh: Whether its memory was made for this one time, so that it need not be watched.
+        """
+        if len(buffer) < _WORTH_KEEPING:
+            return None
+        place = _place_of(buffer) if not fresh and len(buffer) >= WORTH_IT else None
+        changes = 0
+        if place is not None:
+            with self._lock:
+                known = self._places.get(place)
+                kept = self._kept.get(known.name) if known is not None else None
+            if known is not None:
+                if kept is not None and known.watch is not None and _unchanged(known.watch, buffer, kept.view):
+                    known.changes = 0
+                    return self._again(kept)
+                changes = known.changes + (known.watch is not None)
+        looks = len(buffer), _sample(buffer)
+        with self._lock:
+            alike = self._kept.get(self._looks.get(looks, b""))
+            again = looks in self._seen
+        at_once = self._far and len(buffer) <= _KEPT_AT_ONCE
+        if alike is None and not (again or at_once):
+            self._note(looks)
+            return None
+        # Before the comparison or the copy: what is written meanwhile has to count as changed.
+        watched = watch(*place) if place is not None and (again or alike) and changes <= _PATIENCE else None
+        kept = self._kept_copy(buffer, looks, alike, at_once=at_once)
+        if kept is None:
+            if watched is not None:
+                watched.close()
+            return None
+        if place is not None:
+            # Equal again though it was written to: it may be worth a watch once more.
+            self._remember(place, _Place(kept.keep.digest, watched, max(0, changes - (kept is alike))))
+        return kept.keep
+
+    def clear(self) -> None:
+        """Let go of everything; what is on its way stays readable."""
+        with self._lock:
+            places, self._places = self._places, OrderedDict()
+            self._kept, self._looks, self.held = OrderedDict(), {}, 0
+            self._seen.clear()
+        for place in places.values():
+            _close(place)
+
+    def _again(self, kept: _Kept) -> Keep:
+        with self._lock:
+            if kept.keep.digest in self._kept:
+                self._kept.move_to_end(kept.keep.digest)
+        return kept.keep
+
+    def _kept_copy(self, buffer: memoryview, looks: _Print, alike: _Kept | None, *, at_once: bool) -> _Kept | None:
+        """Find what is kept of this content, or keep it; None if only its samples came before."""
+        if alike is not None:
+            if equal(buffer, alike.view):
+                self._again(alike)
+                return alike
+            if not at_once:
+                # Samples do not tell this content from another, as with zeros and a few numbers among them.
+                digest = digest_of(buffer)
+                if not self._note(digest):
+                    return None
+        self._note(looks)
+        # What came from a node, and is passed on unchanged, is in a segment already.
+        segment = lending.find([buffer]) or write_segment([[buffer]])
+        kept = _Kept(Keep(os.urandom(_NAME), segment), segment.map()[: len(buffer)], looks)
+        with self._lock:
+            self._kept[kept.keep.digest] = kept
+            self._looks[looks] = kept.keep.digest
+            self.held += segment.size
+            if self._limit is None:
+                self._limit = share_of_memory()
+            while self.held > self._limit and len(self._kept) > 1:
+                name, oldest = self._kept.popitem(last=False)
+                self.held -= oldest.keep.segment.size
+                if self._looks.get(oldest.looks) == name:
+                    del self._looks[oldest.looks]
+        return kept
+
+    def _note(self, what: _Print | bytes) -> bool:
+        """Take note of what was seen, and tell whether it was seen before."""
+        with self._lock:
+            before = what in self._seen
+            self._seen[what] = None
+            self._seen.move_to_end(what)
+            if len(self._seen) > _SEEN:
+                self._seen.popitem(last=False)
+        return before
+
+    def _remember(self, place: tuple[int, int], known: _Place) -> None:
+        with self._lock:
+            gone = [self._places.pop(place, None)]
+            self._places[place] = known
+            while len(self._places) > _WATCHED:
+                gone.append(self._places.popitem(last=False)[1])
+        for before in gone:
+            if before is not None:
+                _close(before)
+
+
+def _close(place: _Place) -> None:
+    watched, place.watch = place.watch, None
+    if watched is not None:
+        watched.close()
+
+
+def _unchanged(watched: Watch, buffer: memoryview, kept: memoryview) -> bool:
+    """Tell whether a buffer is what was kept of it: its whole pages unwritten, and the ends of it the same."""
+    address, _ = _place_of(buffer)
+    head, tail = watched.start - address, watched.end - address
+    same = equal(buffer[:head], kept[:head]) and equal(buffer[tail:], kept[tail:])
+    return same and watched.intact()
+
+
+def _sample(buffer: memoryview) -> int:
+    """Look at some places of a buffer, spread over it."""
+    step = (len(buffer) - _SAMPLE) // (_SAMPLES - 1)
+    return hash(b"".join([buffer[at : at + _SAMPLE] for at in range(0, step * _SAMPLES, step)]))
+
+
+def _place_of(buffer: memoryview) -> tuple[int, int]:
+    # Imported late: ctypes is not loaded for programs that send nothing large.
+    from skyward.link.address import address_of
+
+    return address_of(buffer), len(buffer)
+
+
+def equal(one: memoryview, other: memoryview) -> bool:
+    """Tell whether two buffers hold the same bytes."""
+    from skyward.link.address import equal
+
+    return equal(one, other)

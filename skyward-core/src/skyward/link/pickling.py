@@ -1,0 +1,108 @@
+"""Pickling with large buffers beside the stream, which cloudpickle's picklers leave to their callers."""
+
+from __future__ import annotations
+
+import sys
+from pickle import PickleBuffer
+from typing import Any
+
+import cloudpickle
+
+from skyward.link.cached import reduce_cached
+from skyward.link.data.reducing import reduce_as_data
+from skyward.link.opened import refuse_file
+
+OUT_OF_BAND = 64 << 10
+"""Buffers from this size on, in bytes, are not copied into the pickle."""
+
+MANY = 256 << 10
+"""Once so many bytes of smaller buffers were copied into one pickle, the rest of them are not."""
+
+OUT_OF_BAND_OF_MANY = 16 << 10
+"""Buffers from this size on, in bytes, are not copied into the pickle where there are many."""
+
+MOST_BUFFERS = 32 << 10
+"""How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
+
+
+class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+    """
+    A cloudpickle pickler that leaves large buffers out of the stream.
+
+    Args:
+        stream: Takes what the pickle consists of, piece by piece; large bytes objects uncopied.
+        buffers: Takes the buffers.
+    """
+
+    def __init__(self, stream: list[bytes], buffers: list[memoryview]) -> None:
+        room = MANY
+
+        def out_of_band(buffer: PickleBuffer) -> bool:
+            nonlocal room
+            raw = buffer.raw()
+            size = raw.nbytes
+            if size < OUT_OF_BAND and (size < OUT_OF_BAND_OF_MANY or room > 0):
+                room -= size
+                return True
+            if len(buffers) >= MOST_BUFFERS:
+                return True
+            buffers.append(raw)
+            return False
+
+        super().__init__(_Writer(stream), protocol=5, buffer_callback=out_of_band)
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind is memoryview:
+            return _reduce_memoryview(obj)
+        if kind.__module__ == "torch" and kind.__name__ == "Tensor":
+            reduced = _reduce_tensor(obj)
+            if reduced is not None:
+                return reduced
+        refuse_file(obj)
+        return reduce_cached(obj) or super().reducer_override(obj)
+
+
+class DataPickler(Pickler):
+    """A pickler whose output is opened as data."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return reduce_as_data(obj) or super().reducer_override(obj)
+
+
+class _Writer:
+    """The least of a file that a pickler asks for; large bytes objects arrive here uncopied."""
+
+    __slots__ = ("write",)
+
+    def __init__(self, stream: list[bytes]) -> None:
+        self.write = stream.append
+
+
+def _reduce_memoryview(view: memoryview) -> tuple[Any, ...]:
+    if not view.c_contiguous:
+        return (memoryview, (view.tobytes(),))
+    return (_restore_memoryview, (PickleBuffer(view), view.format, view.shape))
+
+
+def _restore_memoryview(buffer: Any, code: str, shape: tuple[int, ...]) -> memoryview:
+    flat = memoryview(buffer).cast("B")
+    return flat if code == "B" and len(shape) == 1 else flat.cast(code, shape)  # type: ignore[call-overload]
+
+
+def _reduce_tensor(tensor: Any) -> tuple[Any, ...] | None:
+    """Reduce a plain CPU tensor to its memory; None leaves it to torch's own pickling."""
+    torch = sys.modules["torch"]
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.is_quantized or tensor.dim() == 0:
+        return None
+    if tensor.requires_grad or tensor.numel() * tensor.element_size() < OUT_OF_BAND or not tensor.is_contiguous():
+        return None
+    flat = tensor.detach().view(-1).view(torch.uint8)
+    return (_restore_tensor, (PickleBuffer(flat.numpy()), str(tensor.dtype), tuple(tensor.shape)))
+
+
+def _restore_tensor(buffer: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    import torch
+
+    flat = torch.frombuffer(buffer, dtype=torch.uint8)
+    return flat.view(getattr(torch, dtype.removeprefix("torch."))).view(shape)

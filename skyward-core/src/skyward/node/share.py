@@ -1,0 +1,27 @@
+"""How much of a machine's memory large buffers may take that are kept for later calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from skyward.node.exhaustion import limit_mb, total_mb
+
+SHARE = 0.1
+"""Which part of the memory that is."""
+
+LEAST = 64 << 20
+"""Bytes that are kept in any case, and where the machine does not tell what it has."""
+
+
+def share_of_memory(root: Path = Path("/")) -> int:
+    """
+    Count the bytes that may be kept: a tenth of the machine's memory, or of what our control group may use of it.
+
+    Args:
+        root: Where `/proc` and `/sys` are.
+
+    >>> share_of_memory() >= LEAST
+    True
+    """
+    most = limit_mb(root) or total_mb(root) or 0.0
+    return max(LEAST, int(most * 1e6 * SHARE))
