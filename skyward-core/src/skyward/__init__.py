@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         ProtocolError as ProtocolError,
         ProvisionError as ProvisionError,
         QuotaError as QuotaError,
+        RefError as RefError,
         RemoteError as RemoteError,
         ResultError as ResultError,
         SerializationError as SerializationError,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         Function as Function,
         function as function,
     )
+    from skyward.link.refs import Ref as Ref
     from skyward.market.kept import machine_images as machine_images
     from skyward.market.owned import instances as instances
     from skyward.market.repository import offers as offers
@@ -180,6 +182,7 @@ if TYPE_CHECKING:
     )
     from skyward.providers.local import Local as Local
     from skyward.providers.ssh import SSH as SSH
+    from skyward.putting import put as put
 
     containers = container
     metrics = metric

@@ -32,6 +32,7 @@ Every error that Skyward itself raises.
     │   ├─ WorkerSpentError a worker process that had to be replaced before the task began
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
+    ├─ RefError             a value that was put and is not where it is needed; put it again
     ├─ SerializationError   an argument or function that cannot be sent (also a TypeError and a PicklingError)
     └─ PluginError          report it to the plugin's author
 
@@ -338,6 +339,10 @@ class SerializationError(SkywardError, PicklingError, TypeError):
         super().__init__(message, **facts)
         self.argument = argument
         self.path = path
+
+
+class RefError(SkywardError):
+    """Report a `Ref` that was freed, belongs to another pool, or was pickled otherwise than by a call of its pool."""
 
 
 class PluginError(SkywardError):

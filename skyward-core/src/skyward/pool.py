@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from skyward.engine.opening import OpenPool
     from skyward.engine.running import Running
     from skyward.engine.waiting import Future
+    from skyward.link.refs import Ref
     from skyward.model.event import SkywardEvent
 
 T = TypeVar("T")
@@ -83,8 +84,6 @@ class Pool(RightOperand):
         self._entering = threading.Lock()
         self._handlers: list[tuple[type[Any], Callable[[Any], object]]] = []
         self._tokens: list[Token[Any]] = []
-
-    # What runs where.
 
     def run(self, pending: PendingFunction[T], *, target: Target = None) -> T:
         """
@@ -234,7 +233,10 @@ class Pool(RightOperand):
             return mapping.stream(self._running, function, items, ordered=ordered, keep_errors=return_exceptions)
         return mapping.collect(self._running, function, items, keep_errors=return_exceptions)
 
-    # What there is.
+    def put(self, value: T) -> Ref[T]:
+        """Keep a value for any number of calls of this pool, sent once to each node that needs it; see `sky.put`."""
+        ref: Ref[T] = self._running.maker.put(value)
+        return ref
 
     @property
     def name(self) -> str:
@@ -329,8 +331,6 @@ class Pool(RightOperand):
         else:
             self._handlers.append((event_type, handler))
         return self
-
-    # Its life.
 
     def open(self) -> None:
         """

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pickle import PickleBuffer
-from typing import Any
+from typing import Any, TypeVar
 
 from skyward.engine.buffers import Buffers
+from skyward.errors import RefError
 from skyward.link.blame import blame
 from skyward.link.payload import PIECE, Payload, Pickled, packed, pickled
+from skyward.link.refs import Ref
+
+T = TypeVar("T")
 
 _ATOMS = frozenset((int, float, complex, bool, type(None)))
 _TEXTS = frozenset((str, bytes))
@@ -53,11 +57,33 @@ class Arguments:
 
         Raises:
             SerializationError: If one cannot be pickled; the message names it and the object inside it.
+            RefError: If one is, or holds, a Ref that is freed or of another pool.
         """
         try:
             return self._dump(name, args, kwargs)
+        except RefError:
+            raise
         except Exception as error:
             raise blame(error, function=name, arguments=_named(function, args, kwargs)) from error
+
+    def put(self, value: T) -> Ref[T]:
+        """
+        Keep a value that many calls are to use.
+
+        Args:
+            value: Anything that can be an argument.
+
+        Raises:
+            SerializationError: If it cannot be pickled; the message names the object inside it.
+        """
+        try:
+            made = pickled((value,), refs=self._buffers.refs)
+        except RefError:
+            raise
+        except Exception as error:
+            raise blame(error, function="put", arguments={"value": value}) from error
+        ref: Ref[T] = self._buffers.refs.put(made)
+        return ref
 
     def _dump(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Payload:
         for index, value in enumerate(args):
@@ -68,14 +94,14 @@ class Arguments:
                 kwargs = {**kwargs, word: _beside(value)}
         large = self._large.get(name)
         if large is None:
-            made = pickled(((args, kwargs),))
+            made = pickled(((args, kwargs),), refs=self._buffers.refs)
             if made.is_small:
                 return Payload((), made.streams[0][0])
             order: tuple[_Name, ...] = ()
         else:
             apart = {place: value for place in large if (value := _at(place, args, kwargs)) is not None}
             order = tuple(apart)
-            made = pickled((*apart.values(), (args, kwargs)))
+            made = pickled((*apart.values(), (args, kwargs)), refs=self._buffers.refs)
         if made.sizes[-1] >= max(PIECE, 2 * self._tried.get(name, 0)) or not _leads(order, made):
             made = self._apart(name, args, kwargs, first=order)
         return packed(made, self._buffers.keep)
@@ -89,7 +115,7 @@ class Arguments:
         order = tuple(place for place in first if place in values)
         for _ in range(_TRIES):
             order = (*order, *(place for place in values if place not in order))
-            made = pickled((*(values[place] for place in order), (args, kwargs)))
+            made = pickled((*(values[place] for place in order), (args, kwargs)), refs=self._buffers.refs)
             found = _large(order, made)
             if _leads(order, made):
                 break

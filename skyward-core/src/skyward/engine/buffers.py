@@ -10,6 +10,7 @@ from typing import NamedTuple
 from skyward.link.digest import digest_of
 from skyward.link.lending import lending
 from skyward.link.payload import PIECE, Keep
+from skyward.link.refs import Refs
 from skyward.link.segment import write_segment
 from skyward.link.written import WORTH_IT, Watch, watch
 from skyward.node.share import share_of_memory
@@ -69,6 +70,7 @@ class Buffers:
         self._looks: dict[_Print, bytes] = {}
         self._places: OrderedDict[tuple[int, int], _Place] = OrderedDict()
         self.held = 0
+        self.refs = Refs()
 
     def go_far(self) -> None:
         """Take note that buffers leave this machine."""
@@ -123,6 +125,7 @@ class Buffers:
             self._seen.clear()
         for place in places.values():
             _close(place)
+        self.refs.clear()
 
     def _again(self, kept: _Kept) -> Keep:
         with self._lock:

@@ -52,10 +52,15 @@ class CallMaker:
         self._buffers = Buffers()
         self._captures = Captures(self._buffers)
         self._arguments = Arguments(self._buffers)
+        self.put = self._arguments.put
 
     def go_far(self) -> None:
         """Take note that calls leave this machine."""
         self._buffers.go_far()
+
+    def close(self) -> None:
+        """Let go of all that was kept for later calls; the pool object may live on."""
+        self._buffers.clear()
 
     def call(
         self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0, caller: int = 0

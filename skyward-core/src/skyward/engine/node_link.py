@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from skyward.engine.outflow import Outflow
-from skyward.errors import ProtocolError
+from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import (
@@ -24,12 +26,16 @@ from skyward.link.messages import (
     TaskFlag,
 )
 from skyward.link.payload import Payload, Place
+from skyward.link.segment import Segment
 
 KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
 
-KEPT_BYTES = 2 << 30
-"""How many bytes of large buffers a node keeps under their digests."""
+KEPT_BYTES = 64 << 20
+"""How many bytes of large buffers a node keeps under their names, where it tells of no share of its memory."""
+
+MOST_KEPT_BYTES = 1 << 40
+"""How many bytes that are at most, whatever a node tells."""
 
 ASKED_AGAIN = 64
 """How much more often a node may ask who the members are than it was told of a change; an honest one asks once."""
@@ -45,16 +51,29 @@ class NodeLink:
     Args:
         channel: The connection to its agent.
         data: Whether what the node sends is opened as data.
+        post: Has something done in the loop soon; what this client lets go of is dropped with the next call without it.
     """
 
-    def __init__(self, channel: Link, *, data: bool = False) -> None:
+    def __init__(
+        self, channel: Link, *, data: bool = False, post: Callable[[Callable[[], None]], object] | None = None
+    ) -> None:
         self._channel = channel
         self._flags = TaskFlag.DATA if data else 0
         self._functions: OrderedDict[bytes, None] = OrderedDict()
-        self._blobs: OrderedDict[bytes, int] = OrderedDict()
+        self._blobs: OrderedDict[bytes, tuple[int, weakref.ref[Segment]]] = OrderedDict()
+        self._blob_bytes = 0
+        self._gone: deque[weakref.ref[Segment]] = deque()
+        self._dropping = False
+        self._post = post
+        self.kept_bytes = KEPT_BYTES
         self._members = self._told = self._asked = self._roster = 0
         self._answered = 0
         self.outflow = Outflow()
+
+    def keeps(self, share: object) -> None:
+        """Take note of how many bytes the node says that it keeps; what is no such number is passed over."""
+        if type(share) is int and share >= 0:
+            self.kept_bytes = min(share, MOST_KEPT_BYTES)
 
     def send_task(self, call: Any, *, held: bool = False) -> None:
         """
@@ -192,6 +211,7 @@ class NodeLink:
             self._channel.send(encode(Kind.DROP, digest[:FUNCTION_DIGEST]))
 
     def _send_blobs(self, payload: Payload) -> None:
+        self._drop_gone()
         stored = iter(payload.stored)
         for part in payload.parts:
             if part.place != Place.STORED:
@@ -200,12 +220,39 @@ class NodeLink:
             if part.digest in self._blobs:
                 self._blobs.move_to_end(part.digest)
                 continue
-            self._blobs[part.digest] = part.size
+            self._blobs[part.digest] = part.size, weakref.ref(segment, self._let_go)
+            self._blob_bytes += part.size
             self._channel.send(encode(Kind.BLOB, BLOB.pack(part.digest, part.size), fds=1), (segment.fd,), segment)
         named = {part.digest for part in payload.parts}
-        while len(self._blobs) > 1 and sum(self._blobs.values()) > KEPT_BYTES:
+        while len(self._blobs) > 1 and self._blob_bytes > self.kept_bytes:
             oldest = next(iter(self._blobs))
             if oldest in named:
                 break
-            del self._blobs[oldest]
-            self._channel.send(encode(Kind.DROP, oldest))
+            self._drop(oldest)
+
+    def _drop(self, name: bytes) -> None:
+        size, _ = self._blobs.pop(name)
+        self._blob_bytes -= size
+        self._channel.send(encode(Kind.DROP, name))
+
+    def _let_go(self, segment: weakref.ref[Segment]) -> None:
+        """Hear that this client keeps a buffer no longer; in any thread, whatever that was doing."""
+        self._gone.append(segment)
+        if self._post is not None and not self._dropping:
+            self._dropping = True
+            # A loop that has ended, or is the parent's, has nothing to drop it from.
+            with contextlib.suppress(PoolClosedError, OSError):
+                self._post(self._drop_gone)
+
+    def _drop_gone(self) -> None:
+        """Have the node forget what this client keeps no longer."""
+        self._dropping = False
+        if not self._gone:
+            return
+        gone = set()
+        while self._gone:
+            gone.add(id(self._gone.popleft()))
+        for name in [name for name, (_, segment) in self._blobs.items() if id(segment) in gone]:
+            if self._channel.closed:
+                return
+            self._drop(name)

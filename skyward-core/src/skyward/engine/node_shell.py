@@ -189,7 +189,7 @@ class NodeShell:
         """
         link = await self._host.open(self._on_frame, self._on_closed)
         link.on_announced = self._on_announced
-        self.link = NodeLink(link, data=self.trust is not None)
+        self.link = NodeLink(link, data=self.trust is not None, post=self._engine.post)
         self._greeted_at = time.time()
         self.link.greet(VERSION, (self.info.private_ip, self.info.ip))
         for payload in files:
@@ -368,6 +368,8 @@ class NodeShell:
             network=_network(welcome.get("network") or {}),
         )
         self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
+        if self.link is not None:
+            self.link.keeps(welcome.get("keeps"))
 
     def _answered(self, answer: dict[str, Any]) -> None:
         waiting = self._questions.get(int(answer["number"]))

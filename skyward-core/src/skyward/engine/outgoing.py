@@ -9,6 +9,7 @@ from typing import Any
 
 from skyward.engine.buffers import Buffers
 from skyward.engine.call import CapturedFunction
+from skyward.errors import RefError
 from skyward.link.blame import blame
 from skyward.link.capture import Snapshot, snapshot
 from skyward.link.digest import digest_of
@@ -45,7 +46,9 @@ class Captures:
         plain = getattr(function, "local", function)
         taken = snapshot(plain) if isinstance(plain, FunctionType) else None
         try:
-            payload = dump(function, self._buffers.keep)
+            payload = dump(function, self._buffers.keep, refs=self._buffers.refs)
+        except RefError:
+            raise
         except Exception as error:
             raise blame(error, function=name, arguments={}, target=plain) from error
         captured = _captured(name, payload, shareable=taken is not None and taken.shareable)

@@ -76,9 +76,8 @@ class Running:
         self.spec = spec
         self.reporting = Reporting(dispatcher, meter)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
-        maker = CallMaker(self._shipping, self.options, self.feed)
-        self.call, self.caller = maker.call, maker.caller
-        self._go_far = maker.go_far
+        self.maker = CallMaker(self._shipping, self.options, self.feed)
+        self.call, self.caller = self.maker.call, self.maker.caller
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
         self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
         self._dispatch = Dispatch(
@@ -224,6 +223,7 @@ class Running:
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
+            self.maker.close()
             await in_thread(self.reporting.close)
             with self._whole:
                 self._given_up = self._given_up or "closed"
@@ -331,7 +331,7 @@ class Running:
             self._spawn(self._give_back(shell, "its place is taken"))
             return
         if not isinstance(shell.instance.address, LocalAddress):
-            self._go_far()
+            self.maker.go_far()
         self._nodes[shell.index] = shell
         if (before := self._lost.pop(shell.index, None)) is not None:
             self.reporting.replaced(before, shell)

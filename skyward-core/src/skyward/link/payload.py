@@ -225,7 +225,7 @@ class Pickled(NamedTuple):
         return not self.buffers and len(self.streams) == 1 == len(self.streams[0])
 
 
-def dump(value: object, keep: Keeper | None = None, *, data: bool = False) -> Payload:
+def dump(value: object, keep: Keeper | None = None, *, data: bool = False, refs: object = None) -> Payload:
     """
     Pickle a value.
 
@@ -233,6 +233,7 @@ def dump(value: object, keep: Keeper | None = None, *, data: bool = False) -> Pa
         value: Anything cloudpickle can pickle.
         keep: Asked for each large buffer; what it returns makes that buffer travel by its name.
         data: Whether it is opened as data.
+        refs: Which pool's Refs may be in it.
 
     Raises:
         Exception: Whatever pickling raises.
@@ -240,23 +241,24 @@ def dump(value: object, keep: Keeper | None = None, *, data: bool = False) -> Pa
     >>> load(dump({"a": [1, 2]}))
     {'a': [1, 2]}
     """
-    return packed(pickled((value,), DataPickler if data else Pickler), keep)
+    return packed(pickled((value,), DataPickler if data else Pickler, refs), keep)
 
 
-def pickled(values: Sequence[object], pickler: type[Pickler] = Pickler) -> Pickled:
+def pickled(values: Sequence[object], pickler: type[Pickler] = Pickler, refs: object = None) -> Pickled:
     """
     Pickle values one after the other; what they share, those that are read share too.
 
     Args:
         values: The last one is what `load` gives.
         pickler: Which pickler does it.
+        refs: Which pool's Refs may be in it.
 
     Raises:
         Exception: Whatever pickling raises.
     """
     stream: list[bytes] = []
     buffers: list[memoryview] = []
-    made = pickler(stream, buffers)
+    made = pickler(stream, buffers, refs)
     if len(values) == 1:
         made.dump(values[0])
         return Pickled([stream], buffers)
@@ -320,7 +322,11 @@ class _Packing:
 
     def add_buffer(self, buffer: memoryview) -> None:
         """Take a buffer beside the stream."""
-        if self._keep and len(self._stored) < MAX_STORED and (kept := self._keep(buffer)):
+        # The memory of a Ref says itself under which name nodes have it.
+        kept: Keep | None = getattr(buffer.obj, "kept", None) if len(self._stored) < MAX_STORED else None
+        if kept is None and self._keep and len(self._stored) < MAX_STORED:
+            kept = self._keep(buffer)
+        if kept is not None:
             self._store(kept, len(buffer))
         elif self._place == Place.INLINE:
             self._inline.append(buffer)

@@ -32,9 +32,10 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
     Args:
         stream: Takes what the pickle consists of, piece by piece; large bytes objects uncopied.
         buffers: Takes the buffers.
+        refs: Which pool's Refs may be in it; None has them refused.
     """
 
-    def __init__(self, stream: list[bytes], buffers: list[memoryview]) -> None:
+    def __init__(self, stream: list[bytes], buffers: list[memoryview], refs: object = None) -> None:
         room = MANY
 
         def out_of_band(buffer: PickleBuffer) -> bool:
@@ -49,6 +50,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
             buffers.append(raw)
             return False
 
+        self._refs = refs
         super().__init__(_Writer(stream), protocol=5, buffer_callback=out_of_band)
 
     def reducer_override(self, obj: Any) -> Any:
@@ -59,6 +61,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
             reduced = _reduce_tensor(obj)
             if reduced is not None:
                 return reduced
+        if kind.__module__ == "skyward.link.refs" and kind.__name__ == "Ref":
+            return obj._reduced(self._refs)
         refuse_file(obj)
         return reduce_cached(obj) or super().reducer_override(obj)
 

@@ -37,7 +37,7 @@ class Segment:
         size: Bytes in it.
     """
 
-    __slots__ = ("fd", "size")
+    __slots__ = ("__weakref__", "fd", "size")
 
     def __init__(self, fd: int, size: int) -> None:
         own((fd,))

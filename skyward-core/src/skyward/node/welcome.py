@@ -11,6 +11,7 @@ from typing import Any
 
 from skyward.link.frames import VERSION
 from skyward.node.interfaces import network
+from skyward.node.share import share_of_memory
 
 
 def welcome(meeting_port: int, addresses: Sequence[str | None]) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def welcome(meeting_port: int, addresses: Sequence[str | None]) -> dict[str, Any
         "port": meeting_port,
         "network": network(addresses),
         "now": time.time(),
+        "keeps": share_of_memory(),
     }
 
 
