@@ -163,6 +163,18 @@ def test_a_client_without_a_loop_drops_with_the_next_call(recorder: Recorder) ->
     assert ["DROP", "BLOB", "TASK"] == recorder.kinds()
 
 
+def test_what_the_node_forgot_is_sent_again(recorder: Recorder) -> None:
+    """A buffer or a function; what it never had is passed over."""
+    link, payload = NodeLink(recorder), kept(1 << 20, b"a")
+    link.send_task(call(payload=payload))
+    link.forgot(b"a".ljust(32, b"."))
+    link.forgot(function("f").digest)
+    link.forgot(b"x" * 32)
+    recorder.kinds()
+    link.send_task(call(payload=payload))
+    assert ["FUNCTION", "BLOB", "TASK"] == recorder.kinds()
+
+
 @pytest.mark.parametrize(
     ("told", "expected"),
     [(5 << 19, 5 << 19), (0, 0), (1 << 60, node_link.MOST_KEPT_BYTES)]

@@ -230,6 +230,12 @@ class NodeLink:
                 break
             self._drop(oldest)
 
+    def forgot(self, name: bytes) -> None:
+        """Hear that the node has a function or a buffer no longer: it is sent again with the next call of it."""
+        self._functions.pop(name, None)
+        if (blob := self._blobs.pop(name, None)) is not None:
+            self._blob_bytes -= blob[0]
+
     def _drop(self, name: bytes) -> None:
         size, _ = self._blobs.pop(name)
         self._blob_bytes -= size

@@ -347,6 +347,8 @@ class NodeShell:
                 self._settle(self._stopped, None)
             case Kind.WELCOME:
                 self._welcomed(decode_json(frame.body))
+            case Kind.DROP if self.link is not None:
+                self.link.forgot(frame.body)
             case Kind.NOTICE:
                 self.on_notice(self, decode_json(frame.body))
             case Kind.METRIC:

@@ -41,7 +41,7 @@ class Kind(IntEnum):
     MEMBERS = 6  # client -> agent -> worker: JSON
     FUNCTION = 7  # client -> agent -> worker
     BLOB = 8  # client -> agent: one buffer to keep under its digest
-    DROP = 9  # client -> agent: a digest to forget
+    DROP = 9  # both ways: a name to forget, or that was forgotten for want of memory
     FILES = 10  # client -> agent: local modules
     TASK = 11  # client -> agent -> worker
     RESULT = 12  # worker -> agent -> client

@@ -42,6 +42,7 @@ _LARGEST: Final[Mapping[int, int]] = {
     Kind.READY: 64 * _KIB,
     Kind.NOTICE: 64 * _KIB,
     Kind.METRIC: 256 * _KIB,
+    Kind.DROP: 32,
     Kind.STOPPED: 0,
     Kind.REFRESHED: 0,
 }
@@ -53,6 +54,8 @@ _IN_ALL: Final[Mapping[int, int]] = {
     # Each process that fails to start says so; the first one counts.
     Kind.FAILED: 4096,
     Kind.WORKER: 4096,
+    # One for each buffer that it had no memory for.
+    Kind.DROP: 65536,
 }
 _NAMES: Final = {int(kind): kind.name for kind in Kind}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
-from skyward.link.frames import MAX_FDS, VERSION, Frame, Kind, decode_json, encode, encode_json
+from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag, decode_start
 from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
@@ -58,7 +58,7 @@ class Agent:
         self._client: Link | None = None
         self._config: dict[str, Any] = {}
         self._plugins = b""
-        self._store = Store()
+        self._store = Store(self._tell)
         self._lanes: list[Lane] = []
         self._processes: dict[int, Process] = {}
         self._app_host: Process | None = None
@@ -91,7 +91,7 @@ class Agent:
         door = Door(self._loop, self._batch, session, os.path.join(self._directory, "lease"))
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
-        link.on_drained = self._resume_workers
+        link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
         self._vault = Vault(self._loop, link, os.path.join(self._directory, "results"), on_stored=self._resume_workers)
         spool = Spool(os.path.join(self._directory, "lines"))
         self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
@@ -246,6 +246,10 @@ class Agent:
             close_all(fds)
             self._tell(encode(Kind.RECALLED, CALL.pack(call), lane=frame.lane))
             return
+        if self._store.refused and (refusal := self._store.refusal(frame)):
+            close_all(fds)
+            self._tell(refusal)
+            return
         if digest not in process.known:
             function, segments = self._store.function_frame(digest)
             process.known.add(digest)
@@ -255,8 +259,6 @@ class Agent:
             stored = self._store.stored(frame.body, TASK.size)
             hold = (hold, stored)
             fds = (*fds, *(segment.fd for segment in stored))
-            if len(fds) > MAX_FDS:
-                raise ProtocolError(f"A task names {len(stored)} buffers, more than a frame may carry.")
         process.began(call, timeout)
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
@@ -411,8 +413,6 @@ class Agent:
             self._start_worker(lane)
         except OSError as error:
             self._fail(f"worker {lane.index} could not be started again: {error}", process)
-
-    # The rest.
 
     def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
         if self._client is not None:

@@ -10,6 +10,7 @@ from skyward.node.readings import memory
 _ROOT = Path("/")
 _GROUPS = "sys/fs/cgroup"
 _EVENTS = "memory.events", "memory.oom_control"
+_USED = ("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")
 _LIMITS = "memory.max", "memory.limit_in_bytes"
 
 
@@ -52,6 +53,23 @@ def total_mb(root: Path = _ROOT) -> float | None:
     """
     known = memory(_text(root / "proc/meminfo"))
     return known.total * 1024 * 1024 / 1e6 if known is not None else None
+
+
+def used_mb(root: Path = _ROOT) -> tuple[float, float | None]:
+    """
+    Give the memory in use on the machine, and in our group if groups tell, in MB; what caches would give back is free.
+
+    Args:
+        root: Where `/proc` and `/sys` are.
+    """
+    known = memory(_text(root / "proc/meminfo"))
+    machine = known.used * 1024 * 1024 / 1e6 if known is not None else 0.0
+    for group in _groups(root):
+        for name, cached in _USED:
+            used = _text(group / name).strip()
+            if used.isdecimal():
+                return machine, max(0, int(used) - (_field(group / "memory.stat", cached) or 0)) / 1e6
+    return machine, None
 
 
 def _groups(root: Path) -> Iterator[Path]:

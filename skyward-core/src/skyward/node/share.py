@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skyward.node.exhaustion import limit_mb, total_mb
+from skyward.node.exhaustion import limit_mb, total_mb, used_mb
 
 SHARE = 0.1
 """Which part of the memory that is."""
@@ -25,3 +25,23 @@ def share_of_memory(root: Path = Path("/")) -> int:
     """
     most = limit_mb(root) or total_mb(root) or 0.0
     return max(LEAST, int(most * 1e6 * SHARE))
+
+
+def free_memory(root: Path = Path("/")) -> int | None:
+    """
+    Count the bytes of memory that can still be taken: on the machine, and in our control group; None if unknown.
+
+    Args:
+        root: Where `/proc` and `/sys` are.
+
+    >>> (free_memory() or 1) > 0
+    True
+    """
+    total, limit = total_mb(root), limit_mb(root)
+    if total is None:
+        return None
+    machine, group = used_mb(root)
+    free = total - machine
+    if limit is not None and group is not None:
+        free = min(free, limit - group)
+    return max(0, int(free * 1e6))
