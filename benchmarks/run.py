@@ -23,6 +23,7 @@ from measure import (
     growth,
     idle,
     lines,
+    nodes,
     plugins,
     sklearn,
     ssh,
@@ -66,6 +67,7 @@ SUBJECTS = {
     "sklearn": Subject(sklearn.jobs, sklearn.rows),
     "training": Subject(training.jobs, training.rows),
     "plugins": Subject(plugins.jobs, plugins.rows),
+    "nodes": Subject(nodes.jobs, nodes.rows),
 }
 
 

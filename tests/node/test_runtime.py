@@ -9,6 +9,7 @@ import pytest
 
 from skyward.errors import UsageError
 from skyward.model.instance import InstanceInfo
+from skyward.model.peers import Peers
 from skyward.node import runtime
 
 
@@ -69,6 +70,20 @@ def test_calls_among_the_same_members_share_what_they_are_told():
     assert first.peers is together.peers is later.peers
     assert [3, 3, 3, 2] == [len(info.peers) for info in (first, together, later, fewer)]
     assert told(3, 7) == together
+
+
+def test_peers_that_no_call_looks_at_are_not_looked_up():
+    """Whatever the versions are that calls see."""
+
+    def fail():
+        raise AssertionError("they were looked up")
+
+    facts = InstanceInfo(node=1).to_dict()
+    versions = [{"version": version, "total_nodes": 3, "peers": Peers(3, fail)} for version in range(3)]
+    for version, broadcast in ((1, 0), (2, 0), (2, 7), (1, 0)):
+        with task(facts=facts, membership={**versions[version], "broadcast": broadcast}):
+            info = runtime.instance_info()
+            assert (1, 3, 3) == (info.node, info.total_nodes, len(info.peers))
 
 
 def test_accelerator_is_named_by_its_type():

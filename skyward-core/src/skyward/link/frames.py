@@ -38,7 +38,7 @@ class Kind(IntEnum):
     START = 3  # client -> agent: JSON and the plugins' pickle
     READY = 4  # agent -> client, worker -> agent: JSON
     FAILED = 5  # agent -> client, worker -> agent: JSON, the node cannot go on
-    MEMBERS = 6  # client -> agent -> worker: JSON
+    MEMBERS = 6  # client -> agent -> worker: JSON, what a node knows of a version of the members
     FUNCTION = 7  # client -> agent -> worker
     BLOB = 8  # client -> agent: one buffer to keep under its digest
     DROP = 9  # both ways: a name to forget, or that was forgotten for want of memory

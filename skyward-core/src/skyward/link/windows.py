@@ -8,6 +8,7 @@ How much of each kind of frame a node may send before the client has dealt with 
 | LOG, EMIT | 4 MiB, and one frame beyond; more as handlers take them |
 | ANSWER, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
 | METRIC | none: what is measured is dropped while handlers are behind |
+| PEERS | one for each version of the members that the node was told, and some more |
 | the others | a number for the node's whole life |
 
 A node that keeps no window loses its link, with the error that names the frame.

@@ -122,7 +122,8 @@ class InstanceInfo:
         head_port: Port on the head node that is kept free for frameworks to meet at.
         job_id: Identity of this use of the pool.
         broadcast: Number of the broadcast that the call is part of, the same on all ranks; 0 in other calls.
-        peers: All nodes that take part, this one among them.
+        peers: All nodes that take part, this one among them; in a pool of more than 32 nodes they are asked for when
+            they are first looked at, which may take a round trip to the client.
         accelerators: How many accelerators this node has.
         total_accelerators: How many accelerators all nodes have.
         accelerator: What the accelerators are; None on a node without any.

@@ -135,7 +135,8 @@ class _Place:
         """
         broadcast = fields.pop("broadcast", 0)
         last = self._last
-        if last is None or last[0] != fields:
+        # The version first: peers that are yet to be looked up would have to be, to be compared.
+        if last is None or last[0].get("version") != fields.get("version") or last[0] != fields:
             from skyward.model.instance import InstanceInfo
 
             last = self._last = fields, InstanceInfo.from_dict(fields)
