@@ -52,12 +52,12 @@ class Clock:
         """Let that much time pass, and the handler take some events in it."""
         self.now += seconds
         self.slept += 1
-        before = dispatcher.left().handled
+        before = dispatcher.handled
         if not self._steps:
             return dispatcher.ended(0.0)
         self._stepper.steps(self._steps)
         deadline = threading.Event()
-        while dispatcher.left().handled < before + self._steps:
+        while dispatcher.handled < before + self._steps:
             if dispatcher.ended(0.0):
                 return True
             deadline.wait(0.001)

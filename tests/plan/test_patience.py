@@ -21,7 +21,7 @@ from skyward.plan.patience import STUCK_S, WARN_AFTER_S, WARN_EVERY_S, Left, Pat
 )
 def test_what_is_left_reads_well(lines: int, others: int, expected: str) -> None:
     """What is left is counted, singular and plural."""
-    assert expected == str(Left(lines=lines, others=others, handled=0, handler="save"))
+    assert expected == str(Left(lines=lines, others=others, handler="save"))
 
 
 def test_a_warning_comes_soon_and_then_seldom() -> None:

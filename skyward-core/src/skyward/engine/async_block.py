@@ -38,8 +38,9 @@ async def closed(pool: Pool, error: BaseException | None) -> None:
     closing = asyncio.create_task(asyncio.to_thread(pool.close, error))
     try:
         await asyncio.shield(closing)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as cancelled:
         pool.skip_handlers()
         await asyncio.wait([closing])
-        closing.exception()
+        if (failed := closing.exception()) is not None:
+            cancelled.add_note(str(failed))
         raise

@@ -113,13 +113,14 @@ class Delivery:
 
     def _wait(self) -> bool:
         within = HURRIED_S if self._hurried else None
-        patience = Patience.at(self._clock(), handled=self._dispatcher.left().handled, within=within)
+        patience = Patience.at(self._clock(), handled=self._dispatcher.handled, within=within)
         while not self._ended(self._dispatcher, patience.wait_s(self._clock())):
-            now, left = self._clock(), self._dispatcher.left()
-            patience = patience.seen(now, handled=left.handled)
+            now = self._clock()
+            patience = patience.seen(now, handled=self._dispatcher.handled)
             if self._skipped or patience.ended(now):
                 return False
             if patience.warns(now):
+                left = self._dispatcher.left()
                 _log.warning(
                     "events.waiting handler=%s: %s still to be delivered. The pool is closed already; "
                     "Ctrl-C skips the rest%s.",

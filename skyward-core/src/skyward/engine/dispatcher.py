@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from time import monotonic
@@ -256,13 +256,20 @@ class Dispatcher:
         thread.join(timeout)
         return not thread.is_alive()
 
+    @property
+    def handled(self) -> int:
+        """Return how many calls of handlers have ended; cheap, other than `left`."""
+        return self._handled
+
     def left(self) -> Left:
         """Count what handlers have not taken yet."""
         with self._lock:
-            waiting = self._undelivered()
-        lines = sum(type(event) is Log for event in waiting)
+            kinds = Counter(map(type, self._batch.copy()))
+            for queue in self._queues:
+                kinds.update(type(item) for _, item in queue)
+        del kinds[_Mark]
         name = self._handler.name if self._handler is not None else "nothing"
-        return Left(lines=lines, others=len(waiting) - lines, handled=self._handled, handler=name)
+        return Left(lines=kinds[Log], others=kinds.total() - kinds[Log], handler=name)
 
     def abandon(self) -> list[SkywardEvent]:
         """

@@ -26,18 +26,16 @@ class Left:
     Args:
         lines: Log lines.
         others: Events of all other kinds.
-        handled: Calls of handlers that have ended since the pool was opened.
         handler: What runs now, or ran last, by name.
 
-    >>> print(Left(lines=35945, others=1, handled=14055, handler="save"))
+    >>> print(Left(lines=35945, others=1, handler="save"))
     35,945 log lines and 1 other event
-    >>> print(Left(lines=0, others=12, handled=0, handler="save"))
+    >>> print(Left(lines=0, others=12, handler="save"))
     12 events
     """
 
     lines: int
     others: int
-    handled: int
     handler: str
 
     def __str__(self) -> str:
