@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from skyward.link.digest import digest_of
 from skyward.link.lending import lending
-from skyward.link.payload import PIECE, Keep
+from skyward.link.payload import MAX_STORED, PIECE, Keep, Part, Payload, Place, views
 from skyward.link.refs import Refs
-from skyward.link.segment import write_segment
+from skyward.link.segment import Segment, write_segment
 from skyward.link.written import WORTH_IT, Watch, watch
 from skyward.node.share import share_of_memory
 
@@ -76,13 +76,14 @@ class Buffers:
         """Take note that buffers leave this machine."""
         self._far = True
 
-    def keep(self, buffer: memoryview, /, *, fresh: bool = False) -> Keep | None:
+    def keep(self, buffer: memoryview, /, *, fresh: bool = False, shared: bool = False) -> Keep | None:
         """
         Name a buffer that was sent before, or is worth keeping at once; None for one to be sent as it is.
 
         Args:
             buffer: What is sent; its content may change afterwards.
             fresh: Whether its memory was made for this one time, so that it need not be watched.
+            shared: Whether it goes to several machines, so that it is worth keeping at once.
         """
         if len(buffer) < _WORTH_KEEPING:
             return None
@@ -101,7 +102,7 @@ class Buffers:
         with self._lock:
             alike = self._kept.get(self._looks.get(looks, b""))
             again = looks in self._seen
-        at_once = self._far and len(buffer) <= _KEPT_AT_ONCE
+        at_once = self._far and (shared or len(buffer) <= _KEPT_AT_ONCE)
         if alike is None and not (again or at_once):
             self._note(looks)
             return None
@@ -116,6 +117,33 @@ class Buffers:
             # Equal again though it was written to: it may be worth a watch once more.
             self._remember(place, _Place(kept.keep.digest, watched, max(0, changes - (kept is alike))))
         return kept.keep
+
+    def apart(self, payload: Payload) -> Payload:
+        """
+        Name what is large in a payload that goes to several machines, so that they can hand it on to each other.
+
+        Args:
+            payload: What was pickled; it is given back as it is if nothing leaves this machine.
+        """
+        if not self._far or payload.segment is None:
+            return payload
+        parts: list[Part] = []
+        stored: list[Segment] = []
+        rest: list[list[memoryview | bytes]] = []
+        kept, room = iter(payload.stored), MAX_STORED - len(payload.stored)
+        for part, view in zip(payload.parts, views(payload), strict=True):
+            if part.place == Place.STORED:
+                stored.append(next(kept))
+            elif part.place == Place.SEGMENT:
+                named = self.keep(memoryview(view), fresh=True, shared=True) if room else None
+                if named is not None:
+                    room -= 1
+                    stored.append(named.segment)
+                    parts.append(Part(Place.STORED, part.size, named.digest))
+                    continue
+                rest.append([memoryview(view)])
+            parts.append(part)
+        return Payload(tuple(parts), payload.inline, write_segment(rest) if rest else None, tuple(stored))
 
     def clear(self) -> None:
         """Let go of everything; what is on its way stays readable."""

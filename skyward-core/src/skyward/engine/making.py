@@ -63,15 +63,33 @@ class CallMaker:
         self._buffers.clear()
 
     def call(
-        self, pending: PendingFunction[Any], sink: Any, *, node: int | None = None, index: int = 0, caller: int = 0
+        self,
+        pending: PendingFunction[Any],
+        sink: Any,
+        *,
+        node: int | None = None,
+        index: int = 0,
+        caller: int = 0,
+        shared: bool = False,
     ) -> Call:
-        """Make a call of a pending function: pickle what it needs; it takes its thread's turns unless it has others."""
+        """
+        Make a call of a pending function: pickle what it needs.
+
+        Args:
+            pending: The function, and its arguments.
+            sink: What takes its answer.
+            node: The only node it may run on.
+            index: Its place among the calls of its sink.
+            caller: Which turns it takes; its thread's if left out.
+            shared: Whether its arguments go to several nodes.
+        """
         args, kwargs, feeder = with_streams(pending, self._feed)
         function = pending.function
         self._shipping.send_new()
+        payload = self._arguments.dump(function.shape, function.name, args, kwargs)
         return Call(
             self._captures.capture(function, function.name),
-            self._arguments.dump(function.shape, function.name, args, kwargs),
+            self._buffers.apart(payload) if shared else payload,
             sink,
             timeout=pending.timeout or self._options.default_compute_timeout or 0.0,
             retries=pending.retries,

@@ -6,13 +6,14 @@ import contextlib
 import json
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from skyward.engine.outflow import Outflow
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
+from skyward.link.handing import Errand, encode_errand
 from skyward.link.messages import (
     BLOB,
     CALL,
@@ -44,6 +45,34 @@ UNREAD = 1 << 20
 """How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
 
 
+class Stored(NamedTuple):
+    """A buffer that a node is to keep: its name, its bytes, and where they are."""
+
+    name: bytes
+    size: int
+    segment: Segment
+
+
+class Source(Protocol):
+    """Where large buffers come from that other nodes may have."""
+
+    def missing(self, wanted: Sequence[Stored]) -> set[bytes]:
+        """Have buffers brought to the node, and name those that a call has to wait for."""
+
+    def dropped(self, name: bytes) -> None:
+        """Take note that the node forgets a buffer."""
+
+
+class _Waiting:
+    """A call that waits at the client for buffers, and the frames about it that come after it."""
+
+    def __init__(self, call: Any, missing: set[bytes], *, held: bool) -> None:
+        self.call = call
+        self.missing = missing
+        self.held = held
+        self.later: list[tuple[bytes, Sequence[int], object, Callable[[], None] | None]] = []
+
+
 class NodeLink:
     """
     Send frames to one node, each function and each kept buffer once.
@@ -68,7 +97,18 @@ class NodeLink:
         self.kept_bytes = KEPT_BYTES
         self._members = self._told = self._asked = self._roster = 0
         self._answered = 0
+        self._waiting: dict[int, _Waiting] = {}
         self.outflow = Outflow()
+        self.supply: Source | None = None
+
+    @property
+    def passed(self) -> int:
+        """Count the bytes that the connection has taken."""
+        return self._channel.queued - self._channel.backlog
+
+    def has(self, name: bytes) -> bool:
+        """Tell whether a buffer is at the node, or on its way from here before all that is sent now."""
+        return name in self._blobs
 
     def keeps(self, share: object) -> None:
         """Take note of how many bytes the node says that it keeps; what is no such number is passed over."""
@@ -84,6 +124,8 @@ class NodeLink:
             held: Whether what it needs was kept in its lane before.
         """
         function, payload = call.function, call.payload
+        if self.supply is not None and (payload.stored or function.payload.stored) and self._waits(call, held=held):
+            return
         if function.digest not in self._functions:
             self._send_function(function)
         else:
@@ -102,6 +144,16 @@ class NodeLink:
             self._channel.send(encode(Kind.TASK, body, lane=call.lane, fds=1), (segment.fd,), segment)
         call.sent = self._channel.queued - before
 
+    def _waits(self, call: Any, *, held: bool) -> bool:
+        """Have what a call needs brought to the node, and tell whether it has to wait for that."""
+        wanted = [stored for stored in _stored_of(call) if stored.name not in self._blobs]
+        missing = self.supply.missing(wanted) if wanted and self.supply is not None else set()
+        if missing:
+            # What is too large for a frame is refused now, and not when its buffers are there.
+            encode(Kind.TASK, bytes(TASK.size) + call.payload.encode())
+            self._waiting[call.id] = _Waiting(call, missing, held=held)
+        return bool(missing)
+
     def answered(self, call: Any) -> None:
         """
         Take note that the node answered a call that it was sent, or gave it back.
@@ -110,6 +162,8 @@ class NodeLink:
             ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, whose
                 arguments would wait here for ever, and what it gives back is sent once more each time.
         """
+        if call.id in self._waiting:
+            raise ProtocolError(f"A node answered {call.function.name}(), which was not sent to it yet.")
         self._answered += call.sent
         unread = self._answered + self._channel.backlog - self._channel.queued
         if unread > UNREAD:
@@ -144,19 +198,19 @@ class NodeLink:
         body = ITEM.pack(call.id, stream) + payload.encode()
         fds = payload.fds
         frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(fds))
-        self._channel.send(frame, fds, payload, self.outflow.sent(payload.size))
+        self._about(call, frame, fds, payload, self.outflow.sent(payload.size))
 
     def send_end(self, call: Any, stream: int, failure: bytes) -> None:
         """Send the end of an input stream, or the failure that stands in for it."""
-        self._channel.send(encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))
+        self._about(call, encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))
 
     def send_credit(self, call: Any, items: int) -> None:
         """Let the node send more items."""
-        self._channel.send(encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
+        self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
 
     def send_cancel(self, call: Any) -> None:
         """Have the node stop a call."""
-        self._channel.send(encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
+        self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
 
     def ask(self, question: dict[str, Any]) -> None:
         """Ask the agent something."""
@@ -199,6 +253,61 @@ class NodeLink:
         """Let go of a node that does what no node may."""
         self._channel.close(error)
 
+    # What other nodes may have.
+
+    def serve(self, address: str, certificate: str, key: str) -> None:
+        """Have the node let others of its pool fetch what it keeps, and give it what it takes to fetch from them."""
+        self._channel.send(encode_json(Kind.SERVE, {"address": address, "certificate": certificate, "key": key}))
+
+    def fetch(self, errand: Errand) -> None:
+        """Have the node fetch a buffer from another one."""
+        self._channel.send(encode_errand(errand))
+
+    def upload(self, stored: Stored, landed: Callable[[], None]) -> None:
+        """
+        Send a buffer to the node, and what has waited for it.
+
+        Args:
+            stored: The buffer.
+            landed: Called when the node has it.
+        """
+        self._note(stored)
+        head = BLOB.pack(stored.name, stored.size)
+        self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment, landed)
+        self._forget(stored.name)
+        self._release(stored.name)
+
+    def arrived(self, stored: Stored) -> None:
+        """Take note that the node has a buffer from elsewhere, and send what has waited for it."""
+        self._note(stored)
+        self._forget(stored.name)
+        self._release(stored.name)
+
+    def _release(self, name: bytes) -> None:
+        for waiting in [waiting for waiting in self._waiting.values() if name in waiting.missing]:
+            waiting.missing.discard(name)
+            if not waiting.missing:
+                # It counts as waiting until it is sent, so that nothing it needs is dropped for another part of it.
+                self.send_task(waiting.call, held=waiting.held)
+                del self._waiting[waiting.call.id]
+                for later in waiting.later:
+                    self._channel.send(*later)
+
+    def _about(
+        self,
+        call: Any,
+        frame: bytes,
+        fds: Sequence[int] = (),
+        hold: object = None,
+        receipt: Callable[[], None] | None = None,
+    ) -> None:
+        """Send a frame about a call, after the call itself."""
+        waiting = self._waiting.get(call.id) if self._waiting else None
+        if waiting is None:
+            self._channel.send(frame, fds, hold, receipt)
+        else:
+            waiting.later.append((frame, fds, hold, receipt))
+
     def _send_function(self, function: Any) -> None:
         payload = function.payload
         if payload.stored:
@@ -212,21 +321,28 @@ class NodeLink:
 
     def _send_blobs(self, payload: Payload) -> None:
         self._drop_gone()
-        stored = iter(payload.stored)
-        for part in payload.parts:
-            if part.place != Place.STORED:
+        for stored in _stored(payload):
+            if stored.name in self._blobs:
+                self._blobs.move_to_end(stored.name)
                 continue
-            segment = next(stored)
-            if part.digest in self._blobs:
-                self._blobs.move_to_end(part.digest)
-                continue
-            self._blobs[part.digest] = part.size, weakref.ref(segment, self._let_go)
-            self._blob_bytes += part.size
-            self._channel.send(encode(Kind.BLOB, BLOB.pack(part.digest, part.size), fds=1), (segment.fd,), segment)
-        named = {part.digest for part in payload.parts}
-        while len(self._blobs) > 1 and self._blob_bytes > self.kept_bytes:
-            oldest = next(iter(self._blobs))
-            if oldest in named:
+            self._note(stored)
+            head = BLOB.pack(stored.name, stored.size)
+            self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment)
+        self._forget(*(part.digest for part in payload.parts))
+
+    def _note(self, stored: Stored) -> None:
+        """Take note that a buffer is at the node, until this client keeps it no longer."""
+        self.forgot(stored.name)
+        self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)
+        self._blob_bytes += stored.size
+
+    def _forget(self, *needed: bytes) -> None:
+        """Have the node drop what was not used for longest, as far as it keeps too much, and no call waits for it."""
+        if self._blob_bytes <= self.kept_bytes:
+            return
+        pinned = {*needed, *(stored.name for waiting in self._waiting.values() for stored in _stored_of(waiting.call))}
+        for oldest in [name for name in self._blobs if name not in pinned]:
+            if self._blob_bytes <= self.kept_bytes:
                 break
             self._drop(oldest)
 
@@ -235,10 +351,11 @@ class NodeLink:
         self._functions.pop(name, None)
         if (blob := self._blobs.pop(name, None)) is not None:
             self._blob_bytes -= blob[0]
+            if self.supply is not None:
+                self.supply.dropped(name)
 
     def _drop(self, name: bytes) -> None:
-        size, _ = self._blobs.pop(name)
-        self._blob_bytes -= size
+        self.forgot(name)
         self._channel.send(encode(Kind.DROP, name))
 
     def _let_go(self, segment: weakref.ref[Segment]) -> None:
@@ -262,3 +379,17 @@ class NodeLink:
             if self._channel.closed:
                 return
             self._drop(name)
+
+
+def _stored(payload: Payload) -> Iterator[Stored]:
+    """List the buffers of a payload that nodes keep."""
+    segments = iter(payload.stored)
+    for part in payload.parts:
+        if part.place == Place.STORED:
+            yield Stored(part.digest, part.size, next(segments))
+
+
+def _stored_of(call: Any) -> Iterator[Stored]:
+    """List the buffers that nodes keep of a call's function and arguments."""
+    yield from _stored(call.function.payload)
+    yield from _stored(call.payload)

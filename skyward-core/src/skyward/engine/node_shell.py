@@ -93,6 +93,7 @@ class NodeShell:
         self.on_busy: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_unreachable: Callable[[], None] = lambda: None
+        self.on_shared: Callable[[Frame | None], None] = lambda _: None
 
         if instance.state is InstanceState.RUNNING and instance.address is not None:
             self._runs.set_result(None)
@@ -351,6 +352,8 @@ class NodeShell:
                 self.link.forgot(frame.body)
             case Kind.NOTICE:
                 self.on_notice(self, decode_json(frame.body))
+            case Kind.SERVING | Kind.FETCHED:
+                self.on_shared(frame)
             case Kind.METRIC:
                 self.on_measured(self, decode_json(frame.body))
             case Kind.PEERS:
@@ -393,6 +396,7 @@ class NodeShell:
         with contextlib.suppress(SkywardError, *SENSELESS):
             self._inflow.close()
         self._settle(self._stopped, None)
+        self.on_shared(None)
         why = str(error) if error else "its agent ended"
         if not self._ready.done():
             self._settle(self._ready, ProvisionError(f"{self.where} was lost: {why}. {self._host.last_words()}"))

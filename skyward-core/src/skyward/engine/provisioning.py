@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.reaching import Reaching
 from skyward.engine.rented import Rented
 from skyward.engine.reporting import Reporting
+from skyward.engine.sharing import Sharing
 from skyward.engine.uploads import Uploads
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model import event as events
@@ -89,6 +91,8 @@ class Provisioning:
         self._plugins_pickle = b""
         self._uploads = Uploads()
         self._reaching = Reaching()
+        # One for each region, whose machines have a network of their own.
+        self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
         anything = self._any_offer()
         self._launching = Launching(
@@ -203,8 +207,12 @@ class Provisioning:
         await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
         joined = shell.blueprint.collective or self._options.cluster
-        if joined and not isinstance(shell.instance.address, LocalAddress):
+        if isinstance(shell.instance.address, LocalAddress):
+            return
+        if joined:
             await self._reaching.meet(shell)
+        if self._options.cluster is not False and self._provider.facts.nodes_reach_each_other:
+            self.sharing[shell.instance.region].join(shell)
 
     def ready(self, shell: NodeShell) -> None:
         """Take note that a node takes calls."""

@@ -141,7 +141,7 @@ class Running:
         Args:
             sinks: One for each rank, or one for all.
         """
-        first = self.call(pending, sinks[0])
+        first = self.call(pending, sinks[0], shared=True)
         ready: Future[list[Call]] = Future()
         ranks = self.provisioning.ranks_per_node
         self.engine.post(

@@ -66,6 +66,10 @@ class Kind(IntEnum):
     ASK = 31  # client -> agent: JSON, a question with a number
     ANSWER = 32  # agent -> client: JSON, the answer to the question of that number
     PEERS = 33  # worker -> agent -> client and back: JSON, who the members of a version are
+    SERVE = 34  # client -> agent: JSON, let other nodes of the pool fetch stored buffers from here
+    SERVING = 35  # agent -> client: JSON, the port where they can, or why not
+    FETCH = 36  # client -> agent: get a stored buffer from another node
+    FETCHED = 37  # agent -> client: how that ended
 
 
 _KINDS = {int(kind): kind for kind in Kind}

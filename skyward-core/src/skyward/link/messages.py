@@ -15,6 +15,7 @@ The bodies of the frames that travel for every call, as fixed structures.
 | RECALL | u32 calls that stay |
 | RECALLED | u64 for each call, in the order in which they were sent |
 | BLOB, DROP | digest; BLOB also u64 size |
+| FETCH, FETCHED | as `handing.py` says |
 | LOG | u8 stream, then for each line u64 call, u32 length, text |
 """
 
@@ -37,6 +38,8 @@ CREDIT = Struct("<QII")
 CANCEL = Struct("<QB")
 RECALL = Struct("<I")
 BLOB = Struct("<32sQ")
+FETCH = Struct("<32sQQ32s")
+FETCHED = Struct("<QBd")
 CALL = Struct("<Q")
 EMIT = Struct("<QH")
 _LINES = Struct("<BI")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import BLOB, CALL, EMIT, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
+from skyward.link.messages import BLOB, CALL, EMIT, FETCH, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
 from skyward.link.payload import Place, read_parts
 from skyward.link.segment import aligned
 
@@ -56,6 +56,8 @@ def keys_of(frame: Frame) -> Keys:
             return Keys((BLOB.unpack(body)[0],))
         case Kind.DROP:
             return Keys((body,))
+        case Kind.FETCH:
+            return Keys((FETCH.unpack_from(body)[0],))
         case Kind.FILES | Kind.START | Kind.REFRESH:
             return Keys((_FILES,))
         case Kind.RESULT | Kind.ITEM | Kind.END | Kind.CREDIT | Kind.CANCEL:

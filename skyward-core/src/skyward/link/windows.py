@@ -6,7 +6,7 @@ How much of each kind of frame a node may send before the client has dealt with 
 | RESULT | one for each call that the node was given |
 | ITEM | 16 items and 8 MiB of a stream, one item may be larger; more as they are taken |
 | LOG, EMIT | 4 MiB, and one frame beyond; more as handlers take them |
-| ANSWER, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
+| ANSWER, FETCHED, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
 | METRIC | none: what is measured is dropped while handlers are behind |
 | PEERS | one for each version of the members that the node was told, and some more |
 | the others | a number for the node's whole life |
@@ -46,12 +46,15 @@ _LARGEST: Final[Mapping[int, int]] = {
     Kind.DROP: 32,
     Kind.STOPPED: 0,
     Kind.REFRESHED: 0,
+    Kind.SERVING: 4 * _KIB,
+    Kind.FETCHED: 4 * _KIB,
 }
 _IN_ALL: Final[Mapping[int, int]] = {
     Kind.WELCOME: 16,
     Kind.READY: 16,
     Kind.STOPPED: 16,
     Kind.NOTICE: 16,
+    Kind.SERVING: 16,
     # Each process that fails to start says so; the first one counts.
     Kind.FAILED: 4096,
     Kind.WORKER: 4096,

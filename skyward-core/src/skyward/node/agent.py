@@ -7,7 +7,6 @@ It starts and supervises workers and passes frames between them and the client.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
@@ -17,16 +16,16 @@ from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag, decode_start
-from skyward.link.payload import decode, views
 from skyward.node.deadlines import Deadlines
 from skyward.node.descendants import MARK
+from skyward.node.errands import Errands
 from skyward.node.held import Held, close_all
 from skyward.node.lane import Lane
 from skyward.node.last_answers import last_answers
 from skyward.node.lines import Lines, SpooledLines
 from skyward.node.listening import Door
 from skyward.node.members import Members
-from skyward.node.modules import write_files
+from skyward.node.modules import write_packed
 from skyward.node.neighbours import Neighbours
 from skyward.node.process import Process
 from skyward.node.spool import Spool
@@ -70,11 +69,11 @@ class Agent:
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
         self._neighbours = Neighbours(loop, lambda answer: self._tell(encode_json(Kind.ANSWER, answer)))
+        self._errands = Errands(loop, self._store, self._tell, directory)
         self._meeting = meeting_socket()
         self._said: dict[str, Any] = {}
-        self._stopping = self._leaving = self._refreshing = self._announced = False
+        self._stopping = self._leaving = self._refreshing = self._announced = self.leaves_results = False
         self.finished = loop.create_future()
-        self.leaves_results = False
 
     def serve(self, sock: socket.socket) -> None:
         """Begin to serve the client at the other end of a socket."""
@@ -127,6 +126,7 @@ class Agent:
         self._leaving = self._stopping = True
         self._watching.stop()
         self._neighbours.close()
+        self._errands.close()
         self._meeting.close()
         self._each_process(lambda process: process.kill() if process is not self._app_host else None)
         if self._app_host is not None and self._app_host.pid in self._processes:
@@ -167,6 +167,8 @@ class Agent:
                 self._store.add_blob(frame.body, fds)
             case Kind.DROP:
                 self._drop(frame)
+            case Kind.SERVE | Kind.FETCH:
+                self._errands.take(frame)
             case Kind.MEMBERS:
                 self._tell_workers(self._members.told(frame.body))
             case Kind.PEERS:
@@ -289,8 +291,7 @@ class Agent:
 
     def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
         """Write the client's local modules where workers import from, and tell the workers."""
-        paths, *contents = views(decode(body, 0, fds))
-        write_files(self._files_directory, zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
+        write_packed(self._files_directory, body, fds)
         self._tell_workers(encode(Kind.FILES))
 
     def _tell_workers(self, frame: bytes) -> None:

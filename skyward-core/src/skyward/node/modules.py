@@ -5,12 +5,14 @@ Files of the user's modules, written where a node's workers import them from.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from skyward.errors import ProtocolError
+from skyward.link.payload import decode, views
 
 _counter: Final = itertools.count()
 
@@ -45,6 +47,22 @@ def write_files(root: str | os.PathLike[str], entries: Iterable[tuple[str, bytes
             _forget_bytecode(target)
             changed.append(path)
     return tuple(changed)
+
+
+def write_packed(root: str, body: bytes, fds: tuple[int, ...]) -> None:
+    """
+    Write the files of a FILES frame below a folder.
+
+    Args:
+        root: The folder.
+        body: The frame's body.
+        fds: The descriptors that came with it.
+
+    Raises:
+        ProtocolError: As `write_files` does.
+    """
+    paths, *contents = views(decode(body, 0, fds))
+    write_files(root, zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
 
 
 def _target(top: Path, path: str) -> Path:

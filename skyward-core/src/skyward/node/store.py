@@ -38,12 +38,15 @@ class Store:
         self._tell = tell
         self._free = free
         self.refused: dict[bytes, str] = {}
+        # Called with the name of each buffer that the client sends or drops.
+        self.on_said: Callable[[bytes], None] = lambda _: None
 
     def wanted(self, frame: Frame) -> bool:
         """Make room for a buffer that is about to arrive as bytes, and tell whether there is any; others are wanted."""
-        if frame.kind != Kind.BLOB:
-            return True
-        name, size = BLOB.unpack(frame.body)
+        return frame.kind != Kind.BLOB or self.make_room(*BLOB.unpack(frame.body))
+
+    def make_room(self, name: bytes, size: int) -> bool:
+        """Let go of what was not used for longest until a buffer has room, and tell whether it has."""
         self.refused.pop(name, None)
         while (free := self._free()) is not None and free < size + RESERVE and self._blobs:
             oldest, _ = self._blobs.popitem(last=False)
@@ -107,7 +110,16 @@ class Store:
         if len(fds) != 1:
             raise ProtocolError(f"A BLOB frame carries {len(fds)} descriptors, not one.")
         digest, size = BLOB.unpack(body)
+        self.on_said(digest)
         self._blobs[digest] = Segment(fds[0], size)
+
+    def keep_blob(self, name: bytes, segment: Segment) -> None:
+        """Keep a buffer that came from another node."""
+        self._blobs[name] = segment
+
+    def blob(self, name: bytes) -> Segment | None:
+        """Find a buffer; from any thread."""
+        return self._blobs.get(name)
 
     def stored(self, body: bytes, at: int) -> list[Segment]:
         """
@@ -133,4 +145,5 @@ class Store:
         if len(digest) == FUNCTION_DIGEST:
             self._functions.pop(digest, None)
         else:
+            self.on_said(digest)
             self._blobs.pop(digest, None)
