@@ -374,15 +374,21 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_what_makes_no_progress_is_not_waited_for() -> None:
-    """Where the first node's line stands still, the next one is sent it."""
+@pytest.mark.parametrize("bytes_at_a_time", [0, 100], ids=["stands still", "trickles"])
+def test_what_makes_no_progress_is_not_waited_for(bytes_at_a_time: int) -> None:
+    """Where hardly anything gets through to the first node, the next one is sent it."""
 
     async def look() -> None:
         async with pool(3, slow={0: True}) as (_, nodes):
             one = payload()
             for node in nodes:
                 node.link.send_task(call(payload=one))
-            await until(nodes[1].has_task)
+
+            def next_has_it() -> bool:
+                nodes[0].queued += bytes_at_a_time
+                return nodes[1].has_task()
+
+            await until(next_has_it)
             nodes[1].confirm()
             await until(nodes[2].has_task)
             assert 2 * SIZE == sent(nodes)

@@ -79,10 +79,12 @@ class Peer:
         segment = self.store.blob(name)
         return None if segment is None else bytes(segment.map())
 
-    def begin(self, content: bytes, host: str, port: int, *, number: int = 7, stall: float = 10.0) -> None:
+    def begin(
+        self, content: bytes, host: str, port: int, *, number: int = 7, stall: float = 10.0, name: bytes = NAME
+    ) -> None:
         """Have it fetch a buffer that is said to hold something."""
         checksum = hashlib.sha256(content).digest()
-        self.take(encode_errand(Errand(NAME, number, len(content), checksum, host, port, stall)))
+        self.take(encode_errand(Errand(name, number, len(content), checksum, host, port, stall)))
 
     async def report(self) -> Report:
         """Wait until it says how that ended."""

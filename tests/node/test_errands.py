@@ -16,6 +16,7 @@ from skyward.link.handing import ANSWER, REQUEST, Report
 from skyward.link.messages import BLOB
 from skyward.link.segment import write_segment
 from skyward.model.transfer import Outcome
+from skyward.node.errands import AT_ONCE
 from tests.node.peering import NAME, Peer, impostor, peers, pool_certificate, until
 
 CONTENT = os.urandom(3 << 20)
@@ -45,6 +46,49 @@ def test_several_fetch_from_one_at_once() -> None:
             reports = await asyncio.gather(*(other.fetch(CONTENT, one.address, one.port) for other in others))
             assert [Outcome.OK] * 4 == [report.outcome for report in reports]
             assert [CONTENT] * 4 == [other.content() for other in others]
+
+    asyncio.run(look())
+
+
+def test_many_buffers_take_turns() -> None:
+    """As many at a time as there are threads for; each is there in the end."""
+
+    async def look() -> None:
+        async with peers() as [one, other]:
+            names = [number.to_bytes(32, "little") for number in range(70)]
+            most = 0
+            for number, name in enumerate(names):
+                one.keep(CONTENT[:1000], name)
+                other.begin(CONTENT[:1000], one.address, one.port, number=number, name=name)
+            reports = []
+            for _ in names:
+                reports.append(await other.report())
+                most = max(most, sum(thread.name == "skyward-fetch" for thread in threading.enumerate()))
+            assert {(number, Outcome.OK) for number in range(70)} == {report[:2] for report in reports}
+            assert all(CONTENT[:1000] == other.content(name) for name in names)
+            # One that has just said how it ended may still be on its way out.
+            assert most <= 2 * AT_ONCE
+
+    asyncio.run(look())
+
+
+def test_a_visitor_for_whom_there_is_no_thread_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is served, and nothing is left of the first."""
+
+    def none_left(thread: threading.Thread) -> None:
+        if thread.name == "skyward-peer":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    start = threading.Thread.start
+
+    async def look() -> None:
+        async with peers() as [one, other]:
+            one.keep(CONTENT)
+            with monkeypatch.context() as patched:
+                patched.setattr(threading.Thread, "start", none_left)
+                assert Outcome.UNREACHED == (await other.fetch(CONTENT, one.address, one.port)).outcome
+            assert Outcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
 
     asyncio.run(look())
 

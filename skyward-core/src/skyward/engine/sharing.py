@@ -20,6 +20,7 @@ from skyward.engine.pool_certificate import PoolCertificate, make_certificate
 from skyward.link.frames import Frame, Kind, decode_json
 from skyward.link.handing import Errand, decode_report
 from skyward.model.transfer import Outcome
+from skyward.node.fetching import SLOWEST
 from skyward.plan.spreading import CLIENT, Copies, Fetch, Move, Roads, decide
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ WORTH_SHARING = 4 << 20
 """Buffers from this size on, in bytes, are handed on: a smaller one is sent before a connection would stand."""
 
 STALL = 10.0
-"""Seconds without progress after which a transfer is given up, or not waited for any more."""
+"""Seconds with too little progress after which a transfer is given up, or not waited for any more."""
 
-SLOWEST = 1 << 20
-"""Bytes a second below which a node gives its source up; it has so long for the whole at most."""
+LEAST = 64 << 10
+"""Bytes a second that the client's line to a node carries at least, if others are to wait for what goes over it."""
 
 SERVES_WITHIN = 10.0
 """Seconds that a node has to open its port."""
@@ -322,17 +323,21 @@ class Sharing:
             node for blob in self._blobs.values() for node, source in blob.copies.arriving.items() if source == CLIENT
         }
         for supply in [self._supplies[number] for number in uploading]:
-            if supply.link.passed != supply.passed:
+            if now - supply.moved_at >= STALL:
+                if supply.link.passed - supply.passed < LEAST * (now - supply.moved_at):
+                    self._stalled(supply)
                 supply.passed, supply.moved_at = supply.link.passed, now
-            elif now - supply.moved_at > STALL:
-                for blob in self._blobs.values():
-                    if blob.copies.arriving.get(supply.number) == CLIENT:
-                        blob.copies = blob.copies.stall(supply.number)
         for supply in self._supplies.values():
             late = supply.asked_at is not None and now - supply.asked_at > SERVES_WITHIN
             if late and not supply.port and supply.number not in self._roads.apart:
                 self._apart(supply, f"its port was not open within {SERVES_WITHIN:g} s")
         self._decide()
+
+    def _stalled(self, supply: Supply) -> None:
+        """Have nothing wait for what the client sends to a node."""
+        for blob in self._blobs.values():
+            if blob.copies.arriving.get(supply.number) == CLIENT:
+                blob.copies = blob.copies.stall(supply.number)
 
 
 def _checksum(segment: Segment, size: int) -> bytes:

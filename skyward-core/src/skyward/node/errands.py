@@ -22,8 +22,11 @@ from skyward.node.store import Store
 
 _log = logging.getLogger(__name__)
 
-_MOST_ERRANDS = 64
-"""Errands that a node has at once."""
+AT_ONCE = 4
+"""Buffers that a node fetches at a time, each in a thread; more fill no line that these do not."""
+
+_MOST_ERRANDS = 4096
+"""Errands that wait, or are under way."""
 
 
 class Errands:
@@ -47,6 +50,7 @@ class Errands:
         self._joining: asyncio.Task[Contexts] | None = None
         self._door: PeerDoor | None = None
         self._errands: dict[bytes, tuple[Errand, asyncio.Task[None]]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self.closed = False
         # What the client sends by itself, or drops, is not fetched any more.
         store.on_said = self.abandon
@@ -119,7 +123,8 @@ class Errands:
         began = time.monotonic()
         outcome, why = Outcome.OK, ""
         try:
-            segment = await self._fetched(errand)
+            async with self._turns:
+                segment = await self._fetched(errand)
         except FetchError as error:
             outcome, why = error.outcome, str(error)
         except Exception as error:

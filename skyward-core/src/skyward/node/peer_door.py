@@ -115,7 +115,12 @@ class PeerDoor:
         visit = _Visit(sock)
         self._silent.append(visit)
         visit.limit = self._loop.call_later(AUTHENTICATED_WITHIN, self._expired, visit)
-        threading.Thread(target=self._serve, args=(visit,), name="skyward-peer", daemon=True).start()
+        try:
+            threading.Thread(target=self._serve, args=(visit,), name="skyward-peer", daemon=True).start()
+        except RuntimeError as error:
+            _log.warning("peer.not_let_in reason=%s", error)
+            visit.sock.close()
+            self._gone(visit)
 
     def _open_again(self) -> None:
         if not self._closed:
