@@ -168,3 +168,17 @@ async def awaited_offers() -> None:
     assert_type(await query.all(), list[Offer])
     assert_type(await query.cheapest(5), list[Offer])
     assert_type(await query.count(), int)
+
+
+def kept(pool: sky.Compute) -> None:
+    """A Ref knows what it stands for; a parameter says that it takes one."""
+    numbers = pool.put([1, 2])
+    assert_type(numbers, sky.Ref[list[int]])
+    assert_type(sky.put("text"), sky.Ref[str])
+    assert_type(numbers.get(), list[int])
+    assert_type(total(numbers) >> pool, int)
+
+
+@sky.function
+def total(numbers: list[int] | sky.Ref[list[int]]) -> int:
+    return len(numbers) if isinstance(numbers, list) else 0

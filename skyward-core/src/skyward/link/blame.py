@@ -44,6 +44,7 @@ _HINTS: Final = {
     "asyncio.futures.Future": "Await it first and pass the result.",
     "mmap.mmap": "Pass the path and map the file inside the function.",
     "select.epoll": "Create it inside the function.",
+    "skyward.link.refs.Ref": "Pass the Ref as an argument of a call, or `ref.get()` for the value itself.",
     "skyward.pool.Pool": "No call is sent from a node: return what it needs, and send it from the program.",
     "sqlite3.Connection": _CONNECTION_HINT,
     "sqlite3.Cursor": "Pass the rows (`cursor.fetchall()`).",
