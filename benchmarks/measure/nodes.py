@@ -184,7 +184,7 @@ def rows(results: Results) -> list[Row]:
                 _bound(results, "granted_to_ready_s", "after the cloud gives machines", 3, "s"),
                 _bound(results, "losing_still_ms", "without the loop", 100, "ms"),
             ),
-            bounded_by="four requests for 32 machines each, one after the other",
+            bounded_by="requests for 32 machines each",
         ),
         Row(
             what=f"opening and leaving a pool of {many:,} nodes",
@@ -195,7 +195,7 @@ def rows(results: Results) -> list[Row]:
                 _bound(results, "closing_still_ms", "without the loop, leaving", 100, "ms"),
                 _bound(results, "rss_bytes", "resident at most", 1e9, "bytes"),
             ),
-            bounded_by="32 requests for 32 machines each, and what each node costs once",
+            bounded_by="requests for 32 machines each, four at once, and what each node costs once",
         ),
         Row(
             what=f"an idle pool of {some} nodes: the client's CPU",

@@ -11,12 +11,12 @@ from attrs import evolve
 
 import skyward as sky
 from skyward.engine.identity import owner
-from skyward.engine.launching import BATCH, LIFE
+from skyward.engine.launching import BATCH, LIFE, SIDE_BY_SIDE
 from skyward.hookspecs import Instance, Offer, Tags, hookimpl
 from skyward.model import event as events
 from skyward.plan.choice import REMEMBERED
 from skyward.plan.owned import GRACE
-from skyward.testing import NeverBoots, NoCapacity, Quota
+from skyward.testing import NeverBoots, NoCapacity, Quota, SlowApi
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute
 from tests.simulated.provider import ALWAYS, SMALL, Fails, Hangs, ScriptedCloud
@@ -425,3 +425,26 @@ def test_machines_of_this_user_that_nobody_looks_after_are_told_of(
     with pool:
         assert 1 == len(cloud.times("owned"))
     assert [] == [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_many_machines_are_asked_for_side_by_side(engine: SimulatedEngine) -> None:
+    """After the first request has shown that there are any: 1,000 nodes wait for eight answers and not for 32."""
+    cloud = ScriptedCloud(SlowApi(seconds=2.0))
+    pool, _ = compute(cloud, nodes=9 * BATCH)
+    with pool:
+        assert 9 * BATCH == pool.current_nodes()
+    first, *others = cloud.times("launch")
+    assert [first + 2.0 + 2.0 * (number // SIDE_BY_SIDE) for number in range(8)] == pytest.approx(others)
+
+
+def test_a_cloud_that_runs_out_is_asked_one_after_the_other(engine: SimulatedEngine) -> None:
+    """As soon as that is known; in all as often as if none had been asked for side by side: twice for what it lacks."""
+    cloud = ScriptedCloud(SlowApi(seconds=2.0), NoCapacity(left=2 * BATCH))
+    pool, _ = compute(cloud, nodes=12 * BATCH, max_provision_attempts=1)
+    with pytest.raises(sky.SkywardError, match="There is no small left"):
+        pool.open()
+    times = cloud.times("launch")
+    assert [1, SIDE_BY_SIDE] == [times.count(moment) for moment in sorted(set(times))[:2]]
+    assert 2 + 2 * (12 - 2) == len(times)
+    assert sorted(set(times[8:])) == times[8:]
+    assert [] == cloud.there

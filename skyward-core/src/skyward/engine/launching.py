@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from skyward.engine.blueprint import Blueprint, draw
 from skyward.engine.called_off import CallOff
 from skyward.engine.identity import CLIENT, owner
 from skyward.engine.offers import Offers
+from skyward.engine.parts import all_of
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.records import Records
 from skyward.engine.regions import PROVIDER_TIMEOUT, Regions
@@ -50,6 +52,9 @@ _log = logging.getLogger(__name__)
 
 BATCH = 32
 """Machines that are asked for at once."""
+
+SIDE_BY_SIDE = 4
+"""Requests that are under way at once, while the cloud has all that it is asked for."""
 
 LIFE = 3600.0
 """Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
@@ -168,12 +173,17 @@ class Launching:
         share = self._spec.allocation.spot is not None
         failed: dict[int, SkywardError] = {}
         for market, group in ((True if share else None, nodes[:spot]), (False if share else None, nodes[spot:])):
-            for begin in range(0, len(group), BATCH):
-                batch = group[begin : begin + BATCH]
+            batches = deque(group[begin : begin + BATCH] for begin in range(0, len(group), BATCH))
+            # The first one by itself: what it meets is known to the others.
+            together = 1
+            while batches:
+                now = [batches.popleft() for _ in range(min(together, len(batches)))]
                 if failed and self.offers.hopeless:
-                    failed |= dict.fromkeys(batch, self.offers.exhausted())
+                    failed |= {node: self.offers.exhausted() for batch in now for node in batch}
                     continue
-                failed |= await self._fill(batch, take, spot=market)
+                for lacking in await all_of(self._fill(batch, take, spot=market) for batch in now):
+                    failed |= lacking
+                together = 1 if failed else SIDE_BY_SIDE
         return failed
 
     async def check_called_off(self, listed: Iterable[Instance] = ()) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -42,6 +42,23 @@ def in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], thing
     """
     do(things[:PART])
     post_in_parts(post, do, things[PART:])
+
+
+async def all_of(things: Iterable[Awaitable[T]]) -> list[T]:
+    """
+    Wait for several things side by side until all of them have ended, and give what they gave, in their order.
+
+    Args:
+        things: What is waited for.
+
+    Raises:
+        BaseException: What the first of those raised that did.
+    """
+    ended = await asyncio.gather(*things, return_exceptions=True)
+    for one in ended:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in ended if not isinstance(one, BaseException)]
 
 
 class Turns:
