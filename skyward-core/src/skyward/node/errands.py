@@ -111,8 +111,11 @@ class Errands:
         if self._store.blob(errand.name) is not None:
             self._tell(encode_report(Report(errand.number, Outcome.OK, 0.0, "")))
             return
-        if self._joining is None or len(self._errands) >= _MOST_ERRANDS:
-            raise ProtocolError("A FETCH frame came before SERVE, or is one too many.")
+        if self._joining is None:
+            raise ProtocolError("A FETCH frame came before SERVE.")
+        if len(self._errands) >= _MOST_ERRANDS:
+            self._tell(encode_report(Report(errand.number, Outcome.UNABLE, 0.0, "too many others wait")))
+            return
         if not self._store.make_room(errand.name, errand.size):
             self._tell(encode_report(Report(errand.number, Outcome.UNABLE, 0.0, self._store.refused[errand.name])))
             return
