@@ -90,3 +90,13 @@ def test_what_a_program_prints_has_no_password() -> None:
         progress.take(b"@@t0 phase started deps\nno access to https://me:p@ss@x.example/simple\n@@t0 failed deps 1\n")
     assert "https://***@x.example/simple" in str(caught.value)
     assert not [one for one in (*map(str, told), str(caught.value)) if "ss@" in one]
+
+
+def test_a_script_that_could_not_be_started_is_an_error_with_what_was_said() -> None:
+    """Its last lines, and what to do where they tell."""
+    progress, _ = _progress()
+    with pytest.raises(
+        sky.ProvisionError, match="machine m: the bootstrap could not start: sh: No space left"
+    ) as caught:
+        progress.take(b"sh: No space left on device\n\n@@t0 unstarted\n")
+    assert "Free some space there" in str(caught.value)

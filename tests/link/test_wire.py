@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 from collections import deque
@@ -15,7 +16,7 @@ import pytest
 from skyward.errors import ProtocolError, TransportError
 from skyward.link.cells import CHUNK, COUNT, DATA, MOST_OPEN, OPENING, SIZE, CellType, cell
 from skyward.link.channel import Batch
-from skyward.link.frames import Frame, Kind, encode
+from skyward.link.frames import VERSION, Frame, Kind, encode
 from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
 from skyward.link.outbox import MOST_KEPT
 from skyward.link.packed import WIDTHS, pack as pack_bytes
@@ -71,11 +72,11 @@ class Timer:
 class Line:
     """One connection between two wires: bytes wait on it until the test lets some through, or cuts it."""
 
-    def __init__(self, one: End, other: End, room: int = 1 << 20) -> None:
+    def __init__(self, one: End, other: End, room: int = 1 << 20, *, first: bool = False) -> None:
         self.halves = [Half(room), Half(room)]
         self.ends = (one, other)
         self.open = True
-        one.wire.attach(self.halves[0])
+        one.wire.attach(self.halves[0], first=first)
         other.wire.attach(self.halves[1])
 
     def step(self, most: int = 1 << 30, seconds: float = 0.001) -> bool:
@@ -197,13 +198,65 @@ def test_frames_arrive_in_order_both_ways() -> None:
     _run(test)
 
 
+def test_the_first_connection_carries_frames_before_the_other_end_has_said_hello() -> None:
+    """There is nothing that it could have; they are there with our own hello, and are not sent once more."""
+
+    def test(one: End, other: End) -> None:
+        one.wire.send(encode(Kind.LOG, b"early"))
+        line = Line(one, other, first=True)
+        one.wire.send(encode(Kind.LOG, b"as well"))
+        one.wire.flush()
+        other.wire.hear(line.halves[1], line.halves[0].take(1 << 20))
+        assert [b"early", b"as well"] == other.bodies()
+        while line.step():
+            pass
+        one.wire.send(encode(Kind.LOG, b"later"))
+        one.wire.flush()
+        while line.step():
+            pass
+        assert [b"early", b"as well", b"later"] == other.bodies()
+
+    _run(test)
+
+
+def test_frames_that_went_ahead_and_were_lost_are_sent_again() -> None:
+    """The next connection begins as any other."""
+
+    def test(one: End, other: End) -> None:
+        line = Line(one, other, first=True)
+        one.wire.send(encode(Kind.LOG, b"early"))
+        one.wire.flush()
+        line.cut()
+        line = Line(one, other)
+        while line.step():
+            pass
+        assert [b"early"] == other.bodies()
+
+    _run(test)
+
+
+def test_an_end_that_has_heard_something_before_the_first_connection_is_refused() -> None:
+    """It is none that was just made."""
+
+    def test(one: End, other: End) -> None:
+        other.wire.attach(Half(1 << 20))
+        line = Line(one, other, first=True)
+        one.wire.send(encode(Kind.LOG, b"early"))
+        one.wire.flush()
+        hello = json.dumps({"version": VERSION, "session": "s", "received": 1}).encode()
+        one.wire.hear(line.halves[0], cell(CellType.HELLO, hello))
+        assert [ProtocolError] == [type(error) for error in one.closed]
+
+    _run(test)
+
+
 @pytest.mark.parametrize("seed", seeds("cut connections", 12))
 def test_nothing_is_lost_or_doubled_when_connections_are_cut(seed: int) -> None:
     """At any byte, many times, wherever buffers are taken from meanwhile."""
     random_ = random.Random(seed)
 
     def test(one: End, other: End) -> None:
-        line = Line(one, other, room=random_.choice([1000, 200_000]))
+        line = Line(one, other, room=random_.choice([1000, 200_000]), first=random_.random() < 0.5)
         sent: dict[bytes, list[bytes]] = {}
         received: list[int] = []
         elsewhere: list[tuple[Callable[[], None], list[memoryview]]] = []

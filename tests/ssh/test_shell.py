@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import shlex
+import shutil
+import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,9 +14,10 @@ from typing import Any
 
 import asyncssh
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from skyward.errors import TransportError, UnreachableError
-from skyward.ssh.shell import MOST, Done, run
+from skyward.ssh.shell import MOST, Done, command_line, open_shell, run, spelled
 
 Session = Callable[[Any], Awaitable[None]]
 
@@ -107,3 +112,97 @@ def test_a_lost_machine_and_a_silent_one_are_different_errors() -> None:
         done(leaves)
     with pytest.raises(TransportError, match=r"did not end within 0.2 s"):
         done(hangs, timeout=0.2)
+
+
+SHELLS = [name for name in ("sh", "bash", "dash", "csh", "tcsh", "fish", "zsh") if shutil.which(name)]
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60)
+
+
+@pytest.mark.parametrize("login", SHELLS)
+@settings(max_examples=25)
+@given(TEXT)
+def test_every_login_shell_passes_a_script_on_as_it_is(login: str, text: str) -> None:
+    """Quotes, backslashes, exclamation marks and ends of lines, of which each shell changes others."""
+    line = command_line('eval "$(printf %b "$1")"', f"printf %s {shlex.quote(text)}")
+    assert "\n" not in line
+    assert text.encode() == subprocess.run([login, "-c", line], check=True, capture_output=True).stdout
+
+
+@settings(max_examples=25)
+@given(st.lists(TEXT, min_size=1, max_size=3))
+def test_scripts_arrive_one_after_the_other(texts: list[str]) -> None:
+    """Each is one line, whatever is in it."""
+    listen = 'while IFS= read -r line; do eval "$(printf %b "$line")"; done'
+    said = b"".join(spelled(f"printf %s {shlex.quote(text)}\n") for text in texts)
+    done = subprocess.run(["sh", "-c", listen], input=said, check=True, capture_output=True)
+    assert "".join(texts).encode() == done.stdout
+
+
+async def local(process: Any) -> None:
+    """Run a command on this machine."""
+    shell = await asyncio.create_subprocess_exec("sh", "-c", process.command, stdin=-1, stdout=-1)
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+
+    async def feed(to: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncssh.Error):
+            while data := await process.stdin.read(1 << 16):
+                to.write(data)
+        to.close()
+
+    feeding = asyncio.ensure_future(feed(shell.stdin))
+    while data := await shell.stdout.read(1 << 16):
+        process.stdout.write(data)
+    code = await shell.wait()
+    feeding.cancel()
+    with contextlib.suppress(OSError):
+        process.exit(code)
+
+
+def test_a_shell_runs_one_script_after_the_other_with_what_each_reads() -> None:
+    """Its first script may exit; bytes that are no text are read to the last, and no further."""
+
+    async def scenario() -> None:
+        async with machine(local) as connection:
+            shell, first = await open_shell(connection, "echo 'it\\'\n(exit 2)\nexit 3", timeout=20.0)
+            assert Done(3, "it\\\n", "") == first
+            data = bytes(range(256))
+            shell.say(f"dd bs=1 count={len(data)} 2>/dev/null | wc -c", data)
+            shell.say("echo after")
+            assert b"256" == (await shell.process.stdout.readline()).strip()
+            assert b"after\n" == await shell.process.stdout.readline()
+            shell.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_no_shell_says_so() -> None:
+    """A machine whose commands end at once, with something on its standard error."""
+
+    async def refuses(process: Any) -> None:
+        process.stderr.write(b"This account is not available.")
+        process.exit(1)
+
+    async def scenario() -> None:
+        async with machine(refuses) as connection:
+            _, said = await open_shell(connection, "echo", timeout=20.0)
+            assert Done(1, "", "This account is not available.") == said
+
+    asyncio.run(scenario())
+
+
+def test_a_shell_that_prints_without_end_is_given_up() -> None:
+    """As any command is."""
+
+    async def session(process: Any) -> None:
+        with contextlib.suppress(OSError, asyncssh.Error):
+            while True:
+                process.stdout.write(b"spam" * (64 << 10))
+                await process.stdout.drain()
+
+    async def scenario() -> None:
+        async with machine(session) as connection:
+            with pytest.raises(TransportError, match=rf"printed more than {MOST} bytes"):
+                await open_shell(connection, "echo", timeout=20.0)
+
+    asyncio.run(scenario())
