@@ -61,8 +61,8 @@ def content(kind: str, mb: int) -> Any:
     """
     if kind == "random":
         return random.Random(0).randbytes(mb * MB)
-    # Some 170 bytes each as JSON, 130 as objects, 115 in a table.
-    made = records(mb * MB // {"json": 170, "records": 130, "table": 115}[kind])
+    # Bytes of one in a pickle.
+    made = records(mb * MB // {"json": 152, "records": 107, "table": 98}[kind])
     if kind == "json":
         return json.dumps(made)
     if kind == "records":
