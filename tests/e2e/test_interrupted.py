@@ -37,6 +37,7 @@ EXPRESSIONS = {
     "run": "hang(path) >> pool",
     "future": "(hang(path) > pool).result()",
     "map": "pool.map(hang, [path])",
+    "streamed map": "next(pool.map(hang, iter([path]), stream=True))",
 }
 
 

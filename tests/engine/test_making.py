@@ -65,7 +65,7 @@ def test_arguments_travel_as_they_are() -> None:
 def test_a_function_is_captured_once() -> None:
     """Whichever thread calls it."""
     make, _ = maker()
-    again = make.caller(add, Waiter())(5, 0)
+    again = make.caller(add, Waiter())((5,), 0)
     assert make.call(add(1), Waiter()).function is make.call(add(2), Waiter()).function is again.function
 
 
@@ -75,7 +75,7 @@ def test_limits_of_a_call_are_its_own_or_the_pool_s(through: str) -> None:
     make, _ = maker(default_compute_timeout=30.0, retry_on_interruption=5)
 
     def limits(function: Any) -> tuple[float, int, int]:
-        made = make.call(function(1), Waiter()) if through == "call" else make.caller(function, Waiter())(1, 0)
+        made = make.call(function(1), Waiter()) if through == "call" else make.caller(function, Waiter())((1,), 0)
         return made.timeout, made.retries, made.interruptions
 
     assert [(30.0, 0, 5), (7.0, 2, 5)] == [limits(add), limits(limited)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, as_completed, wait
 from typing import Any
 
 import pytest
@@ -175,3 +175,14 @@ def test_a_stream_is_stalled_when_nobody_has_taken_anything_since_it_was_last_as
     assert [False, True] == [arrived.stalled(), arrived.stalled()]
     next(given)
     assert not arrived.stalled()
+
+
+def test_what_waits_for_several_futures_hears_of_a_cancelled_one() -> None:
+    """Once, however often it is cancelled; the call is stopped once."""
+    stopped: list[str] = []
+    future: Future[int] = Future(lambda: stopped.append("stopped"))
+    threading.Timer(0.02, future.cancel).start()
+    assert ({future}, set()) == wait([future], timeout=10)
+    assert future.cancel()
+    assert ["stopped"] == stopped
+    assert [future] == list(as_completed([future], timeout=10))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
+
+from attrs import evolve
 
 from skyward.engine.dispatch import Dispatch
 from skyward.engine.loop import EngineLoop
@@ -86,8 +89,14 @@ class ScriptedPool(Running):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def leave(self) -> None:
+        """Close the pool, as leaving its block does."""
+        with self._whole:
+            self._state = evolve(self._state, closing=True)
         self.do(self._dispatch.close, "The pool 'train' is closed.")
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
         # What feeds calls says that it has ended, for which the loop has to be there.
         until(lambda: not any(thread.name == "skyward-feeder" for thread in threading.enumerate()))
         self.engine.close()
@@ -100,6 +109,11 @@ class ScriptedPool(Running):
             return what(*args)
 
         return self.engine.run(done())
+
+    @property
+    def slots(self) -> int:
+        """Count the slots of all nodes."""
+        return sum(sum(node.slots) for node in list(self.scripted.values()))
 
     def _add(self, index: int, slots: Sequence[int]) -> None:
         node = ScriptedNode(self.engine.loop, index, slots=slots, script=self._script)
@@ -133,6 +147,19 @@ class ScriptedPool(Running):
         """Count who waits for lost nodes to be replaced."""
         self.waited += 1
         super().wait_until_whole()
+
+
+@contextlib.contextmanager
+def still() -> Iterator[threading.Event]:
+    """Have the pool's time stand still until the event is set: what another thread does takes no time."""
+    moves = threading.Event()
+    thread = threading.Thread(target=moves.wait, args=(10,), name="skyward-blocking", daemon=True)
+    thread.start()
+    try:
+        yield moves
+    finally:
+        moves.set()
+        thread.join()
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import assert_type
 
 import skyward as sky
+from skyward.engine.results import Results
 from skyward.hookspecs import Offer
 
 
@@ -37,6 +39,20 @@ def generated(n: int) -> Generator[int, None, None]:
 @sky.function
 async def events(n: int) -> AsyncIterator[bytes]:
     yield bytes(n)
+
+
+@sky.function
+def both(x: int, y: str) -> float:
+    return x + float(y)
+
+
+@sky.function
+def three(x: int, y: int, z: int) -> str:
+    return str(x + y + z)
+
+
+def pow_of(x: int, y: int) -> int:
+    return x * y
 
 
 class Model:
@@ -135,12 +151,35 @@ def groups(pool: sky.Pool) -> None:
 def maps(pool: sky.Pool) -> None:
     assert_type(pool.map(whole, [1, 2]), list[int])
     assert_type(pool.map(str, [1, 2]), list[str])
-    assert_type(pool.map(text, [1, 2], stream=True), Iterator[str])
+    assert_type(pool.map(text, [1, 2], stream=True), Results[str])
     assert_type(pool.map(whole, [1, 2], return_exceptions=True), list[int | BaseException])
     assert_type(pool.map(str, [1, 2], return_exceptions=True), list[str | BaseException])
-    assert_type(pool.map(text, [1, 2], stream=True, return_exceptions=True), Iterator[str | BaseException])
+    assert_type(pool.map(text, [1, 2], stream=True, return_exceptions=True), Results[str | BaseException])
+    assert_type(pool.map(both, [1], ["a"]), list[float])
+    assert_type(pool.map(pow_of, [1], [2], stream=True), Results[int])
+    assert_type(pool.map(both, [1], ["a"], strict=True, return_exceptions=True), list[float | BaseException])
+    assert_type(pool.map(three, [1], [2], [3]), list[str])
+    assert_type(pool.starmap(both, [(1, "a")]), list[float])
+    assert_type(pool.starmap(pow_of, [(1, 2)], stream=True), Results[int])
+    older: Iterator[str] = pool.map(text, [1, 2], stream=True)
+    assert_type(next(older), str)
+    with pool.executor() as executor:
+        assert_type(executor.submit(pow_of, 1, 2).result(), int)
+        assert_type(executor.map(pow_of, [1], [2]), Iterator[int])
+        standard: concurrent.futures.Executor = executor
+        assert_type(standard.submit(pow_of, 1, 2), concurrent.futures.Future[int])
     assert_type(pool.broadcast(whole(1)), list[int])
     assert_type(pool.broadcast(whole(1), return_exceptions=True), list[int | BaseException])
+
+
+async def awaited_maps(pool: sky.Pool) -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 1
+
+    async for one in pool.map(text, items(), stream=True):
+        assert_type(one, str)
+    async with pool.map(pow_of, items(), [2], stream=True) as results:
+        assert_type([one async for one in results], list[int])
 
 
 @sky.pool(nodes=2, accelerator="T4", concurrency=4)

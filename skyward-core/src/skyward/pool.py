@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 from skyward.errors import PoolClosedError, UsageError
-from skyward.function import as_function
+from skyward.mapper import Mapper
 from skyward.model.cost import Cost, Receipt
 from skyward.model.keywords import PoolKeywords
 from skyward.model.nodes import NodeSpec
@@ -33,13 +33,11 @@ if TYPE_CHECKING:
     from skyward.model.event import SkywardEvent
 
 T = TypeVar("T")
-R = TypeVar("R")
-Item = TypeVar("Item")
 Target = int | Literal["head"] | None
 _Off = Literal[False]
 
 
-class Pool(RightOperand):
+class Pool(RightOperand, Mapper):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
@@ -161,82 +159,12 @@ class Pool(RightOperand):
 
     run_batch = run_parallel
 
-    @overload
-    def map(
-        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: _Off = ...,
-        stream: _Off = ..., ordered: bool = ...,
-    ) -> list[R]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool,
-        stream: _Off = ..., ordered: bool = ...,
-    ) -> list[R | BaseException]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: _Off = ...,
-        stream: Literal[True], ordered: bool = ...,
-    ) -> Iterator[R]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], PendingFunction[R]], items: Iterable[Item], *, return_exceptions: bool,
-        stream: Literal[True], ordered: bool = ...,
-    ) -> Iterator[R | BaseException]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: _Off = ...,
-        stream: _Off = ..., ordered: bool = ...,
-    ) -> list[R]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool,
-        stream: _Off = ..., ordered: bool = ...,
-    ) -> list[R | BaseException]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: _Off = ...,
-        stream: Literal[True], ordered: bool = ...,
-    ) -> Iterator[R]: ...  # fmt: skip
-    @overload
-    def map(
-        self, fn: Callable[[Item], R], items: Iterable[Item], *, return_exceptions: bool,
-        stream: Literal[True], ordered: bool = ...,
-    ) -> Iterator[R | BaseException]: ...  # fmt: skip
-    def map(
-        self,
-        fn: Callable[[Any], Any],
-        items: Iterable[Any],
-        *,
-        return_exceptions: bool = False,
-        stream: bool = False,
-        ordered: bool = True,
-    ) -> Any:
-        """
-        Run a function once for each item.
-
-        The items are taken as the nodes get on: an endless iterator is never read to its end.
-        The function is captured once, when the map begins.
-
-        Args:
-            fn: Takes one item; need not be decorated.
-            items: Any iterable.
-            return_exceptions: Whether what is raised takes its place among the results instead of being raised.
-            stream: Whether to give an iterator over results as they come, instead of a list.
-            ordered: With `stream`, whether results come in the order of the items, or in that of their ends.
-
-        Raises:
-            Exception: The first failure in the order of the items.
-        """
-        from skyward.engine import mapping
-
-        function = as_function(fn)
-        if stream:
-            return mapping.stream(self._running, function, items, ordered=ordered, keep_errors=return_exceptions)
-        return mapping.collect(self._running, function, items, keep_errors=return_exceptions)
-
     def put(self, value: T) -> Ref[T]:
         """Keep a value for any number of calls of this pool, sent once to each node that needs it; see `sky.put`."""
         ref: Ref[T] = self._running.maker.put(value)
         return ref
+
+    # What there is.
 
     @property
     def name(self) -> str:

@@ -32,6 +32,7 @@ from skyward.model.retry import Retries, Retry, times
 from skyward.model.trust import Data
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan import exhaustion
+from skyward.plan.flow import Pace
 
 _ids = itertools.count(1)
 
@@ -56,7 +57,7 @@ class CapturedFunction:
         needs: Names what a worker has to have kept from calls before; empty if nothing.
     """
 
-    __slots__ = ("body", "digest", "name", "needs", "payload")
+    __slots__ = ("body", "digest", "learnt", "name", "needs", "payload")
 
     def __init__(self, name: str, digest: bytes, body: bytes, payload: Payload, needs: str = "") -> None:
         self.name = name
@@ -64,6 +65,16 @@ class CapturedFunction:
         self.body = body
         self.payload = payload
         self.needs = needs
+        self.learnt = Learnt()
+
+
+class Learnt:
+    """Hold what maps learnt of a function's calls."""
+
+    __slots__ = ("pace",)
+
+    def __init__(self) -> None:
+        self.pace = Pace()
 
 
 class Sink(Protocol):

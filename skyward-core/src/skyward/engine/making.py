@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skyward.engine.arguments import Arguments
 from skyward.engine.buffers import Buffers
-from skyward.engine.call import Call
+from skyward.engine.call import Call, Learnt
 from skyward.engine.feeding import Feeder
 from skyward.engine.outgoing import Captures
 from skyward.errors import UsageError
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from skyward.function import Function
     from skyward.model.options import Options
     from skyward.pending import PendingFunction
+
+_LEARNT = 256
+"""Functions whose maps are remembered."""
 
 Feed: TypeAlias = "Callable[[Call, Callable[[NodeLink], None]], None]"
 """Has something sent to a call's input stream."""
@@ -53,6 +57,7 @@ class CallMaker:
         self._captures = Captures(self._buffers)
         self._arguments = Arguments(self._buffers)
         self.put = self._arguments.put
+        self._learnt: OrderedDict[bytes, Learnt] = OrderedDict()
 
     def go_far(self) -> None:
         """Take note that calls leave this machine."""
@@ -101,18 +106,22 @@ class CallMaker:
             caller=caller or threading.get_ident(),
         )
 
-    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[Any, int], Call]:
-        """Make what makes calls of one function, captured once; they take turns of their own."""
+    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[tuple[Any, ...], int], Call]:
+        """Make what makes calls of one function, of arguments and index; they take turns of their own."""
         caller = new_caller()
         if function.stream_parameters:
-            return lambda item, index: self.call(function(item), sink, index=index, caller=caller)
+            return lambda args, index: self.call(function(*args), sink, index=index, caller=caller)
         captured = self._captures.capture(function, function.name)
+        # By its content: a plain function is captured anew for each map.
+        captured.learnt = self._learnt.setdefault(captured.digest, captured.learnt)
+        while len(self._learnt) > _LEARNT:
+            self._learnt.popitem(last=False)
         timeout = function.timeout or self._options.default_compute_timeout or 0.0
         retries, interruptions = function.retries, self._options.retry_on_interruption
 
-        def make(item: Any, index: int) -> Call:
+        def make(args: tuple[Any, ...], index: int) -> Call:
             self._shipping.send_new()
-            payload = self._arguments.dump(function.shape, function.name, (item,), {})
+            payload = self._arguments.dump(function.shape, function.name, args, {})
             return Call(
                 captured,
                 payload,

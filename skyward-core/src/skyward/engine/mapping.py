@@ -3,152 +3,126 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from skyward.engine.call import Answer, Call
+from skyward.engine.flight import Flight
 from skyward.engine.operations import raise_with_partial
-from skyward.engine.waiting import Collector
+from skyward.engine.results import Results
 from skyward.errors import UsageError
+from skyward.plan.flow import UNBOUNDED, Bounds
 
 if TYPE_CHECKING:
+    from skyward.engine.pulling import Source
     from skyward.engine.running import Running
     from skyward.function import Function
 
-WINDOW = 2048
-"""Calls of one map that may be under way at once."""
+BOUNDS = Bounds()
+"""What a map whose results are streamed may hold."""
 
-WINDOW_BYTES = 256 << 20
-"""Bytes of arguments of one map that may be under way at once."""
-
-_POST = 64
+LISTED = Bounds(results=UNBOUNDED)
+"""What one whose results are all wanted may hold."""
 
 
-def collect(pool: Running, function: Function[..., Any], items: Iterable[Any], *, keep_errors: bool) -> list[Any]:
+def collect(pool: Running, function: Function[..., Any], source: Source, *, keep_errors: bool) -> list[Any]:
     """
     Give all results, in the order of the items.
 
     Raises:
         Exception: The first failure in the order of the items, with what was done until then.
+        UsageError: If items come from the event loop that waits here for the results.
     """
-    values: list[Any] = []
-    for answer in _answers(pool, function, items, ordered=True):
-        try:
-            values.append(answer.value())
-        except (Exception, concurrent.futures.CancelledError) as error:
-            values.append(error)
-            if not keep_errors:
-                pool.reporting.caught_up()
-                raise_with_partial(error, values)
+    if source.needs_this_thread:
+        raise UsageError(
+            "`map` waits for all results, and the items come from the event loop that would wait.",
+            hint="Write `async for result in pool.map(..., stream=True)`.",
+        )
+    flight = _flight(pool, function, source, ordered=False, bounds=LISTED)
+    gathered = _Gathered(flight, pool.progress(function.name, source.total), keep_errors=keep_errors)
+    try:
+        while not gathered.settled:
+            if gathered.take():
+                continue
+            if flight.failure is not None:
+                break
+            if not flight.exhausted and gathered.failed is None and (room := flight.room()):
+                flight.pull(room, until_landed=True)
+            else:
+                flight.wait()
+    finally:
+        flight.close()
+        source.close()
     pool.reporting.caught_up()
-    return values
+    return gathered.unwrap()
 
 
 def stream(
-    pool: Running, function: Function[..., Any], items: Iterable[Any], *, ordered: bool, keep_errors: bool
-) -> Iterator[Any]:
+    pool: Running, function: Function[..., Any], source: Source, *, ordered: bool, keep_errors: bool
+) -> Results[Any]:
     """Give results as they come."""
-    answers = _answers(pool, function, items, ordered=ordered)
-    return _values(answers, keep_errors=keep_errors)
+    flight = _flight(pool, function, source, ordered=ordered, bounds=BOUNDS)
+    return Results(flight, pool.progress(function.name, source.total), keep_errors=keep_errors)
 
 
-def _values(answers: Iterator[Answer], *, keep_errors: bool) -> Iterator[Any]:
-    for answer in answers:
-        try:
-            value = answer.value()
-        except (Exception, concurrent.futures.CancelledError) as error:
-            if not keep_errors:
-                raise
-            value = error
-        yield value
-
-
-def _answers(pool: Running, function: Function[..., Any], items: Iterable[Any], *, ordered: bool) -> Iterator[Answer]:
+def _flight(pool: Running, function: Function[..., Any], source: Source, *, ordered: bool, bounds: Bounds) -> Flight:
     if function.streams:
         raise UsageError(f"{function.name} is a generator function, and `map` wants one result for each item.")
-    collector = Collector()
-    total = len(items) if isinstance(items, Sized) else None
-    under_way = _UnderWay(pool, pool.caller(function, collector), enumerate(items), collector)
-    return _in_order(under_way, pool.progress(function.name, total), ordered=ordered)
+    return Flight(pool, function, source, ordered=ordered, bounds=bounds)
 
 
-def _in_order(under_way: _UnderWay, progress: Callable[[int], None], *, ordered: bool) -> Iterator[Answer]:
-    held: dict[int, Answer] = {}
-    given = 0
-    try:
-        while under_way.fill():
-            for index, answer in under_way.arrived():
-                if ordered and index != given:
-                    held[index] = answer
-                    continue
-                yield answer
-                given += 1
-                while ordered and given in held:
-                    yield held.pop(given)
-                    given += 1
-            progress(under_way.done)
-    finally:
-        under_way.cancel()
-
-
-class _UnderWay:
+class _Gathered:
     """
-    Hold the calls that were sent and have not ended, never more than a window of them.
+    Put results in order as they come, and know when the outcome is certain.
 
     Args:
-        pool: Where they run.
-        make: Makes the call for an item.
-        source: Items with their index.
-        collector: Where their answers arrive.
+        flight: The calls.
+        progress: Takes the number of those that have ended.
+        keep_errors: Whether what is raised takes its place among the results.
     """
 
-    def __init__(
-        self,
-        pool: Running,
-        make: Callable[[Any, int], Call],
-        source: Iterator[tuple[int, Any]],
-        collector: Collector,
-    ) -> None:
-        self._pool = pool
-        self._make = make
-        self._source = source
-        self._collector = collector
-        self._open: dict[int, Call] = {}
-        self._bytes = 0
-        self._exhausted = False
-        self.done = 0
+    def __init__(self, flight: Flight, progress: Callable[[int], None], *, keep_errors: bool) -> None:
+        self._flight = flight
+        self._progress = progress
+        self._keep_errors = keep_errors
+        self._values: dict[int, Any] = {}
+        self._first_open = 0
+        self.failed: int | None = None
 
-    def fill(self) -> bool:
-        """Send calls until the window is full; False when there is nothing left to wait for."""
-        batch: list[Call] = []
-        while not self._exhausted and len(self._open) < WINDOW and self._bytes < WINDOW_BYTES:
-            item = next(self._source, None)
-            if item is None:
-                self._exhausted = True
-                break
-            call = self._make(item[1], item[0])
-            self._open[item[0]] = call
-            self._bytes += call.payload.size
-            batch.append(call)
-            if len(batch) >= _POST:
-                self._pool.submit(batch)
-                batch = []
-                if self._collector.ready():
-                    break
-        if batch:
-            self._pool.submit(batch)
-        return bool(self._open)
+    @property
+    def settled(self) -> bool:
+        """Tell whether no further result can change the outcome."""
+        return self._flight.finished if self.failed is None else self._first_open >= self.failed
 
-    def arrived(self) -> Iterator[tuple[int, Answer]]:
-        """Wait for an answer, and give it and those that are there with it."""
-        while True:
-            index, answer = self._collector.next()
-            self._bytes -= self._open.pop(index).payload.size
-            self.done += 1
-            yield index, answer
-            if not self._open or not self._collector.ready():
-                return
+    def take(self) -> bool:
+        """Take what has come; False if nothing has."""
+        landed = self._flight.take()
+        if landed is None:
+            return False
+        while landed is not None:
+            index, answer, _ = landed
+            try:
+                self._values[index] = answer.value()
+            except (Exception, concurrent.futures.CancelledError) as error:
+                self._values[index] = error
+                if not self._keep_errors and (self.failed is None or index < self.failed):
+                    self.failed = index
+                    self._flight.cancel_after(index)
+            landed = self._flight.take()
+        while self._first_open in self._values:
+            self._first_open += 1
+        self._progress(self._flight.answered)
+        return True
 
-    def cancel(self) -> None:
-        """Stop what is still under way."""
-        self._pool.cancel(self._open.values())
+    def unwrap(self) -> list[Any]:
+        """
+        Give the results in order.
+
+        Raises:
+            Exception: The first failure in the order of the items, or that of the iterator.
+        """
+        if self.failed is not None:
+            raise_with_partial(self._values[self.failed], [self._values[index] for index in range(self.failed + 1)])
+        done = [self._values[index] for index in range(self._first_open)]
+        if self._flight.failure is not None:
+            raise_with_partial(self._flight.failure, done)
+        return done

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from skyward.engine.meter import Meter
     from skyward.engine.node_link import NodeLink
     from skyward.link.payload import Payload
-    from skyward.model.nodes import NodeSpec
     from skyward.model.spec import Spec
     from skyward.pending import PendingFunction
     from skyward.plan.request import Request
@@ -75,6 +74,7 @@ class Running:
         self.options = request.options
         self.spec = spec
         self.reporting = Reporting(dispatcher, meter)
+        self.progress = self.reporting.progress
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
         self.maker = CallMaker(self._shipping, self.options, self.feed)
         self.call, self.caller = self.maker.call, self.maker.caller
@@ -106,6 +106,7 @@ class Running:
         self.reporting.ordered(spec.nodes.desired, self.engine.loop.time)
         self._sizing = Sizing(self, spec.nodes, request.options)
         self._orders = Orders(self.options, lambda: self._state, lambda: self._start_error, self._spawn, self._launch)
+        self.resize = self._sizing.resize
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
@@ -124,6 +125,11 @@ class Running:
     def ready_nodes(self) -> int:
         """Count the nodes that take calls."""
         return self._state.ready_count
+
+    @property
+    def slots(self) -> int:
+        """Count the slots of the nodes that the pool is to have, or may grow to; cheap, and from any thread."""
+        return self._sizing.most * self.provisioning.slots_per_node
 
     @property
     def instance_count(self) -> int:
@@ -161,18 +167,10 @@ class Running:
         """Send something to a call's input stream."""
         self.engine.post(self._dispatch.send_input, call, send)
 
-    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
-        """Give what tells the console how far a map or gather is."""
-        return self.reporting.progress(label, total)
-
     def wait_until_whole(self) -> None:
         """Wait until the pool has the nodes it is to have, or has given up."""
         with self._whole:
             self._whole.wait_for(lambda: self._state.ready_count >= self._state.desired or self._given_up)
-
-    def resize(self, size: NodeSpec) -> None:
-        """Change how many nodes the pool has."""
-        self._sizing.resize(size)
 
     def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
         """Find the node that a placement target means, as `lifecycle.place` does."""

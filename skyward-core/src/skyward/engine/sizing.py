@@ -38,6 +38,11 @@ class Sizing:
         self._asked = bounds
         self._asking = threading.Lock()
 
+    @property
+    def most(self) -> int:
+        """Count the nodes that are wanted, or that the pool may grow to."""
+        return max(self._pool.desired, self.bounds.max or 0)
+
     def resize(self, size: NodeSpec) -> None:
         """
         Have another number of nodes, or other bounds; from any thread, returns at once.

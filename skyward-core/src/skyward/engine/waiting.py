@@ -124,7 +124,8 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         """Stop the call on its node; False if it has ended already."""
         if not super().cancel():
             return False
-        self._ask_to_cancel()
+        if announce_cancelled(self):
+            self._ask_to_cancel()
         return True
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -137,6 +138,15 @@ class Future(concurrent.futures.Future[T], Generic[T]):
                 self._caught_up()
                 self._decoded = _decode(answer)  # type: ignore[arg-type]
             return self._decoded
+
+
+def announce_cancelled(future: concurrent.futures.Future[Any]) -> bool:
+    """Wake what waits for several futures, which a cancelled one does only so; False if that was done before."""
+    with future._condition:
+        if future._state != "CANCELLED":
+            return False
+        future.set_running_or_notify_cancel()
+        return True
 
 
 class Promise:
