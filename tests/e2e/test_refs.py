@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import skyward as sky
@@ -92,3 +93,17 @@ def test_what_cannot_be_sent_cannot_be_put(pool: sky.Compute) -> None:
     """The message names what is to blame."""
     with pytest.raises(sky.SerializationError, match="generator"):
         pool.put({"rows": (row for row in range(3))})
+
+
+def test_nothing_is_kept_once_the_pool_is_left() -> None:
+    """Though the pool object lives on, and the user's array too."""
+    array = np.arange(1 << 20)
+    with sky.Compute(console="silent") as pool:
+        for _ in range(3):
+            assert total(array) >> pool == (1 << 19) * ((1 << 20) - 1)
+        ref = pool.put(array)
+        buffers = pool._running.maker._buffers
+        assert buffers.held == array.nbytes
+    assert buffers.held == 0
+    assert not buffers._kept
+    assert repr(ref) == "<Ref, freed>"

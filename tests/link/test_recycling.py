@@ -93,6 +93,17 @@ def test_segment_beyond_the_limit_is_not_kept(recycling: Recycling) -> None:
     assert recycling.take(KEPT_BYTES + 1) is None
 
 
+def test_a_share_of_the_memory_bounds_what_is_kept(recycling: Recycling) -> None:
+    """On a small machine; a large one does not raise the limit."""
+    recycling.bound(WORTH_IT)
+    for _ in range(2):
+        os.close(recycling.lend(_file(WORTH_IT)))
+    assert [recycling.take(WORTH_IT) is None for _ in range(2)] == [False, True]
+    recycling.bound(1 << 40)
+    os.close(recycling.lend(_file(KEPT_BYTES + 1)))
+    assert recycling.take(KEPT_BYTES + 1) is None
+
+
 def test_values_written_one_after_the_other_do_not_mix() -> None:
     """Two large segments that are both in use have two memories; a later one may take the first's."""
     first, second = write_segment([[b"a" * WORTH_IT]]), write_segment([[b"b" * WORTH_IT]])

@@ -14,7 +14,9 @@ from skyward.engine.call import Call, Learnt
 from skyward.engine.feeding import Feeder
 from skyward.engine.outgoing import Captures
 from skyward.errors import UsageError
+from skyward.link.recycling import recycling
 from skyward.model.retry import times
+from skyward.node.share import share_of_memory
 from skyward.node.streams import StreamArgument
 
 if TYPE_CHECKING:
@@ -53,7 +55,9 @@ class CallMaker:
         self._shipping = shipping
         self._options = options
         self._feed = feed
-        self._buffers = Buffers()
+        share = share_of_memory()
+        self._buffers = Buffers(share)
+        recycling.bound(share)
         self._captures = Captures(self._buffers)
         self._arguments = Arguments(self._buffers)
         self.put = self._arguments.put
@@ -66,6 +70,8 @@ class CallMaker:
     def close(self) -> None:
         """Let go of all that was kept for later calls; the pool object may live on."""
         self._buffers.clear()
+        # Another pool that is open makes its own anew.
+        recycling.clear()
 
     def call(
         self,

@@ -22,7 +22,7 @@ WORTH_IT = 8 << 20
 """Segments from this size on, in bytes, are kept for another time."""
 
 KEPT_BYTES = 512 << 20
-"""How much of them a process keeps; larger ones are never kept, as their memory would be missing elsewhere."""
+"""How much of them a process keeps at most; larger ones are never kept, as their memory would be missing elsewhere."""
 
 
 class Writable:
@@ -72,6 +72,11 @@ class Recycling:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: list[Writable] = []
+        self._most = KEPT_BYTES
+
+    def bound(self, share: int) -> None:
+        """Keep no more than a share of the machine's memory, in bytes."""
+        self._most = min(KEPT_BYTES, share)
 
     def take(self, size: int) -> Writable | None:
         """Give the writable end of a segment that is not read and that so many bytes fit into; the caller's now."""
@@ -89,7 +94,7 @@ class Recycling:
         written.capacity = os.fstat(written.fd).st_size
         with self._lock:
             self._kept.append(written)
-            while sum(kept.capacity for kept in self._kept) > KEPT_BYTES:
+            while sum(kept.capacity for kept in self._kept) > self._most:
                 self._kept.pop(0).close()
         return reader
 
