@@ -6,6 +6,7 @@ usage: python -m measure.nodes NODES
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import resource
@@ -47,6 +48,8 @@ class Stillness:
         self.worst_s = self.worst_cpu_s = 0.0
 
     def __enter__(self) -> Self:
+        # What the collector finds of the calls before is none of this.
+        gc.collect()
         self._last, self._used = time.perf_counter(), cpu_of(self._loop)
         self._loop.call_soon_threadsafe(self._look)
         return self

@@ -25,6 +25,7 @@ from skyward.engine.local_machine import missing_packages, shell_variables
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.machine_images import MachineImages
 from skyward.engine.node_shell import NodeShell, facts_of
+from skyward.engine.parts import Turns
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.reaching import Reaching
 from skyward.engine.rented import Rented
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from skyward.link.payload import Payload
     from skyward.model.spec import Spec
     from skyward.plan.request import Request
+
+TOGETHER = 32
+"""Machines that are begun to be made into nodes in one turn of the loop, which takes some milliseconds."""
 
 START_TIMEOUT = 60.0
 """Seconds that agent and workers have to come up, once the environment is made."""
@@ -90,6 +94,7 @@ class Provisioning:
         self._looked = False
         self._plugins_pickle = b""
         self._uploads = Uploads()
+        self._turns = Turns(TOGETHER)
         self._reaching = Reaching()
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
@@ -198,6 +203,8 @@ class Provisioning:
             ProvisionError: If it can't be made ready.
         """
         await shell.running()
+        # A list may tell of all of them at once.
+        await self._turns.take()
         shell.host = self._host(shell)
         await self._launching.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
