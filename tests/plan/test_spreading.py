@@ -99,6 +99,25 @@ def test_what_is_done_for_those_that_need_it(
     assert {move.node for move in found} <= set(after.arriving)
 
 
+_NODES = st.lists(st.integers(0, 9), unique=True, max_size=10)
+
+
+@given(_NODES, _NODES, _NODES, st.frozensets(st.integers(0, 9)), st.dictionaries(st.integers(0, 9), st.integers(0, 2)))
+def test_what_does_not_work_elsewhere_changes_nothing(
+    holders: list[int], arriving: list[int], wanted: list[int], able: frozenset[int], busy: dict[int, int]
+) -> None:
+    """Where every node of these reaches every other, the short way gives what looking at each one gives."""
+    there = {*holders, *arriving}
+    copies = Copies(
+        holders=tuple(holders),
+        arriving={node: CLIENT for node in arriving if node not in holders},
+        wanted=tuple(node for node in wanted if node not in there),
+        stalled=frozenset(arriving[:2]),
+    )
+    elsewhere = Roads(barred=frozenset({(98, 99)}))
+    assert decide(copies, OPEN, able, busy) == decide(copies, elsewhere, able, busy)
+
+
 def test_a_node_serves_no_more_than_a_few_at_a_time() -> None:
     """The others wait, in the order in which they asked."""
     copies, moves = decide(Copies(holders=(0,), wanted=(1, 2, 3, 4)), OPEN, ALL, {})

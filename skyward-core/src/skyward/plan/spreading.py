@@ -79,6 +79,11 @@ class Roads:
         """Tell whether nodes do not reach each other at all, as far as is known."""
         return self.shut or (not self.proved and self.unreached >= MOST_IN_VAIN)
 
+    @property
+    def clear(self) -> bool:
+        """Tell whether every node can fetch from every other, as far as is known."""
+        return not (self.barred or self.apart or self.false or self.vain or self.closed)
+
     def serves(self, source: int) -> bool:
         """Tell whether a node may be a source at all."""
         return not (
@@ -98,7 +103,8 @@ class Roads:
         (False, True)
         """
         if outcome is Outcome.OK:
-            return evolve(self, proved=True, vain={**self.vain, source: 0})
+            vain = {other: count for other, count in self.vain.items() if other != source}
+            return self if self.proved and source not in self.vain else evolve(self, proved=True, vain=vain)
         if outcome is Outcome.GONE:
             return self
         if outcome is Outcome.UNABLE:
@@ -149,9 +155,8 @@ class Copies:
 
     def landed(self, node: int) -> Copies:
         """Take note that a node has the buffer."""
-        if node in self.holders:
-            return self
-        return evolve(self.without(node), holders=(*self.holders, node))
+        left = self.without(node)
+        return evolve(left, holders=(*left.holders, node))
 
     def failed(self, node: int, outcome: Outcome) -> Copies:
         """Take note that a node did not get the buffer from where it was to come; it still needs it."""
@@ -168,17 +173,25 @@ class Copies:
 
     def lost(self, node: int) -> Copies:
         """Take note that a node does not have the buffer any more."""
-        return evolve(self, holders=tuple(holder for holder in self.holders if holder != node))
+        return evolve(self, holders=_but(self.holders, node)) if node in self.holders else self
 
     def without(self, node: int) -> Copies:
         """Forget a node; what fetches from it says by itself how that ends."""
         return Copies(
-            holders=tuple(holder for holder in self.holders if holder != node),
-            arriving={other: source for other, source in self.arriving.items() if other != node},
-            wanted=tuple(other for other in self.wanted if other != node),
+            holders=_but(self.holders, node),
+            arriving=_but_key(self.arriving, node),
+            wanted=_but(self.wanted, node),
             stalled=self.stalled - {node},
-            tries={other: count for other, count in self.tries.items() if other != node},
+            tries=_but_key(self.tries, node),
         )
+
+
+def _but(nodes: tuple[int, ...], node: int) -> tuple[int, ...]:
+    return tuple(other for other in nodes if other != node) if node in nodes else nodes
+
+
+def _but_key(nodes: Mapping[int, int], node: int) -> Mapping[int, int]:
+    return {other: value for other, value in nodes.items() if other != node} if node in nodes else nodes
 
 
 def decide(
@@ -207,9 +220,14 @@ def decide(
     arriving, serving = dict(copies.arriving), dict(busy)
     moves: list[Move] = []
     waiting: list[int] = []
-    holders = [holder for holder in copies.holders if roads.serves(holder)]
+    clear = roads.clear and not copies.tries
+    holders = copies.holders if clear else tuple(holder for holder in copies.holders if roads.serves(holder))
     free = [holder for holder in holders if holder in able and serving.get(holder, 0) < FAN_OUT]
-    for node in copies.wanted:
+    for place, node in enumerate(copies.wanted):
+        if clear and not free and (holders or arriving.keys() - copies.stalled):
+            # All the others wait alike: with a thousand nodes, looking at each takes longer than all the rest.
+            waiting += copies.wanted[place:]
+            break
         tired = copies.tries.get(node, 0) >= MOST_TRIES
         sources = [] if tired else [source for source in free if roads.lead(source, node)]
         if sources:
@@ -229,7 +247,9 @@ def decide(
     return evolve(copies, arriving=arriving, wanted=tuple(waiting)), tuple(moves)
 
 
-def _hopes(node: int, holders: list[int], arriving: Mapping[int, int], stalled: AbstractSet[int], roads: Roads) -> bool:
+def _hopes(
+    node: int, holders: tuple[int, ...], arriving: Mapping[int, int], stalled: AbstractSet[int], roads: Roads
+) -> bool:
     """Tell whether a node can have the buffer later from one that has it, or that it is on its way to."""
     return any(roads.lead(holder, node) for holder in holders) or any(
         other not in stalled and roads.lead(other, node) for other in arriving
