@@ -30,3 +30,48 @@ def test_function_that_cannot_be_pickled_is_told_by_its_variable() -> None:
     lock = threading.Lock()
     with pytest.raises(sky.SerializationError, match="`lock`"):
         Captures(Buffers()).capture(sky.function(lambda: lock), "locked")
+
+
+LARGE = 65 << 20
+"""More than is named the first time that it is sent."""
+
+
+def _far() -> Buffers:
+    buffers = Buffers()
+    buffers.go_far()
+    return buffers
+
+
+def test_what_several_machines_get_is_named_by_its_content() -> None:
+    """Memory that holds nothing else is not copied, and the next time it has the same name."""
+    buffers, array = _far(), np.ones(LARGE, np.uint8)
+    before = dump(array, buffers.keep)
+    assert Place.SEGMENT == before.parts[-1].place
+    payload = buffers.apart(before)
+    assert (Place.STORED, LARGE, digest_of(memoryview(array))) == payload.parts[-1]
+    assert payload.segment is None
+    assert [before.segment] == list(payload.stored)
+    assert payload.parts[-1] == dump(array, buffers.keep).parts[-1]
+    assert np.array_equal(array, load(payload))
+
+
+def test_what_is_small_beside_it_travels_as_before() -> None:
+    """Each part arrives at its place."""
+    buffers = _far()
+    value = [np.full(size, number, np.uint8) for number, size in enumerate((LARGE, 100_000, LARGE + 7, 200_000, 10))]
+    payload = buffers.apart(dump(value, buffers.keep))
+    places = [part.place for part in payload.parts]
+    assert [Place.STORED, Place.SEGMENT, Place.STORED, Place.SEGMENT] == [
+        place for place in places if place != Place.INLINE
+    ]
+    assert all(np.array_equal(one, other) for one, other in zip(value, load(payload), strict=True))
+
+
+@pytest.mark.parametrize("value", [1, np.zeros(100_000, np.uint8), [np.zeros(300_000, np.uint8)] * 2])
+def test_what_has_no_large_part_stays_as_it_is(value: Any) -> None:
+    """Also what would be named on its way to another machine, where none leaves this one."""
+    buffers = _far()
+    before = dump(value, buffers.keep)
+    assert before.parts == buffers.apart(before).parts
+    here = dump(np.ones(SIZE, np.uint8), Buffers().keep)
+    assert here is Buffers().apart(here)

@@ -17,7 +17,14 @@ def frame(kind: Kind, size: int = 2) -> Frame:
 
 @pytest.mark.parametrize(
     ("kind", "most"),
-    [(Kind.NOTICE, 16), (Kind.READY, 16), (Kind.WELCOME, 16), (Kind.WORKER, 4096), (Kind.FAILED, 4096)],
+    [
+        (Kind.NOTICE, 16),
+        (Kind.READY, 16),
+        (Kind.WELCOME, 16),
+        (Kind.SERVING, 16),
+        (Kind.WORKER, 4096),
+        (Kind.FAILED, 4096),
+    ],
 )
 def test_some_frames_come_a_few_times_in_a_life(kind: Kind, most: int) -> None:
     """One more is refused by its name; those of other kinds are counted apart."""
@@ -30,7 +37,8 @@ def test_some_frames_come_a_few_times_in_a_life(kind: Kind, most: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "largest"), [(Kind.NOTICE, 64 << 10), (Kind.METRIC, 256 << 10), (Kind.WELCOME, 64 << 10)]
+    ("kind", "largest"),
+    [(Kind.NOTICE, 64 << 10), (Kind.METRIC, 256 << 10), (Kind.WELCOME, 64 << 10), (Kind.FETCHED, 4 << 10)],
 )
 def test_some_frames_are_never_large(kind: Kind, largest: int) -> None:
     """What they tell is short."""
