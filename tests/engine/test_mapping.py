@@ -151,6 +151,18 @@ def test_results_that_wait_for_a_slow_first_one_are_bounded(pool: ScriptedPool) 
     until(lambda: idle(pool))
 
 
+def test_no_ops_beside_a_slow_first_one_are_few(pool: ScriptedPool) -> None:
+    """However many a second there could be: none was taken yet, and all would be held."""
+    items = Taken(returns(None))
+    results = streamed(pool, itertools.chain([HANGS], items))
+    reader = threading.Thread(target=lambda: list(results), daemon=True)
+    reader.start()
+    assert 2 * SLOTS <= items.settled() <= (2 + STRAGGLER) * SLOTS
+    results.close()
+    reader.join(10)
+    until(lambda: idle(pool))
+
+
 def test_short_calls_that_hang_fill_the_window_and_no_more(pool: ScriptedPool) -> None:
     """They are many, because they were short so far; and not more than any map may have."""
     hanging = Taken(HANGS)

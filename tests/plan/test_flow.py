@@ -42,23 +42,23 @@ MIB = 1 << 20
 )
 def test_a_window_covers_the_distance(slots: int, seconds: float | None, away: float, expected: int) -> None:
     """It stays small for slow tasks, whatever the distance, and lets short ones fill it."""
-    assert expected == window(slots, Pace(seconds=seconds, away=away, answers=10_000))
+    assert expected == window(slots, Pace(seconds=seconds, away=away, taken=10_000))
 
 
 @given(st.integers(1, 4096), st.floats(1e-6, 100.0), st.floats(0.0, 2.0))
 def test_slots_never_wait_for_the_distance(slots: int, seconds: float, away: float) -> None:
     """A slot has one call, and the way covers as many as it ends meanwhile; short of what one client can make."""
     covered = slots * (1 + away / seconds)
-    most = window(slots, Pace(seconds=seconds, away=away, answers=10_000))
+    most = window(slots, Pace(seconds=seconds, away=away, taken=10_000))
     assert most >= min(covered, 2 * slots + IN_FLIGHT, FASTEST * away)
     assert 2 * slots <= most <= 2 * slots + IN_FLIGHT
     assert most <= 2 * slots + slots / seconds * (away + AROUND) + 1
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 2.0))
-def test_a_window_grows_with_the_answers(answers: int, away: float) -> None:
+def test_a_window_grows_with_the_results_that_are_taken(taken: int, away: float) -> None:
     """The first ones may have been long away, for other reasons than the distance."""
-    assert window(4, Pace(seconds=0.0, away=away, answers=answers)) <= 8 + GROWTH * answers
+    assert window(4, Pace(seconds=0.0, away=away, taken=taken)) <= 8 + GROWTH * taken
 
 
 @st.composite
@@ -80,7 +80,7 @@ paces = st.builds(
     away=st.floats(0.0, 2.0),
     argument=st.floats(0.0, 600.0 * MIB),
     result=st.floats(0.0, 600.0 * MIB),
-    answers=st.integers(0, 10_000),
+    taken=st.integers(0, 10_000),
 )
 
 
@@ -129,7 +129,7 @@ def test_less_under_way_is_never_less_room(load: Load, pace: Pace, ordered: bool
         # Of small ones every slot has one, however many slots there are.
         (Load(slots=1000, pulled=960, running=960), Pace(seconds=60.0, result=2e6), 40),
         # The pool's own setting sends more of them ahead.
-        (Load(slots=4, ahead=32, pulled=30, running=30), Pace(seconds=4.0, answers=1), 11),
+        (Load(slots=4, ahead=32, pulled=30, running=30), Pace(seconds=4.0, taken=1), 11),
         # A pool without nodes, for now.
         (Load(slots=0), Pace(), 1),
     ],

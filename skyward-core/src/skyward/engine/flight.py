@@ -224,7 +224,7 @@ class Flight:
             away=self._away,
             argument=self._argument,
             result=self._result,
-            answers=learnt.answers + self.answered,
+            taken=learnt.taken + self._given,
         )
 
     # In the loop.

@@ -23,7 +23,11 @@ AROUND = 0.01
 """Seconds of work that are under way beyond those for the distance: threads of one machine wait so long at times."""
 
 GROWTH = 4
-"""Calls for the distance that may be under way for each answer: what the first ones say of it is seldom right."""
+"""
+Calls for the distance that may be under way for each result that was taken.
+
+What the first answers say of it is seldom right, and where nothing was taken yet the first one may be slow.
+"""
 
 STRAGGLER = 16
 """How many times longer than those around it a call may take before slots wait for it, where results have an order."""
@@ -62,14 +66,14 @@ class Pace:
         away: Seconds that an answer takes beyond that, waiting aside.
         argument: Bytes of the arguments of one call, of the larger ones.
         result: Bytes of a result, of the larger ones.
-        answers: How many answers say so.
+        taken: How many results were taken.
     """
 
     seconds: float | None = None
     away: float = 0.0
     argument: float = 0.0
     result: float = 0.0
-    answers: int = 0
+    taken: int = 0
 
 
 @frozen(kw_only=True)
@@ -102,18 +106,18 @@ def window(slots: int, pace: Pace) -> int:
         slots: Calls that the pool runs at once.
         pace: What was learnt.
 
-    >>> window(4, Pace(seconds=4.0, away=0.2, answers=100))
+    >>> window(4, Pace(seconds=4.0, away=0.2, taken=100))
     9
-    >>> window(4, Pace(seconds=0.01, away=0.2, answers=100))
+    >>> window(4, Pace(seconds=0.01, away=0.2, taken=100))
     92
-    >>> window(4, Pace(seconds=0.00002, away=0.2, answers=10_000))
+    >>> window(4, Pace(seconds=0.00002, away=0.2, taken=10_000))
     6308
     """
     if pace.seconds is None:
         return 2 * slots
     rate = min(slots / max(pace.seconds, 1e-9), FASTEST)
     distance = math.ceil(round(rate * (pace.away + AROUND), 6))
-    return 2 * slots + min(IN_FLIGHT, distance, GROWTH * pace.answers)
+    return 2 * slots + min(IN_FLIGHT, distance, GROWTH * pace.taken)
 
 
 def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
@@ -128,7 +132,7 @@ def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
 
     >>> room(Load(slots=4), Pace(), Bounds(), ordered=True)
     4
-    >>> room(Load(slots=4, pulled=9, running=9), Pace(seconds=4.0, answers=1), Bounds(), ordered=True)
+    >>> room(Load(slots=4, pulled=9, running=9), Pace(seconds=4.0, taken=1), Bounds(), ordered=True)
     0
     """
     slots = max(1, load.slots)
