@@ -241,3 +241,49 @@ def test_clear_gives_all_memory_back(watched: bool) -> None:
     assert not any(watch.intact() for watch in watches)
     assert buffers.held == 0
     assert buffers.keep(memoryview(arrays[0])) is None
+
+
+# What several machines get.
+
+BEYOND = 65 << 20
+"""More than is kept the first time that it leaves this machine."""
+
+
+def _far() -> Buffers:
+    buffers = Buffers()
+    buffers.go_far()
+    return buffers
+
+
+def test_what_several_machines_get_is_kept_at_once() -> None:
+    """Memory that holds nothing else is not copied, and the next time it has the same name."""
+    buffers, array = _far(), np.ones(BEYOND, np.uint8)
+    before = dump(array, buffers.keep)
+    assert before.parts[-1].place == Place.SEGMENT
+    payload = buffers.apart(before)
+    assert (payload.parts[-1].place, payload.parts[-1].size, payload.segment) == (Place.STORED, BEYOND, None)
+    [stored] = payload.stored
+    assert before.segment is not None
+    assert os.fstat(before.segment.fd).st_ino == os.fstat(stored.fd).st_ino
+    assert payload.parts[-1] == dump(array, buffers.keep).parts[-1]
+    assert np.array_equal(array, load(payload))
+
+
+def test_what_is_small_beside_it_travels_as_before() -> None:
+    """Each part arrives at its place."""
+    buffers = _far()
+    value = [np.full(size, number, np.uint8) for number, size in enumerate((BEYOND, 100_000, BEYOND + 7, 200_000, 10))]
+    payload = buffers.apart(dump(value, buffers.keep))
+    places = [part.place for part in payload.parts if part.place != Place.INLINE]
+    assert places == [Place.STORED, Place.SEGMENT, Place.STORED, Place.SEGMENT]
+    assert all(np.array_equal(one, other) for one, other in zip(value, load(payload), strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 300_000])
+def test_what_has_no_large_part_stays_as_it_is(size: int) -> None:
+    """Also what would be kept on its way to another machine, where none leaves this one."""
+    buffers = _far()
+    before = dump(np.zeros(size, np.uint8), buffers.keep)
+    assert before.parts == buffers.apart(before).parts
+    here = dump(np.ones(2 << 20, np.uint8), Buffers().keep)
+    assert here is Buffers().apart(here)
