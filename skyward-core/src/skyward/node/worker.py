@@ -22,10 +22,12 @@ from skyward.link.channel import receive, take
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, CREDIT, ITEM, RECALL, TASK, CancelReason, TaskFlag
 from skyward.link.payload import Payload, decode
+from skyward.link.recycling import recycling
 from skyward.node.board import Board
 from skyward.node.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
 from skyward.node.execution import Execution, FunctionStore, Outcome, Setting
 from skyward.node.peers import Directory
+from skyward.node.share import share_of_memory
 from skyward.node.streams import Interrupted
 from skyward.node.tagged import TaggedStream, send_all
 
@@ -266,6 +268,7 @@ def main() -> None:
     os.chdir(config["directory"])
     sys.path.insert(0, config["directory"])
     _install_streams(config["slots"])
+    recycling.bound(share_of_memory())
     setting = Setting(facts=config["facts"])
     board = Board(BOARD_FD, config["slots"])
     worker = Worker(tasks, control, board, setting, config["slots"])
