@@ -322,6 +322,25 @@ def test_when_the_first_holder_dies_it_is_sent_once_more() -> None:
     asyncio.run(look())
 
 
+def test_a_node_that_is_being_given_back_is_sent_nothing_more() -> None:
+    """Neither the buffer nor the calls that waited for it, whatever becomes of other nodes; these are served."""
+
+    async def look() -> None:
+        async with pool(3) as (_, [first, second, third]):
+            one = payload()
+            for node in (first, second, third):
+                node.link.send_task(call(payload=one))
+            first.link.stop(5.0)
+            second.link.stop(5.0)
+            first.die()
+            assert third.has_task()
+            third.confirm()
+            await asyncio.sleep(0)
+            assert ["STOP"] == [kind for kind in second.kinds() if kind != "SERVE"]
+
+    asyncio.run(look())
+
+
 def test_a_holder_that_is_gone_by_surprise_costs_a_try() -> None:
     """Its port is closed, and the client does not know it yet."""
 

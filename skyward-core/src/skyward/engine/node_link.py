@@ -62,6 +62,9 @@ class Source(Protocol):
     def dropped(self, name: bytes) -> None:
         """Take note that the node forgets a buffer."""
 
+    def left(self) -> None:
+        """Take note that the node is being given back."""
+
 
 class _Waiting:
     """A call that waits at the client for buffers, and the frames about it that come after it."""
@@ -242,7 +245,11 @@ class NodeLink:
         self._channel.send(encode(Kind.REFRESH))
 
     def stop(self, grace: float) -> None:
-        """Have the node leave in good order within so many seconds."""
+        """Have the node leave in good order within so many seconds; nothing waits for it any more."""
+        self._waiting.clear()
+        if self.supply is not None:
+            self.supply.left()
+            self.supply = None
         self._channel.send(encode_json(Kind.STOP, {"grace": grace}))
 
     def close(self) -> None:

@@ -80,6 +80,10 @@ class Supply:
         """Take note that the node was told to forget a buffer."""
         self._sharing.dropped(self, name)
 
+    def left(self) -> None:
+        """Take note that the node is being given back."""
+        self._sharing.left(self)
+
 
 class _Blob:
     """One buffer: where its copies are; its content while a node may have to get it from here."""
@@ -159,7 +163,7 @@ class Sharing:
     def _heard(self, supply: Supply, frame: Frame | None) -> None:
         """Take a frame of a node's, or None for its end."""
         if frame is None:
-            self._left(supply)
+            self.left(supply)
         elif frame.kind == Kind.SERVING:
             said = decode_json(frame.body)
             port = said.get("port")
@@ -180,7 +184,8 @@ class Sharing:
             self._ended(report.number, report.outcome)
         self._decide()
 
-    def _left(self, supply: Supply) -> None:
+    def left(self, supply: Supply) -> None:
+        """Forget a node; where others waited for it, that is decided about at the next look."""
         self._supplies.pop(supply.number, None)
         for number, transfer in list(self._transfers.items()):
             if transfer.node == supply.number:
