@@ -12,6 +12,7 @@ import pytest
 import skyward as sky
 from skyward.ssh.follow import start_command
 from tests.delayed import Delayed
+from tests.simulated.crowd import crowd
 from tests.ssh.conftest import Site
 
 LONG = 1.0
@@ -56,6 +57,20 @@ def test_the_agent_calls_and_leaves_nothing_of_that_behind(site: Site) -> None:
         nodes = site.hosts[0].cache / "nodes"
         assert [1, 0] == [len([*nodes.glob(name)]) for name in ("*-0-*", "*.in")]
     assert not nodes.exists()
+
+
+@pytest.mark.slow
+def test_fresh_machines_are_made_ready_side_by_side() -> None:
+    """They are sent our side of a node as well; eight take hardly longer than one."""
+    seconds = []
+    for count in (1, 8):
+        with crowd(count, prepares=2.0) as addresses:
+            began = time.monotonic()
+            with sky.Compute(provider=sky.SSH(addresses), nodes=count, console="silent", logging=False) as pool:
+                assert count == pool.current_nodes()
+                seconds.append(time.monotonic() - began)
+    # One after the other they would take sixteen.
+    assert seconds[1] < seconds[0] + 6.0
 
 
 @pytest.mark.parametrize("sent", ["all", "half", "none"])

@@ -85,6 +85,8 @@ for entry in {" ".join(ENTRIES)}; do
     for node in nodes/*; do
       if [ -e "$node/lease" ] || [ -e "$node/bootstrap.log" ]; then rm -rf "$node" || exit 1; fi
     done
+    # Where a client waited for an agent that never called.
+    rm -f nodes/*.in
     rmdir nodes 2>/dev/null || :
   else
     rm -rf "$entry" || exit 1

@@ -374,7 +374,7 @@ finish() {
     round=$((round + 1))
     if [ "$round" -lt 12 ]; then sleep 5; else sleep 60; fi
   done
-  rm -rf "$NODE"
+  rm -rf "$NODE" "$NODE.in"
   exit 0
 }
 clock
