@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
@@ -14,6 +13,7 @@ from attrs import evolve
 from skyward.engine.blueprint import ssh_port
 from skyward.engine.inflow import Inflow
 from skyward.engine.loop import EngineLoop, in_thread
+from skyward.engine.node_facts import network_of
 from skyward.engine.node_link import NodeLink
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
 from skyward.link.channel import SENSELESS
@@ -21,7 +21,6 @@ from skyward.link.emitted import Emitted, decode_event
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import decode_lines
 from skyward.link.windows import Life
-from skyward.model.instance import NetworkInfo
 from skyward.model.machine import InstanceState
 from skyward.model.trust import DATA, Data
 from skyward.node.held import close_all
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from skyward.model.machine import Instance
 
 T = TypeVar("T")
-
-# Linux allows 15 characters, other systems a few more.
-_INTERFACE = 64
 
 
 class NodeShell:
@@ -370,7 +366,7 @@ class NodeShell:
             self.info,
             hostname=str(welcome["hostname"]),
             head_port=int(welcome["port"]),
-            network=_network(welcome.get("network") or {}),
+            network=network_of(welcome.get("network") or {}),
         )
         self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
         if self.link is not None:
@@ -433,25 +429,3 @@ def _plugin_failure(body: bytes, where: str) -> SkywardError:
     failure = ProvisionError(f"The workers of {where} could not start: {type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure
-
-
-def _network(told: object) -> NetworkInfo:
-    """
-    Read what a node tells of its network: a short name, and a number.
-
-    Raises:
-        TypeError: If it is no mapping.
-    """
-    if not isinstance(told, Mapping):
-        raise TypeError(f"network is no mapping, but {told!r:.60}")
-    interface, bandwidth = told.get("interface"), told.get("bandwidth_gbps")
-    return NetworkInfo(
-        interface=None if interface is None else str(interface)[:_INTERFACE],
-        bandwidth_gbps=None if bandwidth is None else float(bandwidth),
-    )
-
-
-def facts_of(info: InstanceInfo, **more: object) -> dict[str, Any]:
-    """Render what a worker knows about itself, as JSON allows."""
-    facts: dict[str, Any] = json.loads(json.dumps(info.to_dict()))
-    return facts | more

@@ -24,7 +24,8 @@ from skyward.engine.local_host import LocalHost
 from skyward.engine.local_machine import missing_packages, shell_variables
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.machine_images import MachineImages
-from skyward.engine.node_shell import NodeShell, facts_of
+from skyward.engine.node_facts import facts_of
+from skyward.engine.node_shell import NodeShell
 from skyward.engine.parts import Turns
 from skyward.engine.provider_handle import ProviderHandle
 from skyward.engine.reaching import Reaching
