@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, wait
 
 import pytest
+from attrs import evolve
 
 import skyward as sky
 from skyward.engine import operations
@@ -300,6 +301,21 @@ def test_a_broadcast_begins_again_where_workers_were_spent(*, keep_errors: bool)
         with pytest.raises(sky.WorkerSpentError):
             operations.broadcast(pool, act().with_retries(9), keep_errors=keep_errors)
         assert RENEWALS + 1 == len(seen)
+
+
+def test_ranks_say_together_that_their_workers_are_spent() -> None:
+    """One that was stopped before it could say so would be found to be spent by the next attempt."""
+    spent: list[int] = []
+
+    def script(task: Task) -> Plan:
+        if task.node in spent:
+            return returns(len(spent))
+        spent.append(task.node)
+        return evolve(SPENT, seconds=0.2 * task.node)
+
+    with ScriptedPool([1], [1], [1], script=script) as pool:
+        assert [3, 3, 3] == operations.broadcast(pool, act(), keep_errors=False)
+        assert [[], [], []] == [node.cancelled for node in pool.scripted.values()]
 
 
 def test_a_broadcast_can_keep_failures() -> None:

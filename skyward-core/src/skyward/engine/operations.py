@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from skyward.pending import PendingFunction
 
 
+SPENT_TOGETHER = 0.5
+"""Seconds in which all ranks of a broadcast can say that their processes are spent, after the first one did."""
+
+
 def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Any:
     """Run on one node and wait; a generator function gives a stream at once."""
     if pending.function.streams:
@@ -228,7 +232,11 @@ def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors
             answers[index] = answer
             if answer.failed and first is None:
                 error = answer.error()
-                if not keep_errors or isinstance(error, WorkerSpentError):
+                if isinstance(error, WorkerSpentError):
+                    first = error
+                    # The others' processes may be spent, too: one that could not say so would be found again.
+                    pool.engine.post(pool.engine.loop.call_later, SPENT_TOGETHER, pool.cancel, calls)
+                elif not keep_errors:
                     first = error
                     pool.cancel(calls)
     except BaseException:
