@@ -19,6 +19,9 @@ IN_FLIGHT = 8192
 FASTEST = 30_000.0
 """Calls a second that slots are fed at most: about twice what one client was measured to make and take."""
 
+MARGIN = 2.0
+"""Round trips of work that are under way: one, and as much again because calls differ, as for what waits at a slot."""
+
 AROUND = 0.01
 """Seconds of work that are under way beyond those for the distance: threads of one machine wait so long at times."""
 
@@ -109,14 +112,14 @@ def window(slots: int, pace: Pace) -> int:
     >>> window(4, Pace(seconds=4.0, away=0.2, taken=100))
     9
     >>> window(4, Pace(seconds=0.01, away=0.2, taken=100))
-    92
+    172
     >>> window(4, Pace(seconds=0.00002, away=0.2, taken=10_000))
-    6308
+    8200
     """
     if pace.seconds is None:
         return 2 * slots
     rate = min(slots / max(pace.seconds, 1e-9), FASTEST)
-    distance = math.ceil(round(rate * (pace.away + AROUND), 6))
+    distance = math.ceil(round(rate * (MARGIN * pace.away + AROUND), 6))
     return 2 * slots + min(IN_FLIGHT, distance, GROWTH * pace.taken)
 
 
