@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 from skyward.engine.arguments import Arguments
 from skyward.engine.buffers import Buffers
 from skyward.errors import SerializationError
-from skyward.link.payload import PIECE, Payload, Place, load
+from skyward.link.parts import Place
+from skyward.link.payload import PIECE, Payload, load
 
 
 def function(*args: Any, **kwargs: Any) -> None:

@@ -13,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 from skyward.engine import buffers as room
 from skyward.engine.buffers import Buffers
 from skyward.link import written
-from skyward.link.payload import Keep, Place, dump, load
+from skyward.link.parts import Place
+from skyward.link.payload import Keep, dump, load
 
 SIZE = 2 << 20
 RANDOM = np.random.default_rng(0)

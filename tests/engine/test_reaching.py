@@ -24,7 +24,9 @@ class Node:
         self.asked: list[Any] = []
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self.part = Neighbours(
-            asyncio.get_running_loop(), lambda answer: self._answers[answer["number"]].set_result(answer)
+            asyncio.get_running_loop(),
+            lambda name: None,
+            lambda answer: self._answers[answer["number"]].set_result(answer),
         )
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:

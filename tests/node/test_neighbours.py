@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 import time
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from skyward.link.segment import Segment, write_segment
 from skyward.node.neighbours import Neighbours
+
+KEPT: dict[bytes, Segment] = {}
 
 
 class Asked:
@@ -19,7 +23,7 @@ class Asked:
 
     def __init__(self) -> None:
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.part = Neighbours(asyncio.get_running_loop(), self._answers.put_nowait)
+        self.part = Neighbours(asyncio.get_running_loop(), KEPT.get, self._answers.put_nowait)
 
     async def __call__(self, **question: Any) -> dict[str, Any]:
         """Give the answer to a question."""
@@ -100,12 +104,22 @@ def test_nobody_listens_after_the_end() -> None:
     assert "Connection refused" == reason
 
 
-@pytest.mark.parametrize("question", [{}, {"reach": 7, "within": 1}, {"reach": [["a"]], "within": 1}, {"listen": "a"}])
+@pytest.mark.parametrize(
+    "question",
+    [
+        {},
+        {"checksum": "no hex"},
+        {"checksum": 7},
+        {"reach": 7, "within": 1},
+        {"reach": [["a"]], "within": 1},
+        {"listen": "a"},
+    ],
+)
 def test_a_question_that_makes_no_sense_is_refused(question: dict[str, Any]) -> None:
     """As any frame is that does not hold what it should; the link ends then."""
 
     async def look() -> None:
-        Neighbours(asyncio.get_running_loop(), lambda answer: None).ask({"number": 1, **question})
+        Neighbours(asyncio.get_running_loop(), lambda name: None, lambda answer: None).ask({"number": 1, **question})
 
     with pytest.raises((KeyError, ValueError, TypeError)):
         asyncio.run(look())
@@ -127,3 +141,18 @@ def test_a_question_that_cannot_be_answered_is_logged(caplog: pytest.LogCaptureF
 
     assert ["port"] == list(asyncio.run(look()))
     assert "neighbours.unanswered reason=" in caplog.text
+
+
+def test_the_checksum_of_what_is_kept() -> None:
+    """Nothing is said of what is not here."""
+    content = b"x" * 4096
+
+    async def look() -> list[Any]:
+        one = Asked()
+        return [(await one(checksum=name.hex()))["checksum"] for name in (b"here", b"gone")]
+
+    KEPT[b"here"] = write_segment([[content]])
+    try:
+        assert [hashlib.sha256(content).hexdigest(), None] == asyncio.run(look())
+    finally:
+        KEPT.clear()

@@ -50,6 +50,7 @@ def _told(prepare: Callable[[Process], None], slots: int = 1) -> list[LogLine]:
             lane=0,
             slots=slots,
             on_frame=lambda process, frame, fds: None,
+            on_put=lambda put: None,
             on_lines=lambda process, stream, lines: hear(lines),
             on_ended=lambda process: ended.set(),
         )

@@ -23,7 +23,8 @@ from skyward.link.frames import Frame, Kind, encode, encode_json
 from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
 from skyward.link.packed import deflate, pack
 from skyward.link.packing import MOST_FRAMES
-from skyward.link.payload import Part, Payload, Place, dump
+from skyward.link.parts import Part, Place
+from skyward.link.payload import Payload, dump
 from skyward.model.event import NodeReady
 from tests.simulated.machine import Machine
 

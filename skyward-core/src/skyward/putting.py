@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from skyward.errors import NoPoolError
 from skyward.link.refs import Ref
 from skyward.node.descendants import MARK
+from skyward.node.runtime import put_from_task
 from skyward.pending import current_pool
 
 __all__ = ["put"]
@@ -20,6 +21,7 @@ def put(value: T) -> Ref[T]:
     Keep a value for calls of the active pool; the same as `pool.put(value)`.
 
     It is pickled once, and sent once to each node that a call of it runs on.
+    In a task it stays at the task's node: the Ref is returned in its place, and goes into later calls.
 
     Args:
         value: Anything that can be an argument. It may change afterwards: what was put stays as it was.
@@ -29,6 +31,7 @@ def put(value: T) -> Ref[T]:
 
     Raises:
         NoPoolError: If no pool is open here.
+        RefError: If it is called in a task, and the node has no memory for the value.
         SerializationError: If it cannot be pickled.
 
     >>> import skyward as sky
@@ -44,10 +47,7 @@ def put(value: T) -> Ref[T]:
         pool = current_pool.get()
     except LookupError:
         if MARK in os.environ:
-            raise NoPoolError(
-                "`sky.put` stands in a function that runs on a node, where no pool is open.",
-                hint="Return the value, and put it in the program if more than one call needs it.",
-            ) from None
+            return cast("Ref[T]", put_from_task(value))
         raise NoPoolError(
             "sky.put keeps a value for the calls of a pool, and no pool is open here.",
             hint="Call it inside `with sky.Compute(...)`, or use `pool.put(value)`.",

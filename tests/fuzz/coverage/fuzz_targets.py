@@ -19,7 +19,8 @@ from skyward.link.channel import Batch, Channel
 from skyward.link.envelope import Envelope, headline_of
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode
 from skyward.link.messages import Status
-from skyward.link.payload import Payload, decode, read_parts, views
+from skyward.link.parts import read_parts
+from skyward.link.payload import Payload, decode, views
 from skyward.model.instance import InstanceInfo
 from skyward.model.machine import Instance
 from skyward.node.held import close_all

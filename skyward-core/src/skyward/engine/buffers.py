@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from skyward.link.digest import digest_of
 from skyward.link.lending import lending
-from skyward.link.payload import MAX_STORED, PIECE, Keep, Part, Payload, Place, views
+from skyward.link.parts import Part, Place
+from skyward.link.payload import MAX_STORED, PIECE, Keep, Payload, views
 from skyward.link.refs import Refs
 from skyward.link.segment import Segment, write_segment
 from skyward.link.written import WORTH_IT, Watch, watch

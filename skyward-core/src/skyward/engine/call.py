@@ -17,6 +17,7 @@ from skyward.errors import (
     PoolClosedError,
     PoolEndedError,
     ProtocolError,
+    RefError,
     ResultError,
     SerializationError,
     SkywardError,
@@ -25,6 +26,7 @@ from skyward.errors import (
     WorkerDiedError,
     WorkerSpentError,
 )
+from skyward.link.absent import AGAIN
 from skyward.link.data.maker import Refused
 from skyward.link.messages import Status
 from skyward.link.payload import Payload, load
@@ -389,6 +391,8 @@ class Answer:
             return NodeLostError(f"{what} was lost: {message}", node=self.node, pool=self.pool)
         if kind == "SerializationError":
             return SerializationError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        if kind == "RefError":
+            return RefError(f"{what} could not start: {message}", hint=AGAIN, node=self.node, pool=self.pool)
         if kind == "ResultError":
             return ResultError(f"{what} ended, but {message}. Return something that can be pickled.", **about)
         if kind == "PoolClosedError":

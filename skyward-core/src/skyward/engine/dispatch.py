@@ -183,6 +183,7 @@ class Dispatch:
     def add(self, member: Member) -> None:
         """Open a node for calls."""
         self._members[member.index] = member
+        member.begin(self._engine, lambda call, why: self._unsent(member, call, why))
         self._scheduler.add_node(member.index, member.lanes)
         self._assign()
 
@@ -191,6 +192,7 @@ class Dispatch:
         member = self._members.pop(node, None)
         if member is None:
             return
+        member.end()
         for lost in self._scheduler.remove_node(node):
             call = self._calls.get(lost)
             if call is None:
@@ -236,6 +238,8 @@ class Dispatch:
         Raises:
             ProtocolError: If it is about to send something that it was not asked for.
         """
+        if frame.kind == Kind.BLOB:
+            return node in self._members and self._members[node].announced(frame)
         (number,) = CALL.unpack_from(frame.body)
         call = self._calls.get(number)
         if call is not None and call.on == node:
@@ -264,6 +268,8 @@ class Dispatch:
                 self.on_item(member, frame, fds)
             case Kind.CREDIT:
                 self.on_credit(member, frame)
+            case Kind.BLOB:
+                member.came(frame, fds)
 
     def on_result(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a RESULT frame."""
@@ -271,7 +277,7 @@ class Dispatch:
         number, status, seconds = decode_result(body)
         call = self._calls.get(number)
         # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
-        payload = decode(body, RESULT.size, fds, member.trust) if status == Status.OK else None
+        payload = decode(body, RESULT.size, fds, member.trust, member.there) if status == Status.OK else None
         text = b"" if payload else ending(status, body[RESULT.size :], fds)
         if call is None or call.on != member.index:
             return
@@ -327,7 +333,7 @@ class Dispatch:
     def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take an item of a stream."""
         number, _ = ITEM.unpack_from(frame.body)
-        payload = decode(frame.body, ITEM.size, fds, member.trust)
+        payload = decode(frame.body, ITEM.size, fds, member.trust, member.there)
         call = self._calls.get(number)
         if call is not None and call.on == member.index:
             call.take_item(payload)
@@ -340,6 +346,14 @@ class Dispatch:
             call.feeder.acknowledged(stream, items)
 
     # Inside.
+
+    def _unsent(self, member: Member, call: Call, why: str, kind: str = "RefError") -> None:
+        """End a call that cannot be sent, such as one that needs what was lost with another node."""
+        if call.on == member.index and call.id in self._calls:
+            self._finished(call.id, member.index)
+            self._end(call, self._failure(kind, why, call=call, where=member.where))
+            # Its slot is free again, and what waits for one was passed over.
+            self._engine.loop.call_soon(self._assign)
 
     def _drop_groups(self, node: int, why: str) -> None:
         # A broadcast is to the nodes that it found: none that comes later takes a place in it.
@@ -363,8 +377,7 @@ class Dispatch:
         self._recalling.watch()
 
     def _send(self, made: Assignment) -> None:
-        call = self._calls[made.call]
-        member = self._members[made.key.node]
+        call, member = self._calls[made.call], self._members[made.key.node]
         call.on, call.lane = made.key
         if not call.members:
             call.members, membership = self._membership(call.on)
@@ -372,10 +385,7 @@ class Dispatch:
         try:
             member.link.send_task(call, held=self._kept.holds(call, member))
         except ProtocolError as error:
-            self._finished(call.id, made.key.node)
-            self._end(call, self._failure("SerializationError", str(error), call=call, where=member.where))
-            # Its slot is free again, and what waits for one was passed over.
-            self._engine.loop.call_soon(self._assign)
+            self._unsent(member, call, str(error), "SerializationError")
             return
         if call.cancelled:
             member.link.send_cancel(call)

@@ -15,7 +15,8 @@ from attrs import evolve
 from skyward.engine.call import Answer, Call
 from skyward.engine.posting import Posting
 from skyward.errors import PoolClosedError
-from skyward.link.payload import Payload, Place
+from skyward.link.parts import Place
+from skyward.link.payload import Payload
 from skyward.plan.flow import Bounds, Load, Pace, room
 
 if TYPE_CHECKING:

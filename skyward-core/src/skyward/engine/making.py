@@ -60,7 +60,7 @@ class CallMaker:
         recycling.bound(share)
         self._captures = Captures(self._buffers)
         self._arguments = Arguments(self._buffers)
-        self.put = self._arguments.put
+        self.put, self.refs = self._arguments.put, self._buffers.refs
         self._learnt: OrderedDict[bytes, Learnt] = OrderedDict()
 
     def go_far(self) -> None:

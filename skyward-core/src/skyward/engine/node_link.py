@@ -6,11 +6,14 @@ import contextlib
 import json
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from skyward.engine.outflow import Outflow
+from skyward.engine.supply import Puts, Source, Stored, stored_in, stored_of
 from skyward.errors import PoolClosedError, ProtocolError
+from skyward.link.absent import Absent
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.handing import Errand, encode_errand
@@ -26,7 +29,7 @@ from skyward.link.messages import (
     CancelReason,
     TaskFlag,
 )
-from skyward.link.payload import Payload, Place
+from skyward.link.payload import Payload
 from skyward.link.segment import Segment
 
 KEPT_FUNCTIONS = 512
@@ -43,27 +46,6 @@ ASKED_AGAIN = 64
 
 UNREAD = 1 << 20
 """How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
-
-
-class Stored(NamedTuple):
-    """A buffer that a node is to keep: its name, its bytes, and where they are."""
-
-    name: bytes
-    size: int
-    segment: Segment
-
-
-class Source(Protocol):
-    """Where large buffers come from that other nodes may have."""
-
-    def missing(self, wanted: Sequence[Stored]) -> set[bytes]:
-        """Have buffers brought to the node, and name those that a call has to wait for."""
-
-    def dropped(self, name: bytes) -> None:
-        """Take note that the node forgets a buffer."""
-
-    def left(self) -> None:
-        """Take note that the node is being given back."""
 
 
 class _Waiting:
@@ -103,6 +85,9 @@ class NodeLink:
         self._waiting: dict[int, _Waiting] = {}
         self.outflow = Outflow()
         self.supply: Source | None = None
+        self.puts: Puts | None = None
+        # Called with a call that needs what is lost, and what to say.
+        self.on_lacking: Callable[[Any, str], None] = lambda *_: None
 
     @property
     def passed(self) -> int:
@@ -127,7 +112,7 @@ class NodeLink:
             held: Whether what it needs was kept in its lane before.
         """
         function, payload = call.function, call.payload
-        if self.supply is not None and (payload.stored or function.payload.stored) and self._waits(call, held=held):
+        if (payload.stored or function.payload.stored) and self._waits(call, held=held):
             return
         if function.digest not in self._functions:
             self._send_function(function)
@@ -149,12 +134,25 @@ class NodeLink:
 
     def _waits(self, call: Any, *, held: bool) -> bool:
         """Have what a call needs brought to the node, and tell whether it has to wait for that."""
-        wanted = [stored for stored in _stored_of(call) if stored.name not in self._blobs]
-        missing = self.supply.missing(wanted) if wanted and self.supply is not None else set()
+        wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
+        missing: set[bytes] = set()
+        absent = []
+        if wanted:
+            absent = [
+                stored.segment for stored in wanted if isinstance(stored.segment, Absent) and stored.segment.fd < 0
+            ]
+            if self.supply is not None:
+                missing = self.supply.missing(wanted)
+                # Other nodes may have it, or it is here by now.
+                absent = [segment for segment in absent if segment.name not in missing and segment.fd < 0]
+            missing.update(segment.name for segment in absent)
         if missing:
             # What is too large for a frame is refused now, and not when its buffers are there.
             encode(Kind.TASK, bytes(TASK.size) + call.payload.encode())
             self._waiting[call.id] = _Waiting(call, missing, held=held)
+        for segment in absent:
+            # After this, because a call that fails is answered once it was sent.
+            self._soon(partial(self.bring, segment, _nothing))
         return bool(missing)
 
     def answered(self, call: Any) -> None:
@@ -290,6 +288,49 @@ class NodeLink:
         self._forget(stored.name)
         self._release(stored.name)
 
+    def hold(self, stored: Stored) -> None:
+        """
+        Take note of what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
+
+        Raises:
+            ProtocolError: If the node has something of that name.
+        """
+        if stored.name in self._blobs:
+            raise ProtocolError("A node named two values alike.")
+        self._blobs[stored.name] = 0, weakref.ref(stored.segment, self._let_go)
+
+    def give(self, name: bytes) -> None:
+        """Have the node send what a task put."""
+        self._channel.send(encode(Kind.GIVE, name))
+
+    def _soon(self, do: Callable[[], None]) -> None:
+        if self._post is None:
+            do()
+        else:
+            self._post(do)
+
+    def bring(self, absent: Absent, landed: Callable[[], None]) -> None:
+        """
+        Send on what another node has, once it is here, or say of which calls it is that it does not come.
+
+        Args:
+            absent: What stands for it.
+            landed: Called when the node has it.
+        """
+        absent.fetch(partial(self._fetched, absent, landed))
+
+    def _fetched(self, absent: Absent, landed: Callable[[], None], why: str) -> None:
+        if self._channel.closed:
+            return
+        if not why:
+            self.upload(Stored(absent.name, absent.size, absent), landed)
+            return
+        if self.supply is not None:
+            self.supply.dropped(absent.name)
+        for waiting in [waiting for waiting in self._waiting.values() if absent.name in waiting.missing]:
+            del self._waiting[waiting.call.id]
+            self.on_lacking(waiting.call, why)
+
     def _release(self, name: bytes) -> None:
         for waiting in [waiting for waiting in self._waiting.values() if name in waiting.missing]:
             waiting.missing.discard(name)
@@ -328,7 +369,7 @@ class NodeLink:
 
     def _send_blobs(self, payload: Payload) -> None:
         self._drop_gone()
-        for stored in _stored(payload):
+        for stored in stored_in(payload):
             if stored.name in self._blobs:
                 self._blobs.move_to_end(stored.name)
                 continue
@@ -341,14 +382,16 @@ class NodeLink:
         """Take note that a buffer is at the node, until this client keeps it no longer."""
         self.forgot(stored.name)
         self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)
+        if self.puts is not None and isinstance(stored.segment, Absent) and self.puts not in stored.segment.places:
+            stored.segment.places.append(self.puts)
         self._blob_bytes += stored.size
 
     def _forget(self, *needed: bytes) -> None:
         """Have the node drop what was not used for longest, as far as it keeps too much, and no call waits for it."""
         if self._blob_bytes <= self.kept_bytes:
             return
-        pinned = {*needed, *(stored.name for waiting in self._waiting.values() for stored in _stored_of(waiting.call))}
-        for oldest in [name for name in self._blobs if name not in pinned]:
+        pinned = {*needed, *(stored.name for waiting in self._waiting.values() for stored in stored_of(waiting.call))}
+        for oldest in [name for name, (size, _) in self._blobs.items() if size and name not in pinned]:
             if self._blob_bytes <= self.kept_bytes:
                 break
             self._drop(oldest)
@@ -360,6 +403,8 @@ class NodeLink:
             self._blob_bytes -= blob[0]
             if self.supply is not None:
                 self.supply.dropped(name)
+            if self.puts is not None:
+                self.puts.gone(name)
 
     def _drop(self, name: bytes) -> None:
         self.forgot(name)
@@ -388,15 +433,5 @@ class NodeLink:
             self._drop(name)
 
 
-def _stored(payload: Payload) -> Iterator[Stored]:
-    """List the buffers of a payload that nodes keep."""
-    segments = iter(payload.stored)
-    for part in payload.parts:
-        if part.place == Place.STORED:
-            yield Stored(part.digest, part.size, next(segments))
-
-
-def _stored_of(call: Any) -> Iterator[Stored]:
-    """List the buffers that nodes keep of a call's function and arguments."""
-    yield from _stored(call.function.payload)
-    yield from _stored(call.payload)
+def _nothing() -> None:
+    return

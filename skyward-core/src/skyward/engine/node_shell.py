@@ -287,7 +287,7 @@ class NodeShell:
 
     def _on_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
         match frame.kind:
-            case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT:
+            case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT | Kind.BLOB:
                 self.on_call_frame(self, frame, fds)
             case Kind.LOG | Kind.EMIT:
                 # Asked when it comes: it may wait until its call is long over.
@@ -300,7 +300,7 @@ class NodeShell:
 
     def _on_announced(self, frame: Frame) -> bool:
         """Say whether buffers are wanted that the node is about to send."""
-        if frame.kind in (Kind.RESULT, Kind.ITEM):
+        if frame.kind in (Kind.RESULT, Kind.ITEM, Kind.BLOB):
             return self.on_call_announced(self, frame)
         if frame.kind != Kind.EMIT:
             raise ProtocolError(f"A node announced buffers of a {Kind(frame.kind).name} frame, which has none.")

@@ -360,7 +360,9 @@ class Running:
         if self._state.nodes[node].status is Status.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
-            self._dispatch.add(Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust))
+            self._dispatch.add(
+                Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
+            )
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:

@@ -15,8 +15,10 @@ from attrs import evolve
 
 from skyward.engine.loop import EngineLoop, in_thread
 from skyward.engine.membership import address
-from skyward.engine.node_link import Stored
 from skyward.engine.pool_certificate import PoolCertificate, make_certificate
+from skyward.engine.supply import Stored
+from skyward.errors import ProvisionError
+from skyward.link.absent import Absent
 from skyward.link.frames import Frame, Kind, decode_json
 from skyward.link.handing import Errand, decode_report
 from skyward.model.transfer import Outcome
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_SHA256 = 32
+
 WORTH_SHARING = 4 << 20
 """Buffers from this size on, in bytes, are handed on: a smaller one is sent before a connection would stand."""
 
@@ -41,6 +45,9 @@ LEAST = 64 << 10
 
 SERVES_WITHIN = 10.0
 """Seconds that a node has to open its port."""
+
+CHECKSUM_WITHIN = 10.0
+"""Seconds in which a node says the checksum of what a task put there, and beyond them as long as a fetch may take."""
 
 LOOK = 1.0
 """Seconds between two looks at what is under way."""
@@ -74,7 +81,8 @@ class Supply:
         Args:
             wanted: What a call needs and the node does not have.
         """
-        return self._sharing.want(self, [stored for stored in wanted if stored.size >= WORTH_SHARING])
+        large = [stored for stored in wanted if stored.size >= WORTH_SHARING]
+        return self._sharing.want(self, [stored for stored in large if self._sharing.has(stored)])
 
     def dropped(self, name: bytes) -> None:
         """Take note that the node was told to forget a buffer."""
@@ -140,12 +148,22 @@ class Sharing:
 
     # What links ask for.
 
+    def has(self, stored: Stored) -> bool:
+        """Tell whether a buffer is here, or at a node of this network."""
+        return stored.segment.fd >= 0 or bool(self._holders(stored.name))
+
+    def _holders(self, name: bytes) -> tuple[int, ...]:
+        return tuple(number for number, supply in self._supplies.items() if supply.link.has(name))
+
     def want(self, supply: Supply, wanted: Iterable[Stored]) -> set[bytes]:
         """Have buffers brought to a node, and name those that are not on the client's line to it already."""
         names = set()
         for stored in wanted:
             names.add(stored.name)
             blob = self._blobs.setdefault(stored.name, _Blob(stored.size))
+            if stored.segment.fd < 0 and not blob.copies.holders:
+                # A task put it there.
+                blob.copies = evolve(blob.copies, holders=self._holders(stored.name))
             blob.segment = stored.segment
             blob.copies = blob.copies.lost(supply.number).want(supply.number)
         if names:
@@ -266,7 +284,11 @@ class Sharing:
         else:
             self.carried["client"] += blob.size
             supply.passed, supply.moved_at = supply.link.passed, now
-            supply.link.upload(Stored(name, blob.size, blob.segment), partial(self._landed, supply, name))
+            landed = partial(self._landed, supply, name)
+            if isinstance(blob.segment, Absent) and blob.segment.fd < 0:
+                self._engine.loop.call_soon(supply.link.bring, blob.segment, landed)
+            else:
+                supply.link.upload(Stored(name, blob.size, blob.segment), landed)
 
     def _prepare(self, name: bytes, blob: _Blob) -> None:
         """Have ready what it takes to hand a buffer on, while it is on its way to the first node."""
@@ -300,9 +322,28 @@ class Sharing:
 
     async def _hash(self, name: bytes, blob: _Blob, segment: Segment) -> None:
         # Names are not always digests of the content, and what nodes hand on is held against what was sent.
-        blob.checksum = await in_thread(_checksum, segment, blob.size)
+        if segment.fd >= 0:
+            blob.checksum = await in_thread(_checksum, segment, blob.size)
+        else:
+            await self._ask_for_checksum(name, blob)
         blob.hashing = False
         self._decide()
+
+    async def _ask_for_checksum(self, name: bytes, blob: _Blob) -> None:
+        """Have a node that made a buffer say its checksum: what others hand on has to be what it has."""
+        origin = next((self._supplies[number] for number in blob.copies.holders if number in self._supplies), None)
+        if origin is None:
+            return
+        try:
+            async with asyncio.timeout(CHECKSUM_WITHIN + blob.size / SLOWEST):
+                answer = await origin.shell.ask({"checksum": name.hex()})
+            checksum = bytes.fromhex(str(answer.get("checksum")))
+        except (TimeoutError, ProvisionError, ValueError):
+            checksum = b""
+        if len(checksum) == _SHA256:
+            blob.checksum = checksum
+        else:
+            self._apart(origin, "it did not say the checksum of what a task put there")
 
     def _serve(self, supply: Supply) -> None:
         """Have a node open its port, and give it what connections take."""

@@ -40,7 +40,7 @@ class Kind(IntEnum):
     FAILED = 5  # agent -> client, worker -> agent: JSON, the node cannot go on
     MEMBERS = 6  # client -> agent -> worker: JSON, what a node knows of a version of the members
     FUNCTION = 7  # client -> agent -> worker
-    BLOB = 8  # client -> agent: one buffer to keep under its digest
+    BLOB = 8  # client -> agent, worker -> agent: one buffer to keep under its name; agent -> client: as asked for
     DROP = 9  # both ways: a name to forget, or that was forgotten for want of memory
     FILES = 10  # client -> agent: local modules
     TASK = 11  # client -> agent -> worker
@@ -70,6 +70,7 @@ class Kind(IntEnum):
     SERVING = 35  # agent -> client: JSON, the port where they can, or why not
     FETCH = 36  # client -> agent: get a stored buffer from another node
     FETCHED = 37  # agent -> client: how that ended
+    GIVE = 38  # client -> agent: send a buffer that a task put
 
 
 _KINDS = {int(kind): kind for kind in Kind}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import BLOB, CALL, EMIT, FETCH, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
-from skyward.link.payload import Place, read_parts
+from skyward.link.parts import Place, read_parts
 from skyward.link.segment import aligned
 
 _FILES = b"files"
@@ -54,7 +54,7 @@ def keys_of(frame: Frame) -> Keys:
             return Keys((digest,), (_FILES, *stored))
         case Kind.BLOB:
             return Keys((BLOB.unpack(body)[0],))
-        case Kind.DROP:
+        case Kind.DROP | Kind.GIVE:
             return Keys((body,))
         case Kind.FETCH:
             return Keys((FETCH.unpack_from(body)[0],))

@@ -2,10 +2,12 @@
 Pickles with their large buffers beside them.
 
 A payload is a list of parts: first the pickle stream, in one or more pieces, then its out-of-band buffers.
-Each part travels inside the frame, in a segment, or under the name of something the node has.
+Each part travels inside the frame, in a segment, or under the name of something the node has; what a task put stays
+at its node, and a result names it.
 
     u16 number of parts, 0 when the rest of the body is the stream
-    for each part: u8 place, and 16 if it goes on with the stream   u64 size   (a stored part: 32 bytes of name)
+    for each part: u8 place, and 16 if it goes on with the stream   u64 size   (a stored part, and one that stays
+        where it is: 32 bytes of name)
     the inline parts, one after the other
 
 A stream may hold several pickles, one behind the other, made by one pickler: later ones refer to objects of earlier
@@ -15,16 +17,16 @@ ones, and the last one is the value. So a large argument can be a piece of its o
 from __future__ import annotations
 
 import io
+import os
 import pickle
-import struct
-from collections.abc import Sequence
-from enum import IntEnum
+from collections.abc import Callable, Sequence
 from mmap import mmap
 from typing import Any, NamedTuple, Protocol
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import MAX_FDS
 from skyward.link.lending import lending
+from skyward.link.parts import NAME, Part, Place, read_parts, table
 from skyward.link.pickling import OUT_OF_BAND, DataPickler, Pickler
 from skyward.link.pieces import Pieces
 from skyward.link.segment import Segment, aligned, write_segment
@@ -36,34 +38,12 @@ INLINE = 256 << 10
 MAX_STORED = MAX_FDS - 1
 """How many buffers of a payload travel by their digests: each is a descriptor of one frame on its last way."""
 
-_COUNT = struct.Struct("<H")
-_PART = struct.Struct("<BQ")
-_NO_PARTS = _COUNT.pack(0)
-_DIGEST_SIZE = 32
-_GOES_ON = 16
 
 PIECE = 1 << 20
 """Pieces of streams from this size on, in bytes, are kept at nodes like buffers."""
 
 _LARGEST_RUN = 64 << 20
 _MOST_PIECES = 4 << 10
-
-
-class Place(IntEnum):
-    """Where a part of a payload is."""
-
-    INLINE = 0
-    SEGMENT = 1
-    STORED = 2
-
-
-class Part(NamedTuple):
-    """One part of a payload, `size` in bytes; it may go on with the stream that the first part begins."""
-
-    place: int
-    size: int
-    digest: bytes = b""
-    goes_on: bool = False
 
 
 class Payload:
@@ -96,15 +76,17 @@ class Payload:
 
     @property
     def size(self) -> int:
-        """Count the bytes of all parts."""
-        return sum(part.size for part in self.parts) if self.parts else len(self.inline)
+        """Count the bytes of all parts, but of those that stay where they are."""
+        if not self.parts:
+            return len(self.inline)
+        return sum(part.size for part in self.parts if part.place != Place.THERE)
 
     @property
     def travelling(self) -> int:
         """Count the bytes of the parts that the other end does not keep."""
         if not self.parts:
             return len(self.inline)
-        return sum(part.size for part in self.parts if part.place != Place.STORED)
+        return sum(part.size for part in self.parts if part.place < Place.STORED)
 
     @property
     def fds(self) -> list[int]:
@@ -113,15 +95,16 @@ class Payload:
 
     def encode(self) -> bytes:
         """Render the table of parts and the inline bytes."""
-        if not self.parts:
-            return _NO_PARTS + self.inline
-        table = [_COUNT.pack(len(self.parts))]
-        for place, size, digest, goes_on in self.parts:
-            table.append(_PART.pack(place | _GOES_ON if goes_on else place, size) + digest)
-        return b"".join(table) + self.inline
+        return table(self.parts) + self.inline
 
 
-def decode(body: bytes, at: int, fds: Sequence[int], trust: Data | None = None) -> Payload:
+def decode(
+    body: bytes,
+    at: int,
+    fds: Sequence[int],
+    trust: Data | None = None,
+    there: Callable[[bytes, int], Segment] | None = None,
+) -> Payload:
     """
     Read a payload from a frame's body.
 
@@ -130,6 +113,7 @@ def decode(body: bytes, at: int, fds: Sequence[int], trust: Data | None = None) 
         at: Where in it the payload begins.
         fds: The descriptors that came with the frame: the segment's, then one for each stored part. Taken over.
         trust: What of it is opened as data; None opens anything.
+        there: Gives what stands for a part that stays at the node, of its name and size; None has such parts refused.
 
     Raises:
         ProtocolError: If table, bytes and descriptors disagree.
@@ -154,45 +138,20 @@ def decode(body: bytes, at: int, fds: Sequence[int], trust: Data | None = None) 
         segment.expect(in_segment)
     for part, kept in zip(stored, segments, strict=True):
         kept.expect(aligned(part.size))
+    kept_there = [part for part in parts if part.place == Place.THERE]
+    if kept_there:
+        if there is None or stored:
+            raise ProtocolError("A payload names what stays at a node, where only results may.")
+        segments = [there(part.digest, part.size) for part in kept_there]
     return Payload(parts, body[at:], segment, tuple(segments), trust)
 
 
-def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
-    """
-    Read the table of parts, and tell where it ends.
-
-    Raises:
-        ProtocolError: If the body ends inside the table.
-    """
-    try:
-        (count,) = _COUNT.unpack_from(body, at)
-        at += _COUNT.size
-        parts: list[Part] = []
-        for _ in range(count):
-            place, size = _PART.unpack_from(body, at)
-            at += _PART.size
-            digest, goes_on = b"", bool(place & _GOES_ON)
-            place &= ~_GOES_ON
-            if goes_on and not (parts and (len(parts) == 1 or parts[-1].goes_on)):
-                raise ProtocolError("A payload's stream goes on where none is.")
-            if place == Place.STORED:
-                digest = body[at : at + _DIGEST_SIZE]
-                at += _DIGEST_SIZE
-            elif place not in (Place.INLINE, Place.SEGMENT):
-                raise ProtocolError(f"A payload's part is at an unknown place, {place}.")
-            parts.append(Part(place, size, digest, goes_on))
-    except struct.error as error:
-        raise ProtocolError("A payload's table is cut off.") from error
-    if at > len(body):
-        raise ProtocolError("A payload's table is cut off.")
-    return tuple(parts), at
-
-
 class Keep(NamedTuple):
-    """A buffer that a node keeps under a name."""
+    """A buffer that a node keeps under a name, or that stays there under one that each result gives it."""
 
     digest: bytes
     segment: Segment
+    there: bool = False
 
 
 class Keeper(Protocol):
@@ -323,7 +282,18 @@ class _Packing:
     def add_buffer(self, buffer: memoryview) -> None:
         """Take a buffer beside the stream."""
         # The memory of a Ref says itself under which name nodes have it.
-        kept: Keep | None = getattr(buffer.obj, "kept", None) if len(self._stored) < MAX_STORED else None
+        kept: Keep | None = getattr(buffer.obj, "kept", None)
+        if kept is not None and kept.there:
+            # A name of its own for each result: the client lets go of each by itself.
+            self._parts.append(Part(Place.THERE, len(buffer), os.urandom(NAME)))
+            self._stored.append(kept.segment)
+            return
+        if kept is not None and len(self._stored) >= MAX_STORED:
+            # What stands for memory that is at a node holds nothing.
+            bring = getattr(kept.segment, "bring", None)
+            if bring is not None:
+                bring()
+            buffer, kept = kept.segment.map()[: len(buffer)], None
         if kept is None and self._keep and len(self._stored) < MAX_STORED:
             kept = self._keep(buffer)
         if kept is not None:
@@ -424,8 +394,11 @@ def views(payload: Payload) -> list[memoryview | bytearray]:
         elif place == Place.SEGMENT:
             found.append(mapped[segment_at : segment_at + size])
             segment_at += aligned(size)
-        else:
+        elif place == Place.STORED:
             found.append(_map(next(stored))[:size])
+        else:
+            # What stands for it is what a Ref is made of; it is no memory.
+            found.append(next(stored))  # type: ignore[arg-type]
     return found
 
 

@@ -45,7 +45,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
             if size < OUT_OF_BAND and (size < OUT_OF_BAND_OF_MANY or room > 0):
                 room -= size
                 return True
-            if len(buffers) >= MOST_BUFFERS:
+            # What a Ref refers to is never copied: it may be no memory at all.
+            if len(buffers) >= MOST_BUFFERS and getattr(raw.obj, "kept", None) is None:
                 return True
             buffers.append(raw)
             return False

@@ -5,18 +5,25 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import sys
 import weakref
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from skyward.errors import RefError
+from skyward.errors import RefError, ResultError
+from skyward.link.absent import AGAIN, Absent
 from skyward.link.payload import Keep, Pickled
+from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import aligned, write_segment
+from skyward.model.trust import Data
 
-__all__ = ["Ref", "Refs"]
+__all__ = ["HERE", "INSIDE", "Here", "Ref", "Refs", "returned"]
 
 T = TypeVar("T")
 
 _NAME = 32
+# Memory that stands for what is at a node is never touched, and may be more than this machine has: MAP_NORESERVE of
+# linux/mman.h, which Python names from 3.13 on.
+_UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 
 class Ref(Generic[T]):
@@ -50,12 +57,26 @@ class Ref(Generic[T]):
 
     def get(self) -> T:
         """
-        Give the value here, a fresh one each time.
+        Give the value here, a fresh one each time; one that a task put is fetched from its node the first time.
 
         Raises:
-            RefError: If it was freed, or its pool is closed.
+            RefError: If it was freed, its pool is closed, or it was lost with its node.
+            ResultError: If a task put it and it cannot be opened here.
         """
-        value: T = _restore(memoryview(_copy_of(self._held())), self._sizes)
+        shown = self._held()
+        absent = shown.kept.segment
+        if not isinstance(absent, Absent):
+            value: T = _restore(memoryview(_copy_of(shown)), self._sizes)
+            return value
+        absent.bring()
+        try:
+            value = _opened(absent.map(), self._sizes, absent.trust)
+        except Exception as error:
+            raise ResultError(
+                f"The value of a Ref that {absent.origin.where} made cannot be opened here: "
+                f"{type(error).__name__}: {error}. Put plain values, arrays or tables; or list its class, "
+                "trust=sky.Data(MyResult)."
+            ) from error
         return value
 
     def free(self) -> None:
@@ -78,11 +99,20 @@ class Ref(Generic[T]):
                 "A Ref travels as an argument of its pool's calls, or as what their functions capture, not otherwise.",
                 hint="Use `ref.get()` for the value itself.",
             )
-        if self._home() is not home:
+        made_here = self._home() is HERE
+        if made_here and home is HERE:
+            return returned, (pickle.PickleBuffer(shown), self._sizes)
+        if self._home() is not home and not (made_here and home is INSIDE):
             raise RefError(
                 "This Ref is of another pool than the call: its value is on the nodes of the pool that it was put in.",
                 hint="Put the value in this pool too, or pass `ref.get()`.",
             )
+        absent = shown.kept.segment
+        if isinstance(absent, Absent):
+            if absent.lost:
+                raise RefError(absent.why_lost(), hint=AGAIN)
+            if absent.trust is not None:
+                return _opened, (pickle.PickleBuffer(shown), self._sizes, absent.trust)
         return _restore, (pickle.PickleBuffer(shown), self._sizes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -124,10 +154,65 @@ class Refs:
         self._made.add(ref)
         return ref
 
+    def add(self, absent: Absent, sizes: tuple[int, ...]) -> Ref[Any]:
+        """Make a Ref of what is at a node."""
+        shown = _Shown(-1, absent.size, flags=mmap.MAP_PRIVATE | _UNRESERVED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        shown.kept = Keep(absent.name, absent)
+        ref: Ref[Any] = Ref(shown, sizes, self)
+        self._made.add(ref)
+        return ref
+
     def clear(self) -> None:
         """End all of them."""
         for ref in list(self._made):
             ref.free()
+
+
+class Here:
+    """What the Refs that tasks of this process made belong to."""
+
+    def put(self, made: Pickled) -> Ref[Any]:
+        """
+        Make a Ref of a value that was pickled, which stays in this machine's memory.
+
+        Args:
+            made: The one value.
+
+        Raises:
+            OSError: If the machine has no room for it.
+        """
+        pieces, buffers = made.streams[-1], made.buffers
+        sizes = (sum(map(len, pieces)), *map(len, buffers))
+        # Never so small that a pickle has it inside.
+        padding = bytes(max(0, OUT_OF_BAND - sum(map(aligned, sizes))))
+        segment = write_segment([pieces, *([buffer] for buffer in buffers), [padding]])
+        shown = _Shown(segment.fd, segment.size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        shown.kept = Keep(b"", segment, there=True)
+        return Ref(shown, sizes, self)
+
+
+HERE: Final = Here()
+"""Stands for results of this process, which name what tasks put."""
+
+INSIDE: Final = Here()
+"""Stands for values that tasks put, which contain what they refer to."""
+
+
+def returned(where: Any, sizes: tuple[int, ...]) -> Ref[Any]:
+    """
+    Make a Ref of what a result names.
+
+    Raises:
+        RefError: If it is opened where no pool is.
+        ValueError: If it makes no sense.
+    """
+    if not isinstance(where, Absent):
+        raise RefError("A Ref of a node's is opened where its node is not connected.", hint=AGAIN)
+    plain = type(sizes) is tuple and all(type(size) is int and size >= 0 for size in sizes)
+    if not plain or not sizes or sum(map(aligned, sizes)) > where.size:
+        raise ValueError("a Ref of other sizes than its buffer")
+    ref: Ref[Any] = where.home.add(where, sizes)
+    return ref
 
 
 def _copy_of(shown: _Shown) -> mmap.mmap:
@@ -139,10 +224,26 @@ def _copy_of(shown: _Shown) -> mmap.mmap:
 
 def _restore(memory: Any, sizes: tuple[int, ...]) -> Any:
     """Unpickle a value from what nodes have of it: its stream, and its buffers behind that."""
+    found = _cut(memory, sizes)
+    return pickle.loads(found[0], buffers=found[1:])
+
+
+def _opened(memory: Any, sizes: tuple[int, ...], trust: Data | None) -> Any:
+    """Open a value that a task put, as data where its pool's results are: it may be of another node."""
+    if trust is None:
+        return _restore(memory, sizes)
+    from skyward.link.data.names import names_of
+    from skyward.link.data.opener import open_data
+
+    found = _cut(memory, sizes)
+    return open_data(found[0], names_of(trust), buffers=found[1:])
+
+
+def _cut(memory: Any, sizes: tuple[int, ...]) -> list[memoryview]:
     whole = memoryview(memory)
     found = []
     at = 0
     for size in sizes:
         found.append(whole[at : at + size])
         at += aligned(size)
-    return pickle.loads(found[0], buffers=found[1:])
+    return found

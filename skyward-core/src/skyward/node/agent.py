@@ -68,7 +68,7 @@ class Agent:
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
-        self._neighbours = Neighbours(loop, lambda answer: self._tell(encode_json(Kind.ANSWER, answer)))
+        self._neighbours = Neighbours(loop, self._store.blob, lambda told: self._tell(encode_json(Kind.ANSWER, told)))
         self._errands = Errands(loop, self._store, self._tell, directory)
         self._meeting = meeting_socket()
         self._said: dict[str, Any] = {}
@@ -167,7 +167,7 @@ class Agent:
                 self._store.add_blob(frame.body, fds)
             case Kind.DROP:
                 self._drop(frame)
-            case Kind.SERVE | Kind.FETCH:
+            case Kind.SERVE | Kind.FETCH | Kind.GIVE:
                 self._errands.take(frame)
             case Kind.MEMBERS:
                 self._tell_workers(self._members.told(frame.body))
@@ -235,6 +235,7 @@ class Agent:
             lane=lane,
             slots=slots,
             on_frame=self._on_worker_frame,
+            on_put=self._store.keep_put,
             on_lines=self._lines.say,
             on_ended=self._on_ended,
         )

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from skyward.errors import ProtocolError
-from skyward.link.frames import Frame, Kind, decode_json, encode_json
+from skyward.link.frames import Frame, Kind, decode_json, encode, encode_json
 from skyward.link.handing import Errand, Report, decode_errand, encode_report
+from skyward.link.messages import BLOB
 from skyward.link.segment import Segment
 from skyward.model.transfer import Outcome
 from skyward.node.fetching import FetchError, Fetching
@@ -41,7 +42,7 @@ class Errands:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, store: Store, tell: Callable[[bytes], None], directory: str
+        self, loop: asyncio.AbstractEventLoop, store: Store, tell: Callable[..., None], directory: str
     ) -> None:
         self._loop = loop
         self._store = store
@@ -57,15 +58,25 @@ class Errands:
 
     def take(self, frame: Frame) -> None:
         """
-        Take a SERVE or a FETCH frame.
+        Take a SERVE, a FETCH or a GIVE frame.
 
         Raises:
             ProtocolError: If it makes no sense.
         """
         if frame.kind == Kind.SERVE:
             self._serve(decode_json(frame.body))
+        elif frame.kind == Kind.GIVE:
+            self._give(frame.body)
         else:
             self._fetch(decode_errand(frame.body))
+
+    def _give(self, name: bytes) -> None:
+        """Send the client a buffer that a task put, or say that it is not here."""
+        segment = self._store.blob(name)
+        if segment is None:
+            self._tell(encode(Kind.DROP, name[:32]))
+        else:
+            self._tell(encode(Kind.BLOB, BLOB.pack(name, segment.size), fds=1), (segment.fd,), segment)
 
     def abandon(self, name: bytes) -> None:
         """Fetch a buffer no more."""

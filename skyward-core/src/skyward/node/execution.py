@@ -26,6 +26,7 @@ from skyward.link.messages import (
     TaskFlag,
 )
 from skyward.link.payload import Payload, decode, dump, load
+from skyward.link.refs import HERE
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node import runtime
 from skyward.node.driving import items_of, run_coroutine
@@ -194,6 +195,7 @@ class Execution:
             abandon=self._abandon,
             retire=self._retire,
             held=self._held,
+            put=self._put,
         )
         token = runtime.set_context(context)
         if self._main:
@@ -269,6 +271,11 @@ class Execution:
             )
         self._send(encode(Kind.EMIT, body, fds=1 if payload.segment else 0), payload)
 
+    def _put(self, value: object) -> Any:
+        from skyward.node.putting import put_here
+
+        return put_here(value, data=self._data)
+
     def _retire(self) -> None:
         self._setting.retires = True
         # Before the answer, so that the agent sends no task here any more.
@@ -328,7 +335,7 @@ class Execution:
         if streams:
             return Outcome(Status.STREAMED, seconds)
         try:
-            return Outcome(Status.OK, seconds, dump(value, data=self._data))
+            return Outcome(Status.OK, seconds, dump(value, data=self._data, refs=HERE))
         except BaseException as error:
             return _failed("ResultError", _cannot_be_pickled("its result", value, error), seconds)
 
@@ -342,7 +349,7 @@ class Execution:
         try:
             for item in items:
                 try:
-                    payload = dump(item, data=self._data)
+                    payload = dump(item, data=self._data, refs=HERE)
                 except Exception as error:
                     raise _Unpicklable(_cannot_be_pickled("an item of its stream", item, error)) from error
                 if not output.wait():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from skyward.link.segment import Segment
 
 _log = logging.getLogger(__name__)
 
@@ -21,11 +24,18 @@ class Neighbours:
 
     Args:
         loop: The agent's loop.
+        buffer: Finds a buffer that is kept here.
         answer: Takes each answer.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, answer: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        buffer: Callable[[bytes], Segment | None],
+        answer: Callable[[dict[str, Any]], None],
+    ) -> None:
         self._loop = loop
+        self._buffer = buffer
         self._answer = answer
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -34,13 +44,16 @@ class Neighbours:
         Begin to answer a question.
 
         `listen` asks for a port that others may knock at for so many seconds; `reach` asks which of a list of hosts and
-        ports can be connected to `within` so many seconds, and is answered with a reason for each that cannot.
+        ports can be connected to `within` so many seconds, and is answered with a reason for each that cannot;
+        `checksum` asks for the SHA-256 of a buffer that a task put, null if it is not here.
 
         Args:
             question: The question, with its `number`, which its answer repeats.
         """
         number = int(question["number"])
-        if "listen" in question:
+        if "checksum" in question:
+            self._begin(self._checksum(number, bytes.fromhex(question["checksum"])))
+        elif "listen" in question:
             self._begin(self._listen(number, float(question["listen"])))
         else:
             places = [(str(host), int(port)) for host, port in question["reach"]]
@@ -70,9 +83,19 @@ class Neighbours:
             self._answer({"number": number, "port": door.getsockname()[1]})
             await asyncio.sleep(seconds)
 
+    async def _checksum(self, number: int, name: bytes) -> None:
+        segment = self._buffer(name)
+        found = None if segment is None else await asyncio.to_thread(_sha256, segment)
+        self._answer({"number": number, "checksum": found})
+
     async def _reach(self, number: int, places: list[tuple[str, int]], within: float) -> None:
         why = await asyncio.gather(*(_why_not(host, port, within) for host, port in places))
         self._answer({"number": number, "unreached": why})
+
+
+def _sha256(segment: Segment) -> str:
+    with segment.map() as content:
+        return hashlib.sha256(content).hexdigest()
 
 
 class _Knock(asyncio.Protocol):

@@ -14,9 +14,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import Frame, Kind, encode
-from skyward.link.messages import LogLine
+from skyward.link.messages import BLOB, LogLine
+from skyward.link.pickling import MOST_BUFFERS
+from skyward.link.segment import Segment
 from skyward.node.board import Running, new_board
 from skyward.node.descendants import end_group
 from skyward.node.entry import BOARD_FD, CONTROL_FD, TASK_FD
@@ -73,6 +76,7 @@ class Process:
         lane: The lane it stands in.
         slots: How many calls it runs at once.
         on_frame: Called with each frame it sends.
+        on_put: Called with names and buffers that tasks put, once a result names them.
         on_lines: Called with each batch of lines it writes: stream, lines.
         on_ended: Called once when it is gone, and all it sent was read.
     """
@@ -87,6 +91,7 @@ class Process:
         lane: int,
         slots: int,
         on_frame: Callable[[Process, Frame, tuple[int, ...]], None],
+        on_put: Callable[[dict[bytes, Segment]], None],
         on_lines: Callable[[Process, int, list[LogLine]], None],
         on_ended: Callable[[Process], None],
     ) -> None:
@@ -133,7 +138,10 @@ class Process:
                 end.close()
             os.close(its_out)
             os.close(its_err)
-        self.tasks = Channel(loop, batch, tasks, lambda frame, fds: on_frame(self, frame, fds), self._cut_off)
+        self._on_frame = on_frame
+        self._on_put = on_put
+        self._put: dict[bytes, Segment] = {}
+        self.tasks = Channel(loop, batch, tasks, self._take, self._cut_off)
         self.control = Channel(loop, batch, control, lambda frame, fds: None, lambda _: None)
         self._listening = False
         self.listen()
@@ -240,6 +248,20 @@ class Process:
                 if line.text.startswith("Current thread") and f"{running.thread:x}" in line.text:
                     return running.call
         return 0
+
+    def _take(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a frame; what tasks put is kept once the result is here that names it."""
+        if frame.kind == Kind.BLOB:
+            if len(fds) != 1 or len(frame.body) != BLOB.size or len(self._put) >= MOST_BUFFERS:
+                raise ProtocolError("A worker handed over what is no buffer, or too many.")
+            name, size = BLOB.unpack(frame.body)
+            self._put[name] = segment = Segment(fds[0], size)
+            segment.expect(size)
+            return
+        if self._put:
+            put, self._put = self._put, {}
+            self._on_put(put)
+        self._on_frame(self, frame, fds)
 
     def _cut_off(self, error: Exception | None) -> None:
         """End a process that can be spoken to no more: its code wrote to our socket, or closed it."""

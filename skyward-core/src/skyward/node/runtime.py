@@ -31,6 +31,7 @@ __all__ = [
     "instance_info",
     "is_head",
     "owner",
+    "put_from_task",
     "reset_context",
     "retire",
     "set_context",
@@ -41,6 +42,15 @@ def _emit_nowhere(event: object) -> None:
     from skyward.errors import UsageError
 
     raise UsageError(f"This call has no way to a client, so {event!r} cannot be emitted.")
+
+
+def _put_nowhere(value: object) -> Any:
+    from skyward.errors import NoPoolError
+
+    raise NoPoolError(
+        "`sky.put` stands in code that runs on a node, but not in a task, and no pool is open there.",
+        hint="Return the value, and put it in the program if more than one call needs it.",
+    )
 
 
 def _abandon_nowhere(error: BaseException) -> None:
@@ -83,6 +93,7 @@ class TaskContext:
         "function",
         "held",
         "membership",
+        "put",
         "retire",
         "routes",
     )
@@ -98,6 +109,7 @@ class TaskContext:
         abandon: Callable[[BaseException], None] = _abandon_nowhere,
         retire: Callable[[], None] = _retire_nowhere,
         held: bool = False,
+        put: Callable[[Any], Any] = _put_nowhere,
     ) -> None:
         self.call_id = call_id
         self.function = function
@@ -107,6 +119,7 @@ class TaskContext:
         self.abandon = abandon
         self.retire = retire
         self.held = held
+        self.put = put
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None
@@ -296,6 +309,18 @@ def emit_from_task(event: object) -> None:
 
         raise UsageError(f"There is no task that could send {event!r} to its client.")
     context.emit(event)
+
+
+def put_from_task(value: object) -> Any:
+    """
+    Keep a value at the node of the call that this code is part of, and give the Ref that stands for it.
+
+    Raises:
+        NoPoolError: If it is part of none.
+        RefError: If the node has no memory for it.
+    """
+    context = owner()
+    return (_put_nowhere if context is None else context.put)(value)
 
 
 def abandon(error: BaseException) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from skyward.errors import ProtocolError
 from skyward.link.frames import MAX_FDS, Frame, Kind, encode, encode_json
 from skyward.link.messages import BLOB, FUNCTION, FUNCTION_DIGEST, RESULT, TASK, FunctionFlag, Status, TaskFlag
-from skyward.link.payload import Place, read_parts
+from skyward.link.parts import Place, read_parts
 from skyward.link.segment import Segment
 from skyward.node.share import free_memory
 
@@ -35,6 +35,7 @@ class Store:
     ) -> None:
         self._functions: dict[bytes, tuple[bytes, list[Segment]]] = {}
         self._blobs: OrderedDict[bytes, Segment] = OrderedDict()
+        self._put: dict[bytes, Segment] = {}
         self._tell = tell
         self._free = free
         self.refused: dict[bytes, str] = {}
@@ -117,9 +118,13 @@ class Store:
         """Keep a buffer that came from another node."""
         self._blobs[name] = segment
 
+    def keep_put(self, put: dict[bytes, Segment]) -> None:
+        """Keep what tasks put, until the client drops it: it is nowhere else, and gives way to nothing."""
+        self._put.update(put)
+
     def blob(self, name: bytes) -> Segment | None:
         """Find a buffer; from any thread."""
-        return self._blobs.get(name)
+        return self._blobs.get(name) or self._put.get(name)
 
     def stored(self, body: bytes, at: int) -> list[Segment]:
         """
@@ -133,11 +138,12 @@ class Store:
         if len(names) >= MAX_FDS:
             raise ProtocolError(f"A payload names {len(names)} buffers, more than a frame may carry.")
         try:
-            found = [self._blobs[name] for name in names]
+            found = [self._put[name] if name in self._put else self._blobs[name] for name in names]
         except KeyError as error:
             raise ProtocolError(f"A payload names a buffer that was never sent, {error.args[0].hex()}.") from None
         for name in names:
-            self._blobs.move_to_end(name)
+            if name in self._blobs:
+                self._blobs.move_to_end(name)
         return found
 
     def drop(self, digest: bytes) -> None:
@@ -147,3 +153,4 @@ class Store:
         else:
             self.on_said(digest)
             self._blobs.pop(digest, None)
+            self._put.pop(digest, None)

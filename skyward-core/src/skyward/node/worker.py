@@ -20,7 +20,8 @@ from typing import Any
 
 from skyward.link.channel import receive, take
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode, encode_json
-from skyward.link.messages import CALL, CANCEL, CREDIT, ITEM, RECALL, TASK, CancelReason, TaskFlag
+from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, ITEM, RECALL, TASK, CancelReason, TaskFlag
+from skyward.link.parts import Place
 from skyward.link.payload import Payload, decode
 from skyward.link.recycling import recycling
 from skyward.node.board import Board
@@ -94,9 +95,18 @@ class Worker:
         """
         fds = payload.fds if payload else []
         with self._sending:
+            if payload and payload.stored:
+                self._hand_over(payload)
             sent = socket.send_fds(self._tasks, [frame], fds) if fds else self._tasks.send(frame)
             if sent < len(frame):
                 self._tasks.sendall(memoryview(frame)[sent:])
+
+    def _hand_over(self, payload: Payload) -> None:
+        """Give the agent what a result refers to, just before it."""
+        names = [part for part in payload.parts if part.place == Place.THERE]
+        for part, segment in zip(names, payload.stored, strict=True):
+            frame = encode(Kind.BLOB, BLOB.pack(part.digest, part.size), fds=1)
+            socket.send_fds(self._tasks, [frame], [segment.fd])
 
     def _serve_slot(self, slot: int) -> None:
         while True:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from skyward.link.data import listed, standard, views
+from skyward.link.data import listed, refs, standard, views
 from skyward.link.data.maker import Callee, Maker, Refused, Shelf, malformed
 from skyward.model.trust import Data
 
@@ -96,7 +96,7 @@ def names_of(trust: Data) -> DataNames:
 
 @cache
 def _always() -> Shelf:
-    shelves = (standard.shelf(), listed.own(), views.shelf())
+    shelves = (standard.shelf(), listed.own(), views.shelf(), refs.shelf())
     named = {name: found for shelf in shelves for name, found in shelf.named.items()}
     return Shelf(named, {found: maker for shelf in shelves for found, maker in shelf.makers.items()})
 
