@@ -427,7 +427,7 @@ def test_end_that_asks_and_never_reads_fills_no_memory() -> None:
     def test(one: End, other: End) -> None:
         half = Half(1000)
         one.wire.attach(half)
-        one.wire.hear(half, cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}'))
+        one.wire.hear(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
         for _ in range(10_000):
             one.wire.hear(half, cell(CellType.PING) * 10)
         assert len(half.take(1 << 30)) < 1100
@@ -587,16 +587,19 @@ def test_another_session_is_refused() -> None:
         b"\xff" * 20,
         cell(CellType.FRAME, encode(Kind.LOG)),
         cell(CellType.HELLO, b"[]"),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 99}'),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.ACK, COUNT.pack(5)),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.ACK, b"1"),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.DATA, bytes(9)),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.OPEN, bytes(40)),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(CellType.FRAME, b"12"),
-        cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') * 2,
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 99}' % VERSION),
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION)
+        + cell(CellType.ACK, COUNT.pack(5)),
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION) + cell(CellType.ACK, b"1"),
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION)
+        + cell(CellType.DATA, bytes(9)),
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION)
+        + cell(CellType.OPEN, bytes(40)),
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION) + cell(CellType.FRAME, b"12"),
+        cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION) * 2,
         cell(CellType.PACKED, DATA.pack(1) + pack_bytes(b"x" * 99, 1)),
         *(
-            cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}') + cell(kind, body)
+            cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION) + cell(kind, body)
             for kind, body in [
                 (CellType.PACKED, b""),
                 (CellType.PACKED, DATA.pack(1)),
@@ -629,7 +632,7 @@ def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
     def test(one: End, other: End) -> None:
         half = Half(1 << 20)
         one.wire.attach(half)
-        one.wire.hear(half, cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}'))
+        one.wire.hear(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
         for _ in range(200):
             kind = random_.choice(list(CellType))
             body = random_.randbytes(random_.choice([0, 4, 5, 8, 20, 60]))

@@ -218,7 +218,7 @@ def _opened(other: End, size: int) -> Half:
     """Begin as a hostile end: a buffer is announced."""
     half = Half(1 << 20)
     other.wire.attach(half)
-    other.wire.hear(half, cell(CellType.HELLO, b'{"version": 1, "session": "s", "received": 0}'))
+    other.wire.hear(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
     payload = pack([bytes(size)])
     frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0) + payload.encode(), fds=1)
     other.wire.hear(half, cell(CellType.OPEN, frame, OPENING.pack(1, 1) + SIZE.pack(aligned(size))))
