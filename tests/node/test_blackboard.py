@@ -16,7 +16,7 @@ from attrs import evolve
 
 from skyward import InstanceInfo, TransportError
 from skyward.node.blackboard import _KEEPER, Blackboard
-from skyward.node.keeper import _SILENT, Members, noted
+from skyward.node.keeper import _SILENT, Members, _Board, _left, _Visitor, noted
 from skyward.node.proof import introduction, question, reply
 
 HEAD = InstanceInfo(total_nodes=3, job_id="a1", broadcast=7)
@@ -72,6 +72,23 @@ def test_one_process_keeps_the_boards_of_all_broadcasts(boards: list[Blackboard]
         assert {"at": ["other"]} == other.write(at="other")
         assert other._sock.getpeername() == boards[0]._sock.getpeername()
     assert {"at": ["0", "", ""]} == boards[0].write(at="0")
+
+
+def test_ranks_that_leave_late_take_no_other_board_along() -> None:
+    """A broadcast of the same number has been announced when the last of them is seen to leave."""
+    members = Members("a1", 7, ranks=1)
+    before, now = _Board(members), _Board(members)
+    before.came.add(0)
+    before.visitors = 1
+    visitor = _Visitor()
+    visitor.board = before
+    boards = {7: now}
+    _left(visitor, boards)
+    assert {7: now} == boards
+    visitor.board, now.visitors = now, 1
+    now.came.add(0)
+    _left(visitor, boards)
+    assert {} == boards
 
 
 def test_who_is_not_of_the_broadcast_is_seen_off(boards: list[Blackboard]) -> None:

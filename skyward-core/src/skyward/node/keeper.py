@@ -205,8 +205,10 @@ def _left(visitor: _Visitor, boards: dict[int, _Board]) -> None:
     board = visitor.board
     if board is not None:
         board.visitors -= 1
-        if not board.visitors and len(board.came) == board.members.ranks:
-            boards.pop(board.members.broadcast, None)
+        over = not board.visitors and len(board.came) == board.members.ranks
+        # A broadcast of the same number may have been announced before the last rank of this one was seen to leave.
+        if over and boards.get(board.members.broadcast) is board:
+            del boards[board.members.broadcast]
 
 
 def _line(sock: Any, before: bytearray) -> bytes | None:
