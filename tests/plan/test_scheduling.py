@@ -235,6 +235,23 @@ def test_buffer_is_always_sent_ahead() -> None:
     assert _placed(scheduler) == [(3, 0, False)]
 
 
+@pytest.mark.parametrize("node", [None, 0])
+def test_nothing_is_sent_ahead_to_a_process_that_runs_one_call(node: int | None) -> None:
+    """However far away it is: the next call is for the process in its place."""
+    scheduler = Scheduler(None)
+    scheduler.add_node(0, [(0, 0, 1)])
+    for call in range(5):
+        scheduler.submit(call, b"f", node=node)
+    assert [1, 1, 1] == [_run_one(scheduler, call) for call in range(3)]
+
+
+def _run_one(scheduler: Scheduler, call: int) -> int:
+    """Count the calls that are placed, and end one that is a second away."""
+    placed = len(scheduler.assign(now=10.0 + 2 * call))
+    scheduler.finished(call, 0.01, now=11.0 + 2 * call)
+    return placed
+
+
 def test_what_was_sent_ahead_is_stuck_when_another_slot_is_free() -> None:
     """It can be asked back, and goes where it can begin."""
     scheduler = _scheduler()

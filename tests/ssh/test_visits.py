@@ -34,7 +34,7 @@ def test_a_visit_is_taken_once() -> None:
         with keeping(kept):
             keep(HERE, one)
         assert (None, one, None) == (kept.take(THERE), kept.take(HERE), kept.take(HERE))
-        kept.close()
+        await kept.close()
         assert not one.connection.is_closed()
         assert one.found.cache
 
@@ -49,8 +49,8 @@ def test_a_visit_that_nothing_keeps_is_over() -> None:
         await one.connection.wait_closed()
         kept = Kept()
         kept.put(HERE, other)
-        kept.close()
-        await other.connection.wait_closed()
+        await kept.close()
+        assert other.connection.is_closed()
 
     run_visits(test)
 

@@ -33,7 +33,7 @@ class Dispatch:
     Args:
         engine: The loop.
         pool: The pool's name, for messages.
-        buffer: Calls that may always be sent ahead to each busy slot.
+        buffer: Calls that may always be sent ahead to each busy slot; None if no call may be.
         observer: Told of each start and end.
         membership: Renders for a node what its members are now: version, facts.
     """
@@ -43,7 +43,7 @@ class Dispatch:
         engine: EngineLoop,
         *,
         pool: str,
-        buffer: int,
+        buffer: int | None,
         observer: Observer | None,
         membership: Callable[[int], tuple[int, dict[str, Any]]],
     ) -> None:

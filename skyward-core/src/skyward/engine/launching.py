@@ -256,7 +256,7 @@ class Launching:
         Raises:
             SkywardError: If something may still exist; `hand_over` leaves it to the guardian, if there is one.
         """
-        self.kept.close()
+        await self.kept.close()
         try:
             await self._end_all()
         finally:

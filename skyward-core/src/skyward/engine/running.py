@@ -83,7 +83,7 @@ class Running:
         self._dispatch = Dispatch(
             self.engine,
             pool=self.name,
-            buffer=self.options.workers.buffer,
+            buffer=self.options.workers.buffer if self.options.workers.reuse_processes else None,
             observer=self.reporting,
             membership=self._membership.of,
         )

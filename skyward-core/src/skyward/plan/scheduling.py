@@ -35,7 +35,7 @@ class Scheduler:
     Decide where calls go.
 
     Args:
-        buffer: How many calls for each slot may always be sent ahead.
+        buffer: How many calls for each slot may always be sent ahead; None if no call may be.
 
     >>> scheduler = Scheduler()
     >>> scheduler.add_node(0, [(0, 0, 1)])
@@ -47,8 +47,9 @@ class Scheduler:
     0.2
     """
 
-    def __init__(self, buffer: int = 0) -> None:
-        self._buffer = buffer
+    def __init__(self, buffer: int | None = 0) -> None:
+        self._buffer = buffer or 0
+        self._sends_ahead = buffer is not None
         self._durations = Durations()
         self._lanes: dict[LaneKey, Lane] = {}
         self._nodes: dict[int, Node] = {}
@@ -159,7 +160,7 @@ class Scheduler:
             size: Bytes of its arguments.
             first: Whether it goes before its caller's other calls; for calls that come back.
         """
-        waits = Entry(function, size)
+        waits = Entry(function if self._sends_ahead else b"", size)
         if node is None:
             self._queue.push(call, waits, caller, first=first)
             return

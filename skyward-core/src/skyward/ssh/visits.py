@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +23,10 @@ __all__ = ["KEPT", "Kept", "Visit", "keep", "keeping", "visit"]
 
 KEPT = 20.0
 """Seconds for which a machine that was looked at stays logged in to; what was found there may be true no longer."""
+
+
+LEFT_WITHIN = 2.0
+"""Seconds in which machines see that they are left."""
 
 
 @define(eq=False)
@@ -76,10 +81,14 @@ class Kept:
             timer.cancel()
         return None if made is None or made.connection.is_closed() else made
 
-    def close(self) -> None:
-        """Leave all machines that nothing was made of."""
-        for address in tuple(self._visits):
-            self._drop(address)
+    async def close(self) -> None:
+        """Leave all machines that nothing was made of, and wait until they have seen it, for `LEFT_WITHIN` at most."""
+        left = [made.connection for made in map(self.take, tuple(self._visits)) if made is not None]
+        for connection in left:
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEFT_WITHIN):
+                await asyncio.gather(*(connection.wait_closed() for connection in left), return_exceptions=True)
 
     def _drop(self, address: SSHAddress) -> None:
         made = self.take(address)
