@@ -15,11 +15,18 @@ from hypothesis import given, settings, strategies as st
 from skyward.link import lending as module
 from skyward.link.lending import REMEMBERED, WORTH_IT
 from skyward.link.payload import Payload, decode, dump, load
+from skyward.link.recycling import recycling
 from skyward.link.segment import Segment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages were written to")
 
 LARGE = 4 * WORTH_IT
+
+
+@pytest.fixture(autouse=True)
+def _fresh_memory() -> None:
+    """Take memory of the right size: what is used again may be twice as large, and half of it is not handed on."""
+    recycling.clear()
 
 
 def _sent(payload: Payload) -> Payload:
