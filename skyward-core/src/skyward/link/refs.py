@@ -13,7 +13,7 @@ from skyward.errors import RefError, ResultError
 from skyward.link.absent import AGAIN, Absent
 from skyward.link.payload import Keep, Pickled
 from skyward.link.pickling import OUT_OF_BAND
-from skyward.link.segment import aligned, write_segment
+from skyward.link.segment import Segment, aligned, write_segment
 from skyward.model.trust import Data
 
 __all__ = ["HERE", "INSIDE", "Here", "Ref", "Refs", "returned"]
@@ -129,6 +129,16 @@ class _Shown(mmap.mmap):
     kept: Keep
 
 
+def _written(made: Pickled, least: int = 0) -> tuple[_Shown, Segment, tuple[int, ...]]:
+    """Put a pickled value into a segment, of so many bytes at least, and map it; the sizes are those of its parts."""
+    pieces, buffers = made.streams[-1], made.buffers
+    sizes = (sum(map(len, pieces)), *map(len, buffers))
+    padding = bytes(max(0, least - sum(map(aligned, sizes))))
+    segment = write_segment([pieces, *([buffer] for buffer in buffers), [padding]])
+    shown = _Shown(segment.fd, segment.size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    return shown, segment, sizes
+
+
 class Refs:
     """Make the Refs of one pool, and end them with it."""
 
@@ -145,10 +155,7 @@ class Refs:
         Raises:
             OSError: If the machine has no room for it.
         """
-        pieces, buffers = made.streams[-1], made.buffers
-        sizes = (sum(map(len, pieces)), *map(len, buffers))
-        segment = write_segment([pieces, *([buffer] for buffer in buffers)])
-        shown = _Shown(segment.fd, segment.size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        shown, segment, sizes = _written(made)
         shown.kept = Keep(os.urandom(_NAME), segment)
         ref: Ref[Any] = Ref(shown, sizes, self)
         self._made.add(ref)
@@ -181,12 +188,8 @@ class Here:
         Raises:
             OSError: If the machine has no room for it.
         """
-        pieces, buffers = made.streams[-1], made.buffers
-        sizes = (sum(map(len, pieces)), *map(len, buffers))
         # Never so small that a pickle has it inside.
-        padding = bytes(max(0, OUT_OF_BAND - sum(map(aligned, sizes))))
-        segment = write_segment([pieces, *([buffer] for buffer in buffers), [padding]])
-        shown = _Shown(segment.fd, segment.size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        shown, segment, sizes = _written(made, least=OUT_OF_BAND)
         shown.kept = Keep(b"", segment, there=True)
         return Ref(shown, sizes, self)
 
