@@ -73,7 +73,19 @@ class Client:
 
     def has_left_nothing(self) -> bool:
         """Tell whether the machine is as it was."""
-        return not self.processes() and not list(self.directory.glob("skyward-*"))
+        return not self.left()
+
+    def left(self) -> list[str]:
+        """List what is still there: processes with their command lines, and what lies in directories."""
+        # Not `rglob`, which fails at a directory that vanishes meanwhile.
+        tops = (walked for one in self.directory.glob("skyward-*") for walked in os.walk(one))
+        found = [os.path.join(top, name) for top, _, names in tops for name in ("", *names)]
+        for pid in self.processes():
+            try:
+                found.append(f"{pid}: {Path(f'/proc/{pid}/cmdline').read_bytes()!r}")
+            except OSError:
+                continue
+        return found
 
 
 @pytest.fixture
@@ -171,4 +183,4 @@ def test_killed_at_any_moment(start: Callable[[str], Client], seed: int) -> None
     time.sleep(moment)
     client.process.kill()
     client.process.communicate()
-    assert _soon(client.has_left_nothing), f"killed after {moment:.3f} s, seed {seed}"
+    assert _soon(client.has_left_nothing), f"killed after {moment:.3f} s, seed {seed}: {client.left()}"

@@ -31,38 +31,49 @@ def host(directory: Path) -> Iterator[LocalHost]:
         one._end(0.0)
 
 
-def test_a_planted_directory_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    """What lies in `files` would be imported by the workers."""
+def test_a_planted_directory_is_refused(tmp_path: Path) -> None:
+    """What lies in `files` would be imported by the workers; the agent refuses it as well, and says the same."""
     node = tmp_path / "node-0"
     (node / "files").mkdir(parents=True)
     (node / "files" / "numpy.py").write_text("raise SystemExit('planted')")
     give_away(node)
-    with host(node) as one, pytest.raises(ConfigError, match=rf"{node} is not used, because it"):
-        one.start()
+    with host(node) as one:
+        with pytest.raises(ConfigError, match=rf"{node} is not used, because it"):
+            one.start()
+        assert one._process is not None
+        assert 1 == one._process.wait(40)
+        assert "is not used, because it" in one.last_words()
     assert (node / "files" / "numpy.py").exists() == (os.geteuid() == 0)
 
 
-def test_the_directory_is_there_before_its_name_is_public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every user of the machine reads the command line of an agent."""
-    seen: list[int] = []
+def test_the_directory_is_not_named_where_others_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of the machine reads the command line of an agent; before the agent lives, there is no directory."""
+    seen: list[tuple[bool, bool]] = []
+    real = subprocess.Popen
 
-    # In place of a process, which would look at the directory some moments later.
     def popen(argv: list[str], **more: Any) -> Any:
-        seen.append(Path(argv[-1]).stat().st_mode & 0o777)
-        raise OSError("enough")
+        seen.append((str(tmp_path) in " ".join(argv), (tmp_path / "pool").exists()))
+        return real(argv, **more)
 
     monkeypatch.setattr(subprocess, "Popen", popen)
     before = os.umask(0)
     try:
-        with (
-            host(tmp_path / "pool" / "node-0") as one,
-            pytest.raises(ProvisionError, match="could not be started: enough"),
-        ):
-            one.start()
+        with host(tmp_path / "pool" / "node-0") as one:
+            one.start().close()
+            assert 0o700 == (tmp_path / "pool").stat().st_mode & 0o777
     finally:
         os.umask(before)
-    assert [0o700] == seen
-    assert 0o700 == (tmp_path / "pool").stat().st_mode & 0o777
+    assert [(False, False)] == seen
+
+
+def test_an_agent_whose_client_dies_before_it_greets_removes_the_directory(tmp_path: Path) -> None:
+    """And the pool's, which holds no other node."""
+    pool = tmp_path / "skyward-pool"
+    with host(pool / "node-0") as one:
+        one.start().close()
+        assert one._process is not None
+        assert 0 == one._process.wait(40)
+        assert not pool.exists()
 
 
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:

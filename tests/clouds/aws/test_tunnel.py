@@ -33,9 +33,9 @@ def command(aws: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @sky.function
-def told(size: int) -> str:
-    """Return that many letters, which no compression makes few."""
-    return secrets.token_hex(size // 2)
+def told(size: int) -> bytes:
+    """Return that many bytes, which no compression makes fewer: on a slow line a result is compressed."""
+    return secrets.token_bytes(size)
 
 
 @sky.function

@@ -15,9 +15,9 @@ from typing import Any
 from skyward import private
 from skyward.engine.host import READ, OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.loop import EngineLoop, in_thread
-from skyward.errors import ProvisionError
+from skyward.errors import ConfigError, ProvisionError
 from skyward.link.channel import Channel, Link
-from skyward.node.descendants import MARK, end_group, end_marked
+from skyward.node.descendants import DIRECTORY, MARK, end_group, end_marked
 
 _WORDS = 2000
 
@@ -75,22 +75,19 @@ class LocalHost:
         Start the agent, and connect to it.
 
         Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
-        The directory is there before its name stands in a command line, so that no other user can make it first.
+        The directory's name stands in the environment, which no other user can read, so that no other user can make
+        the directory first. The agent lives before the directory does: it removes it, also if the client is killed.
 
         Raises:
             ProvisionError: If the agent cannot be started.
             ConfigError: If another user could change the node's directory.
         """
-        try:
-            private.directory(self.directory, hint="TMPDIR may name another directory.")
-        except OSError as error:
-            raise ProvisionError(f"The directory {self.directory} could not be made: {error}.") from error
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "skyward.node.main", str(theirs.fileno()), str(self.directory)],
-                env={**self._env, MARK: self._mark},
+                [sys.executable, "-P", "-m", "skyward.node.main", str(theirs.fileno())],
+                env={**self._env, MARK: self._mark, DIRECTORY: str(self.directory)},
                 cwd=os.sep,
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -98,9 +95,17 @@ class LocalHost:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+            # The agent makes it as well; here a refusal has its own words.
+            private.directory(self.directory, hint="TMPDIR may name another directory.")
+        except ConfigError:
+            ours.close()
+            raise
         except OSError as error:
             ours.close()
-            raise ProvisionError(f"The agent of {self.directory} could not be started: {error}.") from error
+            failed = f"The agent of {self.directory} could not be started"
+            if self._process is not None:
+                failed = f"The directory {self.directory} could not be made"
+            raise ProvisionError(f"{failed}: {error}.") from error
         finally:
             theirs.close()
         return ours

@@ -12,6 +12,9 @@ from pathlib import Path
 MARK = "SKYWARD_NODE"
 """The environment variable that every process of a node inherits: pool and node."""
 
+DIRECTORY = "SKYWARD_NODE_DIRECTORY"
+"""The environment variable that names its directory to an agent on the client's machine; its children have it not."""
+
 OUTLIVES = "SKYWARD_OUTLIVES_NODE"
 """The environment variable of a process that puts its machine right when a node has ended, and ends by itself."""
 

@@ -1,7 +1,8 @@
 """
 The agent's program: start it, give it its client, end all that it started.
 
-`python -m skyward.node.main CONNECTED_FD DIRECTORY` serves the client at the other end of a socket;
+`python -m skyward.node.main CONNECTED_FD` serves the client at the other end of a socket, in the directory that the
+environment names;
 `python -m skyward.node.main --listen DIRECTORY SESSION` the one that will come and knows the session's name.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable
 
 from skyward import private
 from skyward.node.agent import Agent
-from skyward.node.descendants import adopt_orphans, end_children
+from skyward.node.descendants import DIRECTORY, adopt_orphans, end_children
 
 
 async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> None:
@@ -62,7 +63,7 @@ def main() -> None:
     async def begin(agent: Agent) -> None:
         agent.serve(sock)
 
-    asyncio.run(serve(sys.argv[2], begin))
+    asyncio.run(serve(os.environ.pop(DIRECTORY), begin))
 
 
 def read_variables(path: str) -> None:
