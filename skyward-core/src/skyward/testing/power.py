@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skyward import private
-from skyward.node.descendants import MARK, end_group, end_marked
+from skyward.node.descendants import DIRECTORY, MARK, end_group, end_marked
 
 __all__ = ["fail_bootstrap", "remove", "switch_off"]
 
@@ -64,18 +64,20 @@ def fail_bootstrap(host: str) -> None:
 
 def _agents(host: str) -> Iterator[tuple[int, list[str]]]:
     """Find the agents that were told to live on a machine, each with the mark that its descendants carry."""
-    if not Path("/proc/self/cmdline").exists():
-        listing = subprocess.run(["ps", "-axo", "pid=,command="], capture_output=True, text=True, check=False).stdout
+    entry = f"{DIRECTORY}={host}"
+    if not Path("/proc/self/environ").exists():
+        command = ["ps", "-axEww", "-o", "pid=,command="]
+        listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         for line in listing.splitlines():
-            number, _, command = line.strip().partition(" ")
-            if command.endswith(f" {host}"):
+            number, _, variables = line.strip().partition(" ")
+            if f" {entry} " in f"{variables} ":
                 yield int(number), []
         return
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             pid = int(path.parent.name)
-            if pid != os.getpid() and host.encode() in path.read_bytes().split(b"\0"):
-                yield pid, _marks(path.with_name("environ"))
+            if pid != os.getpid() and entry.encode() in path.read_bytes().split(b"\0"):
+                yield pid, _marks(path)
         except OSError:
             continue
 
