@@ -36,7 +36,7 @@ class Recorder:
     def send(self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: object = None) -> None:
         """Take a frame; its descriptors are open as long as it is held."""
         [parsed] = Parser().feed(frame)
-        self.queued += len(frame)
+        self.queued += len(frame) + sum(sizes_of(parsed) if fds else ())
         assert parsed.fds == len(fds)
         assert all(os.fstat(fd) for fd in fds)
         self.frames.append(parsed)
@@ -267,13 +267,31 @@ class Line(Recorder):
         self.backlog = self._outbox.backlog
 
 
-@given(st.lists(st.tuples(st.sampled_from([0, 100, 70_000, 3 << 20]), st.integers(0, 4 << 20), st.booleans())))
-def test_a_node_that_answers_what_it_has_is_never_refused(steps: list[tuple[int, int, bool]]) -> None:
-    """However large calls are overtaken by small ones, and whichever it answers first."""
+@pytest.mark.parametrize("of", ["argument", "function"])
+def test_a_node_that_answers_before_it_took_what_a_call_needs_is_refused(recorder: Recorder, of: str) -> None:
+    """What is kept under a name goes before the call, which says little more than that name."""
+    link = NodeLink(recorder)
+    one = call(payload=kept(UNREAD + 1, b"a") if of == "argument" else None)
+    if of == "function":
+        one.function = function("f", kept(UNREAD + 1, b"a"))
+    link.send_task(one)
+    recorder.backlog = recorder.queued
+    with pytest.raises(ProtocolError, match=r"answered f\(\) with \d+ bytes of its calls yet to take"):
+        link.answered(one)
+
+
+SIZES = st.sampled_from([0, 100, 70_000, 3 << 20])
+
+
+@given(st.lists(st.tuples(SIZES, st.sampled_from([b"", b"a", b"b"]), st.integers(0, 4 << 20), st.booleans())))
+def test_a_node_that_answers_what_it_has_is_never_refused(steps: list[tuple[int, bytes, int, bool]]) -> None:
+    """However large calls and what they need are overtaken by small ones, and whichever it answers first."""
     line = Line()
     link = NodeLink(line)
-    for size, room, last in steps:
-        line.calls.append(call(payload=dump(((bytes(size),), {}))))
+    for size, name, room, last in steps:
+        # The same name stands for the same bytes.
+        payload = kept(size, b"%s%d" % (name, size)) if name and size else dump(((bytes(size),), {}))
+        line.calls.append(call(payload=payload))
         link.send_task(line.calls[-1])
         line.take(room)
         while line.taken:

@@ -114,6 +114,8 @@ class NodeLink:
         function, payload = call.function, call.payload
         if (payload.stored or function.payload.stored) and self._waits(call, held=held):
             return
+        # What goes before it counts as well: the call is not answered until that was read.
+        before = self._channel.queued
         if function.digest not in self._functions:
             self._send_function(function)
         else:
@@ -122,7 +124,6 @@ class NodeLink:
         if payload.stored:
             self._send_blobs(payload)
             flags |= TaskFlag.STORED
-        before = self._channel.queued
         head = TASK.pack(call.id, call.timeout, call.members, call.broadcast, flags, function.digest)
         body = head + payload.encode()
         segment = payload.segment
