@@ -16,26 +16,26 @@ from skyward.link.envelope import shortened
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import (
     CREDIT,
-    FUNCTION,
-    FUNCTION_DIGEST,
     ITEM,
     RESULT,
     CancelReason,
-    FunctionFlag,
     Status,
     TaskFlag,
 )
-from skyward.link.payload import Payload, decode, dump, load
+from skyward.link.payload import Payload, dump, load
 from skyward.link.refs import HERE
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node import runtime
-from skyward.node.driving import items_of, run_coroutine
+from skyward.node.driving import PATIENCE, Driver, interruption
 from skyward.node.entry import INTERRUPT_SIGNAL
 from skyward.node.members import MEMBERSHIPS
 from skyward.node.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from skyward.model.instance import InstanceInfo
+    from skyward.node.functions import FunctionStore
 
 
 _MESSAGE_LIMIT = 16 << 10
@@ -68,56 +68,12 @@ class Setting:
 
         return InstanceInfo.from_dict(self.facts)
 
-    def interrupt_main(self) -> None:
+    def interrupt_main(self, frame: FrameType | None) -> None:
         """Unwind the call in the main thread, if it is to be; called in the main thread by the signal."""
         execution = self.main
         if execution is not None and execution.armed and execution.reason is not None:
             execution.armed = False
-            raise Interrupted
-
-
-class FunctionStore:
-    """
-    Keep the functions that were sent, and unpickle them.
-
-    A function that captures only what cannot change is unpickled once; any other one for each call, because a
-    call sees its globals and closure as they were at dispatch.
-    """
-
-    def __init__(self) -> None:
-        self._payloads: dict[bytes, tuple[int, Payload]] = {}
-        self._shared: dict[bytes, Callable[..., Any]] = {}
-
-    def add(self, body: bytes, fds: tuple[int, ...]) -> None:
-        """Take a FUNCTION frame's body."""
-        digest, flags = FUNCTION.unpack_from(body)
-        self._payloads[digest] = (flags, decode(body, FUNCTION.size, fds))
-
-    def drop(self, digest: bytes) -> None:
-        """Forget a function."""
-        self._payloads.pop(digest[:FUNCTION_DIGEST], None)
-        self._shared.pop(digest[:FUNCTION_DIGEST], None)
-
-    def get(self, digest: bytes, plugins: tuple[Any, ...]) -> Callable[..., Any]:
-        """
-        Give the function, wrapped by the plugins.
-
-        Raises:
-            Exception: Whatever unpickling it raises.
-        """
-        function = self._shared.get(digest)
-        if function is not None:
-            return function
-        flags, payload = self._payloads[digest]
-        function = load(payload)
-        function = getattr(function, "local", function)
-        if plugins:
-            from skyward.plugin import decorated
-
-            function = decorated(plugins, function)
-        if flags & FunctionFlag.SHAREABLE:
-            self._shared[digest] = function
-        return function
+            raise interruption(frame)
 
 
 class Outcome:
@@ -168,6 +124,7 @@ class Execution:
         self.armed = False
         self.reason: CancelReason | None = None
         self._output: OutputStream | None = None
+        self._driver: Driver | None = None
         self._began = 0.0
         self._setting = setting
         self._send = send
@@ -223,10 +180,13 @@ class Execution:
                 stream.end(Interrupted())
             if not self.armed:
                 return
-            if self._main:
-                signal.pthread_kill(self.thread, INTERRUPT_SIGNAL)
+            if self._driver is None:
+                self._unwind()
             else:
-                _raise_in_thread(self.thread, Interrupted)
+                self._driver.leave()
+                timer = threading.Timer(PATIENCE, self._insist, (self._driver,))
+                timer.daemon = True
+                timer.start()
 
     def acknowledged(self, items: int) -> None:
         """Let its stream send more items."""
@@ -321,7 +281,7 @@ class Execution:
             if streams:
                 self._stream(value)
             elif hasattr(value, "cr_frame"):
-                value = run_coroutine(value)
+                value = self._drive().run(value)
         except Interrupted:
             raise
         except _Unpicklable as error:
@@ -345,7 +305,7 @@ class Execution:
             output = self._output = OutputStream()
             if self.reason is not None:
                 output.stop()
-        items = items_of(items) if isinstance(items, AsyncIterator) else iter(items)
+        items = self._drive().items(items) if isinstance(items, AsyncIterator) else iter(items)
         try:
             for item in items:
                 try:
@@ -361,6 +321,24 @@ class Execution:
             close = getattr(items, "close", None)
             if close is not None:
                 close()
+
+    def _drive(self) -> Driver:
+        # Under the lock: an interrupt either came up before, or finds it.
+        with self._lock:
+            self._driver = Driver()
+        return self._driver
+
+    def _insist(self, driver: Driver) -> None:
+        """Unwind a call whose event loop does not turn, because what it runs does not await anything."""
+        with self._lock:
+            if self.armed and not driver.heard:
+                self._unwind()
+
+    def _unwind(self) -> None:
+        if self._main:
+            signal.pthread_kill(self.thread, INTERRUPT_SIGNAL)
+        else:
+            _raise_in_thread(self.thread, interruption(sys._current_frames().get(self.thread)))
 
     def _arm(self) -> None:
         with self._lock:

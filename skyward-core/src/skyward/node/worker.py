@@ -26,7 +26,8 @@ from skyward.link.payload import Payload, decode
 from skyward.link.recycling import recycling
 from skyward.node.board import Board
 from skyward.node.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
-from skyward.node.execution import Execution, FunctionStore, Outcome, Setting
+from skyward.node.execution import Execution, Outcome, Setting
+from skyward.node.functions import FunctionStore
 from skyward.node.peers import Directory
 from skyward.node.share import share_of_memory
 from skyward.node.streams import Interrupted
@@ -292,7 +293,7 @@ def main() -> None:
             worker.send(encode(Kind.FAILED, failure))
             _send_output()
             os._exit(78)
-        signal.signal(INTERRUPT_SIGNAL, lambda *_: setting.interrupt_main())
+        signal.signal(INTERRUPT_SIGNAL, lambda _, frame: setting.interrupt_main(frame))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker.send(encode_json(Kind.READY, {"pid": os.getpid(), "python": sys.version.split()[0]}))
         worker.serve()
