@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import given, settings, strategies as st
 
 from skyward.engine import buffers as room
 from skyward.engine.buffers import Buffers
-from skyward.link import written
+from skyward.link import payload as payloads, segment as segments, written
 from skyward.link.parts import Place
-from skyward.link.payload import Keep, dump, load
+from skyward.link.payload import Keep, Payload, dump, load, packed, pickled
+from skyward.link.recycling import Recycling
 
 SIZE = 2 << 20
 RANDOM = np.random.default_rng(0)
@@ -203,6 +205,72 @@ def test_an_array_that_came_from_a_node_is_kept_without_a_copy(monkeypatch: pyte
     kept = buffers.keep(memoryview(array))
     assert kept is not None
     assert content(kept, SIZE) == array.tobytes()
+
+
+LARGE = 8 << 20
+"""Copies of this size are lent again."""
+
+
+def _sent(buffers: Buffers, value: Any) -> Payload:
+    """Send a value as an argument is sent."""
+    made = pickled((value,))
+    payload = packed(made, buffers.keep)
+    buffers.sent(made.buffers, payload)
+    return payload
+
+
+@pytest.fixture
+def lending(watched: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recycling]:
+    """Copies that nothing else wrote, where the kernel watches memory."""
+    if not watched:
+        pytest.skip("Without a watch a copy is compared with what came again, and not known to be the same.")
+    mine = Recycling()
+    monkeypatch.setattr(room, "recycling", mine)
+    monkeypatch.setattr(segments, "recycling", mine)
+    yield mine
+    mine.clear()
+
+
+def test_the_copy_that_was_sent_first_is_the_one_that_is_kept(
+    lending: Recycling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its call has ended: an array that many calls use is copied once."""
+    buffers, array = Buffers(), some(LARGE)
+    assert _sent(buffers, array).parts[-1].place == Place.SEGMENT
+    monkeypatch.setattr(payloads, "write_segment", None)
+    monkeypatch.setattr(room, "write_segment", None)
+    again = [_sent(buffers, array) for _ in range(3)]
+    assert {payload.parts[-1].place for payload in again} == {Place.STORED}
+    assert len({payload.parts[-1].digest for payload in again}) == 1
+    assert np.array_equal(load(again[0]), array)
+    assert buffers.held == LARGE
+
+
+@pytest.mark.parametrize("at", [0, 12_345, LARGE // 2, LARGE - 1])
+def test_a_copy_of_what_changed_since_is_not_kept(lending: Recycling, at: int) -> None:
+    """Wherever it changed, and whatever stands beside it."""
+    buffers, array = Buffers(), some(LARGE)
+    _sent(buffers, array)
+    array[at] ^= 1
+    for _ in range(3):
+        assert np.array_equal(load(_sent(buffers, array)), array)
+
+
+def test_a_copy_that_was_written_over_is_not_kept(lending: Recycling) -> None:
+    """Its memory was taken for another argument in between."""
+    buffers, array, other = Buffers(), some(LARGE), some(LARGE)
+    _sent(buffers, array)
+    _sent(buffers, other)
+    assert len(lending._kept) == 1
+    for value in (array, other, array, other):
+        assert np.array_equal(load(_sent(buffers, value)), value)
+
+
+def test_a_copy_that_is_one_part_of_a_segment_is_not_kept(lending: Recycling) -> None:
+    """All of it would be held for that part, or what is before it be taken for it."""
+    buffers, arrays = Buffers(), [some(LARGE) for _ in range(3)]
+    for _ in range(3):
+        assert all(map(np.array_equal, load(_sent(buffers, arrays)), arrays))
 
 
 def test_what_is_kept_is_bounded_by_its_bytes() -> None:

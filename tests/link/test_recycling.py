@@ -39,6 +39,33 @@ def test_segment_is_taken_again_when_its_reader_is_gone(recycling: Recycling) ->
     taken.close()
 
 
+def test_what_was_lent_is_lent_again(recycling: Recycling) -> None:
+    """After its reader's end too; it is no segment to write to meanwhile."""
+    reader = recycling.lend(_file(WORTH_IT))
+    lent = recycling.lent(reader)
+    os.close(reader)
+    assert lent is not None
+    again = recycling.lend_again(lent)
+    assert again is not None
+    assert recycling.take(WORTH_IT) is None
+    os.close(again)
+
+
+def test_what_was_taken_since_is_not_lent_again(recycling: Recycling) -> None:
+    """Nor after it was written and lent to others, nor when it is kept no longer."""
+    reader = recycling.lend(_file(WORTH_IT))
+    lent = recycling.lent(reader)
+    os.close(reader)
+    taken = recycling.take(WORTH_IT)
+    assert lent is not None
+    assert taken is not None
+    assert recycling.lend_again(lent) is None
+    os.close(recycling.lend(taken))
+    assert recycling.lend_again(lent) is None
+    recycling.clear()
+    assert recycling.lend_again(lent) is None
+
+
 def test_copy_of_a_descriptor_holds_the_segment(recycling: Recycling) -> None:
     """The lock travels with every copy, as through a socket."""
     reader = recycling.lend(_file(WORTH_IT))

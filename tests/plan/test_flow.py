@@ -130,7 +130,11 @@ def test_less_under_way_is_never_less_room(load: Load, pace: Pace, ordered: bool
         # Of small ones every slot has one, however many slots there are.
         (Load(slots=1000, pulled=960, running=960), Pace(seconds=60.0, result=2e6), 40),
         # The pool's own setting sends more of them ahead.
-        (Load(slots=4, ahead=32, pulled=30, running=30), Pace(seconds=4.0, taken=1), 11),
+        (Load(slots=4, ahead=32, pulled=30, running=30, answered=1), Pace(seconds=4.0, taken=1), 11),
+        # Results of an earlier map were small, those of this one may be large: it has as many as were seen.
+        (Load(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 0),
+        (Load(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=40), 36),
+        (Load(slots=4, pulled=4, running=3, held=1, answered=1), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 21),
         # A pool without nodes, for now.
         (Load(slots=0), Pace(), 1),
     ],

@@ -104,7 +104,9 @@ class Arguments:
             made = pickled((*apart.values(), (args, kwargs)), refs=self._buffers.refs)
         if made.sizes[-1] >= max(PIECE, 2 * self._tried.get(name, 0)) or not _leads(order, made):
             made = self._apart(name, args, kwargs, first=order)
-        return packed(made, self._buffers.keep)
+        payload = packed(made, self._buffers.keep)
+        self._buffers.sent(made.buffers, payload)
+        return payload
 
     def _apart(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, first: tuple[_Name, ...]

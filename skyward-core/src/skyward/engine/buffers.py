@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from skyward.link.digest import digest_of
 from skyward.link.lending import lending
 from skyward.link.parts import Part, Place
 from skyward.link.payload import MAX_STORED, PIECE, Keep, Payload, views
+from skyward.link.recycling import Lent, recycling
 from skyward.link.refs import Refs
-from skyward.link.segment import Segment, write_segment
+from skyward.link.segment import Segment, aligned, write_segment
 from skyward.link.written import WORTH_IT, Watch, watch
 from skyward.node.share import share_of_memory
 
@@ -36,11 +38,16 @@ class _Kept(NamedTuple):
 
 
 class _Place:
-    """A place in memory whose content was kept, and that is watched."""
+    """
+    A place in memory that is watched, and under which name its content is kept.
 
-    __slots__ = ("changes", "name", "watch")
+    What was sent only once has no name yet; it may be read where it was copied to.
+    """
+
+    __slots__ = ("changes", "lent", "name", "watch")
 
     def __init__(self, name: bytes, watch: Watch | None, changes: int) -> None:
+        self.lent: Lent | None = None
         self.name = name
         self.watch = watch
         self.changes = changes
@@ -50,8 +57,10 @@ class Buffers:
     """
     Keep what is sent more than once, and name it.
 
-    What comes for the first time travels as it is; only its size and some samples are remembered.
-    What looks like something that came before is copied into a segment that nodes keep under a name; what looks like
+    What comes for the first time travels as it is; its size and some samples are remembered, and where it was
+    copied to.
+    What looks like something that came before is in a segment that nodes keep under a name: that copy, as long as
+    neither it nor the memory was written to since, or else another one; what looks like
     something kept is compared with it, and the kernel asked to watch its memory from then on: as long as nothing was
     written there, it is recognised without being read.
 
@@ -98,6 +107,8 @@ class Buffers:
                 if kept is not None and known.watch is not None and _unchanged(known.watch, buffer, kept.view):
                     known.changes = 0
                     return self._again(kept)
+                if kept is None and (copied := self._copied(known, buffer)) is not None:
+                    return copied.keep
                 changes = known.changes + (known.watch is not None)
         looks = len(buffer), _sample(buffer)
         with self._lock:
@@ -106,6 +117,8 @@ class Buffers:
         at_once = self._far and (shared or len(buffer) <= _KEPT_AT_ONCE)
         if alike is None and not (again or at_once):
             self._note(looks)
+            if place is not None and changes <= _PATIENCE:
+                self._remember(place, _Place(b"", watch(*place), changes))
             return None
         # Before the comparison or the copy: what is written meanwhile has to count as changed.
         watched = watch(*place) if place is not None and (again or alike) and changes <= _PATIENCE else None
@@ -118,6 +131,26 @@ class Buffers:
             # Equal again though it was written to: it may be worth a watch once more.
             self._remember(place, _Place(kept.keep.digest, watched, max(0, changes - (kept is alike))))
         return kept.keep
+
+    def sent(self, buffers: Sequence[memoryview], payload: Payload) -> None:
+        """
+        Take note of where a buffer was copied to that may come again.
+
+        Args:
+            buffers: What is beside the stream of a payload.
+            payload: What they were copied to; a buffer is found again at the beginning of its segment only.
+        """
+        if payload.segment is None:
+            return
+        first = next(index for index, part in enumerate(payload.parts) if part.place == Place.SEGMENT)
+        index = first + len(buffers) - len(payload.parts)
+        if index < 0 or len(buffers[index]) < WORTH_IT or 2 * len(buffers[index]) < payload.segment.size:
+            return
+        place = _place_of(buffers[index])
+        with self._lock:
+            known = self._places.get(place)
+        if known is not None and known.watch is not None and not known.name:
+            known.lent = recycling.lent(payload.segment.fd)
 
     def apart(self, payload: Payload) -> Payload:
         """
@@ -176,7 +209,25 @@ class Buffers:
         self._note(looks)
         # What came from a node, and is passed on unchanged, is in a segment already.
         segment = lending.find([buffer]) or write_segment([[buffer]])
-        kept = _Kept(Keep(os.urandom(_NAME), segment), segment.map()[: len(buffer)], looks)
+        return self._hold(segment, segment.map()[: len(buffer)], looks)
+
+    def _copied(self, known: _Place, buffer: memoryview) -> _Kept | None:
+        """Keep the copy that was sent, if it is still there and what was copied did not change."""
+        if known.lent is None or known.watch is None:
+            return None
+        reader = recycling.lend_again(known.lent)
+        if reader is None:
+            return None
+        segment = Segment(reader, aligned(len(buffer)))
+        view = segment.map()[: len(buffer)]
+        if not _unchanged(known.watch, buffer, view):
+            return None
+        kept = self._hold(segment, view, (len(buffer), _sample(buffer)))
+        known.name, known.lent = kept.keep.digest, None
+        return kept
+
+    def _hold(self, segment: Segment, view: memoryview, looks: _Print) -> _Kept:
+        kept = _Kept(Keep(os.urandom(_NAME), segment), view, looks)
         with self._lock:
             self._kept[kept.keep.digest] = kept
             self._looks[looks] = kept.keep.digest

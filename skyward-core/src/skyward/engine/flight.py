@@ -119,6 +119,7 @@ class Flight:
             running=self.pulled - self.answered,
             arguments=self._arguments - self._arguments_done,
             held=self._landed_bytes - self._given_bytes,
+            answered=self.answered,
         )
         return room(load, self._pace(), self._bounds, ordered=self._ordered)
 

@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from typing import NamedTuple
 
 WORTH_IT = 8 << 20
 """Segments from this size on, in bytes, are kept for another time."""
@@ -33,11 +34,13 @@ class Writable:
         fd: The descriptor, closed with it.
     """
 
-    __slots__ = ("_mapped", "capacity", "fd")
+    __slots__ = ("_mapped", "capacity", "fd", "turn")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.capacity = 0
+        self.turn = 0
+        """How often it was taken to be written again."""
         self._mapped: mmap.mmap | None = None
 
     def write(self, parts: Sequence[memoryview]) -> None:
@@ -66,6 +69,13 @@ class Writable:
         os.close(self.fd)
 
 
+class Lent(NamedTuple):
+    """What was lent at one time: by which writable end, and in which of its turns."""
+
+    written: Writable
+    turn: int
+
+
 class Recycling:
     """Keep the writable ends of segments that this process has made."""
 
@@ -84,19 +94,35 @@ class Recycling:
             for kept in self._kept:
                 if size <= kept.capacity <= 2 * size and _is_free(kept.fd):
                     self._kept.remove(kept)
+                    kept.turn += 1
                     return kept
         return None
 
     def lend(self, written: Writable) -> int:
         """Keep a segment's writable end, taken over, and give a descriptor for its readers."""
-        reader = os.open(f"/proc/self/fd/{written.fd}", os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(reader, fcntl.LOCK_SH)
+        reader = _reader(written.fd)
         written.capacity = os.fstat(written.fd).st_size
         with self._lock:
             self._kept.append(written)
             while sum(kept.capacity for kept in self._kept) > self._most:
                 self._kept.pop(0).close()
         return reader
+
+    def lent(self, reader: int) -> Lent | None:
+        """Tell what a reader reads, so that it can be lent again after that reader's end; None if it is not kept."""
+        read = os.fstat(reader)
+        with self._lock:
+            for kept in self._kept:
+                if os.path.samestat(read, os.fstat(kept.fd)):
+                    return Lent(kept, kept.turn)
+        return None
+
+    def lend_again(self, lent: Lent) -> int | None:
+        """Give a descriptor for another reader of what was lent; None if it was taken since, or is kept no longer."""
+        with self._lock:
+            if lent.written in self._kept and lent.written.turn == lent.turn:
+                return _reader(lent.written.fd)
+        return None
 
     def clear(self) -> None:
         """Let go of everything that is kept; what is being read stays readable."""
@@ -110,6 +136,12 @@ class Recycling:
         kept, self._kept = self._kept, []
         for each in kept:
             each.close()
+
+
+def _reader(written: int) -> int:
+    reader = os.open(f"/proc/self/fd/{written}", os.O_RDONLY | os.O_CLOEXEC)
+    fcntl.flock(reader, fcntl.LOCK_SH)
+    return reader
 
 
 def _is_free(fd: int) -> bool:

@@ -90,6 +90,7 @@ class Load:
         running: Those of them whose call has no answer yet.
         arguments: Bytes of the arguments of running calls.
         held: Bytes of the results that were not taken.
+        answered: Answers that came so far.
         ahead: Calls that are sent ahead to busy slots in any case, because the pool's `buffer` says so.
     """
 
@@ -99,6 +100,7 @@ class Load:
     running: int = 0
     arguments: int = 0
     held: int = 0
+    answered: int = 0
 
 
 def window(slots: int, pace: Pace) -> int:
@@ -135,13 +137,15 @@ def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
 
     >>> room(Load(slots=4), Pace(), Bounds(), ordered=True)
     4
-    >>> room(Load(slots=4, pulled=9, running=9), Pace(seconds=4.0, taken=1), Bounds(), ordered=True)
+    >>> room(Load(slots=4, pulled=9, running=9, answered=1), Pace(seconds=4.0, taken=1), Bounds(), ordered=True)
     0
     """
     slots = max(1, load.slots)
     most = window(slots, pace) + load.ahead
-    # Of a result that may be large, no more are asked for than can be worked on, until the first has come.
-    running = slots if pace.seconds is None and bounds.results != UNBOUNDED else most
+    # Results may be larger than those of earlier maps: until the first has come, no more are asked for than can be
+    # worked on, or than were seen of this function.
+    unknown = not load.answered and bounds.results != UNBOUNDED
+    running = min(most, max(slots, pace.taken)) if unknown else most
     count = min(GRANT, running - load.running, most + STRAGGLER * slots * ordered - load.pulled)
     arguments = math.floor((bounds.arguments - load.arguments) / max(1.0, pace.argument))
     count = min(count, max(arguments, not load.running))
