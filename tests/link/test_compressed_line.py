@@ -42,7 +42,7 @@ class Line:
         rate: Gives bytes a second, by how many were carried.
         latency: Seconds from one end to the other.
         able: Whether the other end reads what is compressed.
-        packing: Seconds that the clock goes on when compressing begins, and when it ends.
+        packing: Seconds that compressing a chunk takes.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Line:
         self._rate = rate
         self._latency = latency
         self._packing = packing
+        self._compresses = False
         self.outbox = Outbox(self._tick)
         self.outbox.packer.able = able
         self.now = 0.0
@@ -60,7 +61,10 @@ class Line:
         self._acks: deque[float] = deque()
 
     def _tick(self) -> float:
-        self.now += self._packing
+        # It is asked when compressing begins, and when it ends.
+        self._compresses = not self._compresses
+        if not self._compresses:
+            self.now += self._packing
         return self.now
 
     def carry(self, *contents: bytes) -> float:
