@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 
 import skyward as sky
+from skyward.engine import mapping
+from skyward.engine.environment import cache_directory
+from skyward.engine.overflow import Overflow
 from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
+from skyward.plan.flow import Bounds
 
 AHEAD = 2 * WINDOW_ITEMS
 """How far a sender may be ahead of what its consumer asked for: the window, and what is made but not yet sent."""
@@ -230,6 +234,29 @@ def test_leaving_ends_an_async_generator(pool: sky.Pool, tmp_path: Path) -> None
         if item == 3:
             break
     _until((tmp_path / "left").exists)
+
+
+def test_large_results_that_wait_are_on_the_disk(pool: sky.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they were, and in order; nothing is left of them."""
+    monkeypatch.setattr(mapping, "BOUNDS", Bounds(results=3 << 20))
+    moved: list[int] = []
+    written = Overflow._write
+
+    def write(self: Overflow, item: int, answer: Any) -> None:
+        written(self, item, answer)
+        moved.append(item)
+
+    monkeypatch.setattr(Overflow, "_write", write)
+
+    def made(number: int) -> bytes:
+        time.sleep(0.2)
+        return bytes([number]) * (2 << 20)
+
+    results = pool.map(made, range(8), stream=True)
+    first = next(results)
+    _until(lambda: moved)
+    assert [bytes([number]) * (2 << 20) for number in range(8)] == [first, *results]
+    assert not any((cache_directory() / "results").iterdir())
 
 
 def test_generator_is_never_further_ahead_than_its_window(pool: sky.Pool, tmp_path: Path) -> None:

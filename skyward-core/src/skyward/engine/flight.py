@@ -8,16 +8,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import evolve
 
 from skyward.engine.call import Answer, Call
+from skyward.engine.overflow import Overflow
 from skyward.engine.posting import Posting
 from skyward.errors import PoolClosedError
 from skyward.link.parts import Place
 from skyward.link.payload import Payload
-from skyward.plan.flow import Bounds, Load, Pace, room
+from skyward.plan.flow import UNBOUNDED, Bounds, Load, Pace, room
 
 if TYPE_CHECKING:
     from skyward.engine.pulling import Source
@@ -98,6 +100,7 @@ class Flight:
         # Written where results are taken.
         self._given = 0
         self._given_bytes = 0
+        self._overflow = Overflow(partial(pool.engine.loop.run_in_executor, None))
         self._landed: deque[Landed] = deque()
         self._held: dict[int, Landed] = {}
         self._taking = threading.Lock()
@@ -241,6 +244,9 @@ class Flight:
         self._landed_bytes += size
         self.answered += 1
         self._landed.append(Landed(call.index, answer, size))
+        held = self._landed_bytes - self._given_bytes - self._overflow.bytes
+        if held > self._bounds.results != UNBOUNDED:
+            self._overflow.move(call.index, answer)
         if (self._sleepers or self._waits) and not self._ringing:
             self._ringing = True
             self._pool.engine.loop.call_soon(self._ring)
@@ -298,6 +304,7 @@ class Flight:
                 return None
             self._given += 1
             self._given_bytes += landed.size
+            self._overflow.taken(landed.item)
         if self._waits and self.pulled - self._given <= self._low and self._enough():
             self._wake.set()
         return landed

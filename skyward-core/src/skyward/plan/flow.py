@@ -38,21 +38,28 @@ STRAGGLER = 16
 GRANT = 64
 """Items that are pulled before the flow is looked at again."""
 
+DISK = 100e6
+"""Bytes of results a second that a disk takes beside all else."""
+
+LINE = 1e9
+"""Bytes of results a second that no client takes; slots that make more would wait for it all the same."""
+
 UNBOUNDED = sys.maxsize
 """A bound that bounds nothing."""
 
 _SMALL = 64
-"""A result of at most this part of the bound on results stops no slot that has nothing to do."""
+"""A result of at most this part of the bound on results is small beside it."""
 
 
 @frozen(kw_only=True)
 class Bounds:
     """
-    What one map may hold on the client, in bytes; one argument or result may always be there, however large.
+    What one map may hold on the client, in bytes; one argument may always be there, however large.
 
     Args:
         arguments: Arguments of calls under way.
-        results: Results that were not taken yet, and those expected of calls under way.
+        results: Results that were not taken yet: beyond it no more are asked for, and what comes all the same goes to
+            the disk.
     """
 
     arguments: int = 256 << 20
@@ -89,7 +96,7 @@ class Load:
         pulled: Items that were pulled and whose results were not taken.
         running: Those of them whose call has no answer yet.
         arguments: Bytes of the arguments of running calls.
-        held: Bytes of the results that were not taken.
+        held: Bytes of the results that were not taken, wherever they are.
         answered: Answers that came so far.
         ahead: Calls that are sent ahead to busy slots in any case, because the pool's `buffer` says so.
     """
@@ -151,7 +158,16 @@ def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
     count = min(count, max(arguments, not load.running))
     if bounds.results != UNBOUNDED:
         expected = math.floor((bounds.results - load.held) / max(1.0, pace.result)) - load.running
-        if pace.result * _SMALL <= bounds.results and load.held * 2 <= bounds.results:
+        if _fills(slots, load, pace, bounds):
             expected = max(expected, slots - load.running)
         count = min(count, max(expected, not load.running and not load.held))
     return max(0, count)
+
+
+def _fills(slots: int, load: Load, pace: Pace, bounds: Bounds) -> bool:
+    """Tell whether no slot is to be idle for the size of results: that costs more than a result on the disk."""
+    if pace.result * _SMALL <= bounds.results and load.held * 2 <= bounds.results:
+        return True
+    made = pace.result * slots
+    seconds = pace.seconds or 0.0
+    return (made <= DISK * seconds and load.held <= bounds.results) or (made <= LINE * seconds and not load.held)
