@@ -188,7 +188,8 @@ def test_many_mappings_cost_few_descriptors() -> None:
     assert np.array_equal(load(_sent(newest)), kept[-1])
     del kept, oldest, newest
     gc.collect()
-    assert _descriptors() == before
+    # Fewer where a thread of an earlier test has closed one meanwhile.
+    assert _descriptors() <= before
 
 
 def test_forked_child_hands_on_what_its_parent_mapped() -> None:
