@@ -266,6 +266,22 @@ def test_a_copy_that_was_written_over_is_not_kept(lending: Recycling) -> None:
         assert np.array_equal(load(_sent(buffers, value)), value)
 
 
+def test_what_has_a_name_already_gets_no_other(lending: Recycling) -> None:
+    """It was named on its way to several machines, which would be sent it once more under another name."""
+    buffers, array = Buffers(), some(LARGE)
+    buffers.go_far()
+    made = pickled((array,))
+    # As one that is too large to be kept at once.
+    payload = packed(made, None)
+    place = room._place_of(made.buffers[0])
+    buffers._remember(place, room._Place(b"", room.watch(*place), 0))
+    buffers.sent(made.buffers, payload)
+    [name] = [part.digest for part in buffers.apart(payload).parts if part.place == Place.STORED]
+    kept = buffers.keep(memoryview(array))
+    assert kept is not None
+    assert kept.digest == name
+
+
 def test_a_copy_that_is_one_part_of_a_segment_is_not_kept(lending: Recycling) -> None:
     """All of it would be held for that part, or what is before it be taken for it."""
     buffers, arrays = Buffers(), [some(LARGE) for _ in range(3)]
