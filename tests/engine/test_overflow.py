@@ -17,6 +17,7 @@ from skyward.engine.call import Answer
 from skyward.engine.overflow import LEFT_FREE, WORTH_IT, Overflow
 from skyward.link.messages import Status
 from skyward.link.payload import dump
+from skyward.link.recycling import WORTH_IT as RECYCLED, recycling
 
 
 @pytest.fixture
@@ -76,6 +77,20 @@ def test_a_result_is_read_from_the_disk(cache: Path) -> None:
     assert np.array_equal(one.value(), array(7))
     overflow.taken(0)
     assert overflow.bytes == 0
+
+
+@linux
+def test_memory_that_a_result_leaves_is_not_kept_to_be_written_again(cache: Path) -> None:
+    """It would be held as before."""
+    later = Later()
+    overflow, one = Overflow(later), answer(np.ones(RECYCLED, np.uint8))
+    assert one.payload is not None
+    assert one.payload.segment is not None
+    lent = recycling.lent(one.payload.segment.fd)
+    assert lent is not None
+    overflow.move(0, one)
+    later.run()
+    assert recycling.lend_again(lent) is None
 
 
 @linux

@@ -166,8 +166,12 @@ def test_small_arguments_are_compressed_once_the_line_is_known() -> None:
     st.sampled_from([0.00005, 0.0003, 0.001]),
 )
 def test_it_is_never_slower(mbit: float, latency: float, name: str, packing: float) -> None:
-    """Whatever the line, the content and the machine; but for what it takes to know them, and a way there and back."""
+    """
+    Whatever the line, the content and the machine; but for what it takes to know them, and a way there and back.
+
+    A slow machine takes a millisecond a chunk, and some thirty chunks are tried before the line is known.
+    """
     content = CONTENTS[name]
     plain = Line(_steady(mbit), latency, able=False).carry(content, content)
     line = Line(_steady(mbit), latency, packing=packing)
-    assert line.carry(content, content) <= 1.05 * plain + 0.03 + 2 * latency
+    assert line.carry(content, content) <= 1.05 * plain + 0.04 + 2 * latency

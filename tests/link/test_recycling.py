@@ -51,6 +51,16 @@ def test_what_was_lent_is_lent_again(recycling: Recycling) -> None:
     os.close(again)
 
 
+def test_what_is_forgotten_is_not_written_again(recycling: Recycling) -> None:
+    """Its reader still reads it."""
+    reader = recycling.lend(_file(WORTH_IT))
+    recycling.forget(reader)
+    assert recycling.lent(reader) is None
+    assert os.fstat(reader).st_size == WORTH_IT
+    os.close(reader)
+    assert recycling.take(WORTH_IT) is None
+
+
 def test_what_was_taken_since_is_not_lent_again(recycling: Recycling) -> None:
     """Nor after it was written and lent to others, nor when it is kept no longer."""
     reader = recycling.lend(_file(WORTH_IT))

@@ -72,7 +72,8 @@ class Buffers:
     """
 
     def __init__(self, limit: int | None = None) -> None:
-        self._far = False
+        self.far = False
+        """Whether buffers leave this machine."""
         self._limit = limit
         self._lock = threading.Lock()
         self._seen: OrderedDict[_Print | bytes, None] = OrderedDict()
@@ -84,7 +85,7 @@ class Buffers:
 
     def go_far(self) -> None:
         """Take note that buffers leave this machine."""
-        self._far = True
+        self.far = True
 
     def keep(self, buffer: memoryview, /, *, fresh: bool = False, shared: bool = False) -> Keep | None:
         """
@@ -114,7 +115,7 @@ class Buffers:
         with self._lock:
             alike = self._kept.get(self._looks.get(looks, b""))
             again = looks in self._seen
-        at_once = self._far and (shared or len(buffer) <= _KEPT_AT_ONCE)
+        at_once = self.far and (shared or len(buffer) <= _KEPT_AT_ONCE)
         if alike is None and not (again or at_once):
             self._note(looks)
             if place is not None and changes <= _PATIENCE:
@@ -159,7 +160,7 @@ class Buffers:
         Args:
             payload: What was pickled; it is given back as it is if nothing leaves this machine.
         """
-        if not self._far or payload.segment is None:
+        if not self.far or payload.segment is None:
             return payload
         parts: list[Part] = []
         stored: list[Segment] = []

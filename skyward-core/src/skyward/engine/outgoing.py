@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import weakref
 from types import FunctionType
 from typing import Any
@@ -12,9 +13,10 @@ from skyward.engine.call import CapturedFunction
 from skyward.errors import RefError
 from skyward.link.blame import blame
 from skyward.link.capture import Snapshot, snapshot
-from skyward.link.digest import digest_of
+from skyward.link.digest import Bytes, digest_of
 from skyward.link.messages import FUNCTION, FUNCTION_DIGEST, FunctionFlag
-from skyward.link.payload import Payload, dump, views
+from skyward.link.payload import Payload, packed, pickled, views
+from skyward.link.written import WORTH_IT
 
 
 class Captures:
@@ -46,12 +48,14 @@ class Captures:
         plain = getattr(function, "local", function)
         taken = snapshot(plain) if isinstance(plain, FunctionType) else None
         try:
-            payload = dump(function, self._buffers.keep, refs=self._buffers.refs)
+            made = pickled((function,), refs=self._buffers.refs)
+            payload = packed(made, self._buffers.keep)
         except RefError:
             raise
         except Exception as error:
             raise blame(error, function=name, arguments={}, target=plain) from error
-        captured = _captured(name, payload, shareable=taken is not None and taken.shareable)
+        self._buffers.sent(made.buffers, payload)
+        captured = _captured(name, payload, shareable=taken is not None and taken.shareable, far=self._buffers.far)
         captured.needs = getattr(function, "needs", "")
         if taken is not None:
             with contextlib.suppress(TypeError):
@@ -59,9 +63,13 @@ class Captures:
         return captured
 
 
-def _captured(name: str, payload: Payload, *, shareable: bool) -> CapturedFunction:
+def _captured(name: str, payload: Payload, *, shareable: bool, far: bool) -> CapturedFunction:
     table = payload.encode()
-    content = [table] if payload.segment is None else [table, *views(payload)]
+    content: list[Bytes] = [table]
+    if payload.segment is not None:
+        # To a process here it is handed over again sooner than it is hashed.
+        hashed = far or payload.segment.size < WORTH_IT
+        content += views(payload) if hashed else [os.urandom(FUNCTION_DIGEST)]
     digest = digest_of(*content, b"shareable" if shareable else b"")[:FUNCTION_DIGEST]
     flags = (FunctionFlag.SHAREABLE if shareable else 0) | (FunctionFlag.STORED if payload.stored else 0)
     return CapturedFunction(name, digest, FUNCTION.pack(digest, flags) + table, payload)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from skyward.engine.environment import cache_entry
 from skyward.errors import ConfigError
 from skyward.link.payload import Payload
+from skyward.link.recycling import recycling
 from skyward.link.segment import Segment
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Overflow:
             self._refused = True
             self.taken(item)
             return
+        recycling.forget(payload.segment.fd)
         # It may be unpickled in another thread just now, from the memory that it came in.
         answer.payload = Payload(payload.parts, payload.inline, file, payload.stored, payload.trust)
 

@@ -27,6 +27,9 @@ class Place(IntEnum):
     THERE = 3
 
 
+_NAMELESS = frozenset((Place.INLINE, Place.SEGMENT))
+
+
 class Part(NamedTuple):
     """One part of a payload, `size` in bytes; it may go on with the stream that the first part begins."""
 
@@ -56,6 +59,10 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
     try:
         (count,) = _COUNT.unpack_from(body, at)
         at += _COUNT.size
+        end = at + count * _PART.size
+        # Without a name among them, all rows are of one size; the first one with a name is seen in its place.
+        if end <= len(body) and _NAMELESS.issuperset(body[at : end : _PART.size]):
+            return tuple([Part(place, size) for place, size in _PART.iter_unpack(body[at:end])]), end
         parts: list[Part] = []
         for _ in range(count):
             place, size = _PART.unpack_from(body, at)

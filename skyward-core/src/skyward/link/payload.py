@@ -294,7 +294,7 @@ class _Packing:
             if bring is not None:
                 bring()
             buffer, kept = kept.segment.map()[: len(buffer)], None
-        if kept is None and self._keep and len(self._stored) < MAX_STORED:
+        if kept is None and self._keep and len(buffer) >= PIECE and len(self._stored) < MAX_STORED:
             kept = self._keep(buffer)
         if kept is not None:
             self._store(kept, len(buffer))

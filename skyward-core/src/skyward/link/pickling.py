@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from pickle import PickleBuffer
 from typing import Any
@@ -56,6 +57,10 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
+        if kind.__name__ == "ndarray" and kind.__module__ == "numpy" and kind not in copyreg.dispatch_table:
+            # There may be thousands in one argument. Nothing below concerns them, and the tables that cloudpickle would
+            # look into first take as long as the rest.
+            return obj.__reduce_ex__(5)
         if kind is memoryview:
             return _reduce_memoryview(obj)
         if kind.__module__ == "torch" and kind.__name__ == "Tensor":

@@ -26,6 +26,10 @@ KEPT_BYTES = 512 << 20
 """How much of them a process keeps at most; larger ones are never kept, as their memory would be missing elsewhere."""
 
 
+_COPIED_AT_ONCE = 1 << 20
+"""Parts below this size, in bytes, are copied while other threads wait: to let those run costs as much as 60 KiB."""
+
+
 class Writable:
     """
     Hold the writable end of a segment.
@@ -53,8 +57,12 @@ class Writable:
         at = 0
         with memoryview(self._mapped) as target:
             for part in parts:
-                copy(part, target[at:])
-                at += len(part)
+                size = len(part)
+                if size < _COPIED_AT_ONCE:
+                    target[at : at + size] = part
+                else:
+                    copy(part, target[at:])
+                at += size
 
     def write_at(self, at: int, piece: memoryview) -> None:
         """Write one piece of many at its place; pages are mapped as they are written to, so that none takes long."""
@@ -116,6 +124,16 @@ class Recycling:
                 if os.path.samestat(read, os.fstat(kept.fd)):
                     return Lent(kept, kept.turn)
         return None
+
+    def forget(self, reader: int) -> None:
+        """Keep what a reader reads no longer: its memory is free with that reader."""
+        read = os.fstat(reader)
+        with self._lock:
+            for kept in self._kept:
+                if os.path.samestat(read, os.fstat(kept.fd)):
+                    self._kept.remove(kept)
+                    kept.close()
+                    return
 
     def lend_again(self, lent: Lent) -> int | None:
         """Give a descriptor for another reader of what was lent; None if it was taken since, or is kept no longer."""

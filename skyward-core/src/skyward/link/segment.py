@@ -85,15 +85,15 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
     >>> bytes(write_segment([[b"ab", b"c"], [b"d"]]).map()[:3])
     b'abc'
     """
-    parts: list[bytes | memoryview] = []
+    views: list[memoryview] = []
     total = 0
     for buffer in buffers:
-        parts += buffer
+        views += map(memoryview, buffer)
         size = sum(map(len, buffer))
-        total += aligned(size)
-        if aligned(size) != size:
-            parts.append(bytes(aligned(size) - size))
-    views = [memoryview(part) for part in parts]
+        total += size
+        if size % ALIGN:
+            views.append(memoryview(bytes(ALIGN - size % ALIGN)))
+            total = aligned(total)
     kept = AVAILABLE and total >= WORTH_IT
     written = recycling.take(total) if kept else None
     if written is not None:
