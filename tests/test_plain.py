@@ -13,7 +13,7 @@ from skyward.console.line_style import dressed
 from skyward.console.state import NodeView, Running, State, step
 from skyward.console.wording import Line
 from skyward.link.failure import RemoteTraceback
-from skyward.model.event import InfraCreating, Progress
+from skyward.model.events.event import InfraCreating, Progress
 from skyward.plain import coloured_line, plain_line, plain_text
 
 HOSTILE = "a\x1b]0;title\x07b\x1b]52;c;cm0gLXJm\x1b\\c\x1b[2J\x1b[1;1Hd\u202ee\U000e0041\x9b31mf\rg\x08"

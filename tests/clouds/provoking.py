@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve, field, frozen
 
 import skyward as sky
-from skyward.engine import guarding
+from skyward.engine.guardian import guardian_client as guarding
 from tests.clouds.cloud import until
 from tests.seeds import some
 
@@ -234,7 +234,7 @@ def _guardians() -> list[int]:
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
-            guards = b"skyward.engine.guardian" in (path / "cmdline").read_bytes()
+            guards = b"skyward.engine.guardian.guardian_process" in (path / "cmdline").read_bytes()
             if guards and int(parent) == os.getpid() and state != "Z":
                 found.append(int(path.name))
     return found

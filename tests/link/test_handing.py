@@ -19,7 +19,7 @@ from skyward.link.handing import (
 )
 from skyward.link.messages import FETCHED
 from skyward.link.order import keys_of
-from skyward.model.transfer import Outcome
+from skyward.model.instances.transfer import Outcome
 
 ERRAND = Errand(b"n" * 32, 7, 1 << 28, b"c" * 32, "10.0.0.7", 40_000, 10.0)
 

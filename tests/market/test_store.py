@@ -17,7 +17,7 @@ import pytest
 from skyward.errors import ConfigError
 from skyward.hookspecs import Offer
 from skyward.market.store import KEPT, Source, Store
-from skyward.plan.wanted import Wanted
+from skyward.plan.offers.wanted import Wanted
 from tests.market.clouds import gpu
 
 ONE, OTHER = Source("cloud", "1"), Source("cloud", "2")

@@ -10,17 +10,17 @@ from typing import Any, Self
 
 from attrs import evolve
 
-from skyward.engine.dispatch import Dispatch
-from skyward.engine.loop import EngineLoop
-from skyward.engine.making import CallMaker
-from skyward.engine.member import Member
-from skyward.engine.membership import Membership
-from skyward.engine.node_link import NodeLink
-from skyward.engine.running import Running
-from skyward.model.instance import InstanceInfo
-from skyward.model.options import Options
-from skyward.plan.lifecycle import PoolState
-from skyward.plan.places import NodeState, Status
+from skyward.engine.calls.dispatch import Dispatch
+from skyward.engine.pool.event_loop import EngineLoop
+from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.nodes.member import Member
+from skyward.engine.nodes.membership import Membership
+from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.running import Running
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.options import Options
+from skyward.plan.pool.lifecycle import PoolState
+from skyward.plan.pool.places import NodeState, Status
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.node import Script, ScriptedNode, by_arguments
 from tests.simulated.stage import Attempts

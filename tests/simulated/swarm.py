@@ -1,5 +1,5 @@
 """
-Nodes that hand a buffer on to each other, on a clock of their own: what `plan.spreading` decides, over lines of given
+Nodes that hand a buffer on to each other, on a clock of their own: what `plan.pool.spreading` decides, over lines of given
 rates, with nodes that die, stall, lie or cannot be reached.
 
     python -m tests.simulated.swarm
@@ -16,8 +16,8 @@ from math import inf
 
 from attrs import define, field, frozen
 
-from skyward.model.transfer import Outcome
-from skyward.plan.spreading import CLIENT, Copies, Roads, Upload, decide
+from skyward.model.instances.transfer import Outcome
+from skyward.plan.pool.spreading import CLIENT, Copies, Roads, Upload, decide
 
 MIB = 1 << 20
 STALL = 10.0

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.engine import sharing
+from skyward.engine.nodes import buffer_sharing as sharing
 from skyward.link.handing import ANSWER, REQUEST
-from skyward.node.pool_tls import contexts
+from skyward.node.data.pool_tls import contexts
 from tests.hosts import Host, hosts
 from tests.ssh.conftest import Site
 
@@ -88,7 +88,7 @@ def agent_of(host: Host) -> int:
     """Find a host's agent."""
     for pid in host.processes():
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if b"skyward.node.main" in words:
+        if b"skyward.node.agent.agent_main" in words:
             return pid
     raise AssertionError("the host has no agent")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from skyward.model.machine import SSHAddress
+from skyward.model.instances.machine import SSHAddress
 from skyward.ssh.visits import KEPT, Kept, Visit, keep, keeping, visit
 from tests.simulated.loop import VirtualLoop
 from tests.ssh.test_shell import local, machine

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skyward.model.accelerator import recognise
-from skyward.model.offer import Offer
+from skyward.model.accelerators.accelerator import recognise
+from skyward.model.instances.offer import Offer
 from skyward.providers.facts import sold
 
 if TYPE_CHECKING:
-    from skyward.model.spec import Architecture, Spec
+    from skyward.model.spec.spec import Architecture, Spec
 
 __all__ = ["ACCELERATED", "GENERAL", "patterns", "price_filters", "prices", "spot_prices", "to_offer", "useful"]
 
@@ -39,7 +39,7 @@ def patterns(spec: Spec) -> tuple[str, ...]:
     """
     Return the instance types to ask for, as EC2's filter takes them.
 
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.spec.spec import Spec
     >>> patterns(Spec(machine="m7i.large")), patterns(Spec(accelerator="A100"))[:2]
     (('m7i.large',), ('g*', 'p*'))
     """

@@ -12,7 +12,7 @@ from skyward.errors import ConfigError
 from skyward_aws.account import Account
 
 if TYPE_CHECKING:
-    from skyward.model.offer import Offer
+    from skyward.model.instances.offer import Offer
 
 __all__ = ["RootDisk", "find_image", "parameter", "root_disk"]
 
@@ -52,7 +52,7 @@ def parameter(offer: Offer) -> str:
     Raises:
         ConfigError: If none of them has its driver.
 
-    >>> from skyward.model.offer import Offer
+    >>> from skyward.model.instances.offer import Offer
     >>> parameter(Offer(provider="aws", instance_type="m7g.large", architecture="arm64")).split("/")[9]
     'arm64'
     """

@@ -15,9 +15,9 @@ from attrs import Factory, field, frozen
 
 from skyward.errors import ConfigError, SkywardError
 from skyward.hookspecs import Instance, MachineImage, Offer, ProviderFacts, hookimpl
-from skyward.model.port import port
-from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import suggesting
+from skyward.model.fields.port import port
+from skyward.model.fields.region import RegionsLike, regions
+from skyward.model.fields.setting import suggesting
 from skyward_aws.account import Account, Login, whose
 from skyward_aws.fleet import drop_templates
 from skyward_aws.instances import LAG, Door, check_end, described, listed, owned, renew, terminate
@@ -32,7 +32,7 @@ from skyward_aws.preflight import check_credentials, check_quota
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.spec.spec import Spec
 
 _log = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from attrs import field, frozen
 
 from skyward.errors import ConfigError, ProvisionError
 from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, hookimpl
-from skyward.model.container import DockerImage
-from skyward.model.memory import gigabytes
-from skyward.model.setting import suggesting
+from skyward.model.spec.container import DockerImage
+from skyward.model.fields.memory import gigabytes
+from skyward.model.fields.setting import suggesting
 from skyward.providers.facts import identified
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
 from skyward_container.machine import HOST_KEY, instance_of, labels
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.spec.spec import Spec
 
 _log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from skyward.errors import UsageError
 from skyward.function import Function
 from skyward.link.blame import blame
 from skyward.link.payload import dump, views
-from skyward.model.setting import choice, known_only, nearest
-from skyward.node.objects import Recipe, bound
+from skyward.model.fields.setting import choice, known_only, nearest
+from skyward.node.worker.objects import Recipe, bound
 from skyward.pending import PendingFunction, short
 
 P = ParamSpec("P")

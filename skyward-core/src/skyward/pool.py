@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack,
 
 from skyward.errors import PoolClosedError, UsageError
 from skyward.mapper import Mapper
-from skyward.model.cost import Cost, Receipt
-from skyward.model.keywords import PoolKeywords
-from skyward.model.nodes import NodeSpec
-from skyward.model.options import Options
-from skyward.model.port import port
-from skyward.model.spec import Spec
+from skyward.model.instances.cost_report import Cost, Receipt
+from skyward.model.fields.keywords import PoolKeywords
+from skyward.model.spec.nodes import NodeSpec
+from skyward.model.spec.options import Options
+from skyward.model.fields.port import port
+from skyward.model.spec.spec import Spec
 from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
-from skyward.plan.request import request
+from skyward.plan.config.request import request
 
 if TYPE_CHECKING:
-    from skyward.engine.forwarding import Forward
-    from skyward.engine.meter import Meter
-    from skyward.engine.opening import OpenPool
-    from skyward.engine.running import Running
-    from skyward.engine.waiting import Future
+    from skyward.engine.nodes.forwarding import Forward
+    from skyward.engine.instances.meter import Meter
+    from skyward.engine.pool.opening import OpenPool
+    from skyward.engine.pool.running import Running
+    from skyward.engine.calls.waiters import Future
     from skyward.link.refs import Ref
-    from skyward.model.event import SkywardEvent
+    from skyward.model.events.event import SkywardEvent
 
 T = TypeVar("T")
 Target = int | Literal["head"] | None
@@ -95,7 +95,7 @@ class Pool(RightOperand, Mapper):
             Exception: What the function raised, as itself.
             ConfigError: If there is no such node.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         running = self._running
         result: T = operations.run(running, single(pending), node=running.check_node(target))
@@ -109,7 +109,7 @@ class Pool(RightOperand, Mapper):
             pending: The call.
             target: `"head"` or the index of the node to run on; None takes any.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         running = self._running
         return operations.run_async(running, single(pending), node=running.check_node(target))
@@ -129,7 +129,7 @@ class Pool(RightOperand, Mapper):
         Returns:
             One result a rank, in the order of ranks.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         return operations.broadcast(self._running, single(pending), keep_errors=return_exceptions)
 
@@ -147,7 +147,7 @@ class Pool(RightOperand, Mapper):
         Returns:
             A tuple of results in the order of the calls, or an iterator for a group made with `stream=True`.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         if isinstance(group, PendingStream):
             return operations.stream_all(
@@ -269,8 +269,8 @@ class Pool(RightOperand, Mapper):
             BudgetExceededError: If the nodes would cost more than `budget=` as soon as they are rented.
             SkywardError: If the nodes can't be had; nothing is left behind then.
         """
-        from skyward.engine.meter import Meter
-        from skyward.engine.opening import open_pool
+        from skyward.engine.instances.meter import Meter
+        from skyward.engine.pool.opening import open_pool
 
         with self._entering:
             if self._used:
@@ -310,7 +310,7 @@ class Pool(RightOperand, Mapper):
             BudgetExceededError: If the pool was stopped because of its budget, and no call has raised this yet.
             LeftBehindError: If machines could not be ended; an `error` bears that as a note instead.
         """
-        from skyward.engine.opening import close_pool
+        from skyward.engine.pool.opening import close_pool
 
         if self._open is not None:
             try:
@@ -335,7 +335,7 @@ class Pool(RightOperand, Mapper):
         self.close(error)
 
     async def __aenter__(self) -> Self:
-        from skyward.engine.async_block import opened
+        from skyward.engine.pool.async_block import opened
 
         await opened(self)
         self._tokens.append(current_pool.set(self))
@@ -344,7 +344,7 @@ class Pool(RightOperand, Mapper):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from skyward.engine.async_block import closed
+        from skyward.engine.pool.async_block import closed
 
         current_pool.reset(self._tokens.pop())
         await closed(self, error)
@@ -371,7 +371,7 @@ Compute = Pool
 
 
 def _read_named(name: str) -> Any:
-    from skyward.engine.pool_file import read_named
+    from skyward.engine.pool.pool_file import read_named
     from skyward.registry import plugin, provider
 
     return read_named(name, provider_of=provider, plugin_of=plugin)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.plan.first_boot import host_key
+from skyward.plan.bootstrap.first_boot import host_key
 from skyward.providers.facts import facts
 from skyward.providers.life import life
 from skyward.rest import end_for_good, listed, number, optional, text, whole
@@ -19,7 +19,7 @@ from skyward_digitalocean.account import Account
 from skyward_digitalocean.tagging import expiry_tag, pool_tag, read, tags_in
 
 if TYPE_CHECKING:
-    from skyward.model.key_pair import KeyPair
+    from skyward.model.instances.key_pair import KeyPair
 
 __all__ = ["Door", "described", "renew", "state", "terminate"]
 

@@ -10,9 +10,9 @@ from attrs import evolve, frozen
 
 from skyward.errors import CapacityError, ConfigError, QuotaError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.plan.first_boot import cloud_config, host_key
-from skyward.plan.volume import Volume, check_volume, mount_point
-from skyward.providers.renting import rented
+from skyward.plan.bootstrap.first_boot import cloud_config, host_key
+from skyward.plan.offers.volume import Volume, check_volume, mount_point
+from skyward.providers.side_by_side import rented
 from skyward.providers.volumes import until_free
 from skyward.rest import Misread, listed, reply_of, text, whole
 from skyward_digitalocean.account import Account, Launched

@@ -12,10 +12,10 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError, CredentialsError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.port import port
-from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import nearest, suggesting
-from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.model.fields.port import port
+from skyward.model.fields.region import RegionsLike, regions
+from skyward.model.fields.setting import nearest, suggesting
+from skyward.plan.offers.volume import check_volume, mount_path, mount_point, volume_name
 from skyward.rest import text
 from skyward_digitalocean.account import Account, identity, token_of
 from skyward_digitalocean.catalogue import is_gpu, to_offers
@@ -28,7 +28,7 @@ from skyward_digitalocean.volumes import find_volume, living
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.spec.spec import Spec
 
 __all__ = ["DigitalOcean"]
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from skyward.plan.volume import Volume, chosen, mount_disk
+from skyward.plan.offers.volume import Volume, chosen, mount_disk
 from skyward.rest import listed, optional, text, whole
 from skyward_digitalocean.account import Account
 

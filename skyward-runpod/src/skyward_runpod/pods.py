@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from skyward.hookspecs import Instance, InstanceState, SSHAddress
-from skyward.plan.first_boot import host_key
+from skyward.plan.bootstrap.first_boot import host_key
 from skyward.providers.facts import facts
 from skyward.providers.life import life
 from skyward.rest import Misread, end_for_good, number, optional, text, whole

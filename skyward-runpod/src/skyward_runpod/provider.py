@@ -11,11 +11,11 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.container import DockerImage, docker_image
-from skyward.model.memory import gigabytes
-from skyward.model.setting import choice, suggesting, text
-from skyward.plan.container_start import END_COMMAND
-from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.model.spec.container import DockerImage, docker_image
+from skyward.model.fields.memory import gigabytes
+from skyward.model.fields.setting import choice, suggesting, text
+from skyward.plan.bootstrap.container_start import END_COMMAND
+from skyward.plan.offers.volume import check_volume, mount_path, mount_point, volume_name
 from skyward_runpod.account import Account
 from skyward_runpod.launching import BASE_CUDA, Order, launch
 from skyward_runpod.market import Cloud, Wish, data_centers, offers
@@ -24,7 +24,7 @@ from skyward_runpod.volumes import find_volume
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.spec.spec import Spec
 
 __all__ = ["RunPod"]
 
@@ -104,7 +104,7 @@ class RunPod:
     Raises:
         ConfigError: If a value is none of what its field takes.
 
-    >>> from skyward.model.container import cuda
+    >>> from skyward.model.spec.container import cuda
     >>> RunPod(api_key="rpa_x", data_center="EU-RO-1", container_image=cuda("12.8"))
     RunPod(cloud='secure', data_center=('EU-RO-1',), country=(), container_image=DockerImage(...), registry=None, ...)
     """

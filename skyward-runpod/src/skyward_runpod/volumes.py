@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skyward.plan.volume import Volume, chosen
+from skyward.plan.offers.volume import Volume, chosen
 from skyward.rest import listed, text
 from skyward_runpod.account import Account
 

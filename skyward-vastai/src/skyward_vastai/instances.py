@@ -13,7 +13,7 @@ from skyward_vastai.catalogue import country, kind
 from skyward_vastai.label import tags_of
 
 if TYPE_CHECKING:
-    from skyward.model.key_pair import KeyPair
+    from skyward.model.instances.key_pair import KeyPair
 
 __all__ = ["described", "doing", "owner", "state"]
 

@@ -12,9 +12,9 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError, SkywardError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.container import DockerImage, cuda, docker_image
-from skyward.model.setting import positive, suggesting, switch
-from skyward.plan.volume import mount_path, mount_point, volume_name
+from skyward.model.spec.container import DockerImage, cuda, docker_image
+from skyward.model.fields.setting import positive, suggesting, switch
+from skyward.plan.offers.volume import mount_path, mount_point, volume_name
 from skyward.rest import listed, readable, reply_of
 from skyward_vastai.account import Account, Row
 from skyward_vastai.catalogue import HIGHEST_BID, Wish, is_country, query, to_offer
@@ -27,7 +27,7 @@ from skyward_vastai.volumes import find_volume
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.spec.spec import Spec
 
 _OFFERS_TTL = 120.0
 _FORBIDDEN = 403

@@ -12,8 +12,8 @@ from attrs import define, evolve, field, frozen
 
 from skyward.errors import CapacityError, ConfigError, SkywardError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.plan.volume import Volume, check_volume
-from skyward.providers.renting import rented
+from skyward.plan.offers.volume import Volume, check_volume
+from skyward.providers.side_by_side import rented
 from skyward.providers.volumes import until_free
 from skyward_verda.account import Account
 from skyward_verda.catalogue import choose_image

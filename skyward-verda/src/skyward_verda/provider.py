@@ -11,11 +11,11 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError, CredentialsError
 from skyward.hookspecs import Instance, InstanceState, Offer, ProviderFacts, hookimpl
-from skyward.model.port import port
-from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import suggesting
-from skyward.plan.first_boot import host_key
-from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.model.fields.port import port
+from skyward.model.fields.region import RegionsLike, regions
+from skyward.model.fields.setting import suggesting
+from skyward.plan.bootstrap.first_boot import host_key
+from skyward.plan.offers.volume import check_volume, mount_path, mount_point, volume_name
 from skyward_verda.account import Account, Wish, whose
 from skyward_verda.ending import end_machines, loose, remove_loose, volume_as_instance, volumes
 from skyward_verda.instances import Door, described
@@ -29,7 +29,7 @@ from skyward_verda.volumes import PATH, OwnVolume, find_volume, living, mount_sc
 
 if TYPE_CHECKING:
     from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.spec.spec import Spec
 
 LEAST_DEADLINE = 120.0
 """Seconds that a machine waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from skyward.errors import ConfigError
-from skyward.plan.volume import Volume, chosen, mount_disk, mount_share
+from skyward.plan.offers.volume import Volume, chosen, mount_disk, mount_share
 from skyward.rest import Misread, listed, optional, text
 from skyward_verda.account import Account
 from skyward_verda.failure import unless_gone

@@ -21,11 +21,11 @@ from fuzz_targets import World, received
 from skyward.errors import ProtocolError
 from skyward.link import messages
 from skyward.link.frames import VERSION, Kind, Parser, encode, encode_json
-from skyward.node import process as process_module
-from skyward.node.agent import Agent
-from skyward.node.board import Board, new_board
-from skyward.node.descendants import MARK
-from skyward.node.held import close_all
+from skyward.node.agent import child_process as process_module
+from skyward.node.agent.agent import Agent
+from skyward.node.agent.slot_table import Board, new_board
+from skyward.node.agent.descendants import MARK
+from skyward.node.agent.fds import close_all
 
 _SPAWNS = 12
 _SLOTS = 256

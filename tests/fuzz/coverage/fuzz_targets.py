@@ -12,18 +12,18 @@ from array import array
 from fuzz_findings import Broken, Watch
 from fuzz_scripts import EVENT, OUTPUT, WORKER, Step
 
-from skyward.engine.node_shell import NodeShell
+from skyward.engine.nodes.node_shell import NodeShell
 from skyward.errors import ProtocolError, TransportError
 from skyward.link import messages
 from skyward.link.channel import Batch, Channel
 from skyward.link.envelope import Envelope, headline_of
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode
 from skyward.link.messages import Status
-from skyward.link.parts import read_parts
+from skyward.link.payload_parts import read_parts
 from skyward.link.payload import Payload, decode, views
-from skyward.model.instance import InstanceInfo
-from skyward.model.machine import Instance
-from skyward.node.held import close_all
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.instances.machine import Instance
+from skyward.node.agent.fds import close_all
 from tests.link.data.watching import known_names, opened
 from tests.renting import rented
 

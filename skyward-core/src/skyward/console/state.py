@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 from attrs.converters import optional
 
 from skyward.console.wording import clean
-from skyward.model.event import (
+from skyward.model.events.event import (
     BootstrapCompleted,
     BootstrapConsole,
     BootstrapFailed,

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from skyward.model.cost import Receipt, money
-from skyward.model.event import (
+from skyward.model.instances.cost_report import Receipt, money
+from skyward.model.events.event import (
     BootstrapCompleted,
     BootstrapFailed,
     BootstrapPhase,

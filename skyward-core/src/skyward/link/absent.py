@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from skyward.errors import RefError
 from skyward.link.segment import Segment
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 
 __all__ = ["Absent", "Origin"]
 

@@ -26,7 +26,7 @@ from skyward.link.bare import heavy, reduced
 from skyward.link.both import both
 from skyward.link.data.maker import Refused
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 from skyward.plain import plain_text
 
 _TEXT_LIMIT: Final = 256 * 1024
@@ -326,7 +326,7 @@ class _Rebuild:
         return exc
 
     def _unpickled(self, record: Record) -> BaseException:
-        from skyward.link.data.names import names_of
+        from skyward.link.data.allowed_names import names_of
         from skyward.link.data.opener import open_data
 
         assert record.pickled is not None

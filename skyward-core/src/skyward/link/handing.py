@@ -8,7 +8,7 @@ From the client to an agent, and back:
 | FETCH | 32 bytes name, u64 number, u64 size, 32 bytes SHA-256 of the content, JSON: `host`, `port`, `stall` |
 | FETCHED | u64 number, u8 outcome, f64 seconds, text that says why |
 
-Over a connection between two agents, once both have proved that they are of the pool (`node/pool_tls.py`):
+Over a connection between two agents, once both have proved that they are of the pool (`node/data/pool_tls.py`):
 
     fetches  "skyward fetch 1\\n"   32 bytes name
     serves   u8 whether it has it   u64 size   the content
@@ -25,7 +25,7 @@ from typing import NamedTuple
 from skyward.errors import ProtocolError
 from skyward.link.frames import Kind, decode_json, encode, encode_json
 from skyward.link.messages import FETCH, FETCHED
-from skyward.model.transfer import Outcome
+from skyward.model.instances.transfer import Outcome
 
 REQUEST = Struct("<16s32s")
 MARK = b"skyward fetch 1\n"

@@ -14,7 +14,7 @@ from skyward.link.absent import AGAIN, Absent
 from skyward.link.payload import Keep, Pickled
 from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import Segment, aligned, write_segment
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 
 __all__ = ["HERE", "INSIDE", "Here", "Ref", "Refs", "returned"]
 
@@ -235,7 +235,7 @@ def _opened(memory: Any, sizes: tuple[int, ...], trust: Data | None) -> Any:
     """Open a value that a task put, as data where its pool's results are: it may be of another node."""
     if trust is None:
         return _restore(memory, sizes)
-    from skyward.link.data.names import names_of
+    from skyward.link.data.allowed_names import names_of
     from skyward.link.data.opener import open_data
 
     found = _cut(memory, sizes)

@@ -11,14 +11,14 @@ from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
 from skyward.market.store import Store
-from skyward.model.accelerator import Accelerator, accelerator
-from skyward.model.catalogue import CATALOGUE
-from skyward.model.memory import gigabytes
-from skyward.model.setting import nearest, positive, text, whole
-from skyward.plan.wanted import Order, Wanted, order
+from skyward.model.accelerators.accelerator import Accelerator, accelerator
+from skyward.model.accelerators.catalogue import CATALOGUE
+from skyward.model.fields.memory import gigabytes
+from skyward.model.fields.setting import nearest, positive, text, whole
+from skyward.plan.offers.wanted import Order, Wanted, order
 
 if TYPE_CHECKING:
-    from skyward.market.answer import Counted, Listed
+    from skyward.market.query_answer import Counted, Listed
     from skyward.market.repository import Offers
 
 __all__ = ["Query"]

@@ -10,19 +10,19 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
-from skyward.engine.environment import cache_directory
-from skyward.engine.loop import in_thread
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.source.environment import cache_directory
+from skyward.engine.pool.event_loop import in_thread
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import AllProvidersFailedError, ConfigError, SkywardError
-from skyward.market.answer import Answer, answer
+from skyward.market.query_answer import Answer, answer
 from skyward.market.handles import given_handles, installed_handles
 from skyward.market.query import Query
 from skyward.market.source import ask, source_of
 from skyward.market.store import Source, Store
-from skyward.model.accelerator import Accelerator
-from skyward.plan.offer_sql import VERSION
-from skyward.plan.tried import each
-from skyward.plan.wanted import Wanted
+from skyward.model.accelerators.accelerator import Accelerator
+from skyward.plan.offers.offer_sql import VERSION
+from skyward.plan.offers.tried import each
+from skyward.plan.offers.wanted import Wanted
 
 __all__ = ["Offers", "offers"]
 

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from skyward import private
-from skyward.engine.environment import CACHE_HINT, locked
+from skyward.engine.source.environment import CACHE_HINT, locked
 from skyward.errors import ConfigError
-from skyward.model.offer import Offer
-from skyward.plan.offer_sql import INSERT, SCHEMA, VERSION, counting, offer_of, row_of, sql
-from skyward.plan.wanted import Wanted
+from skyward.model.instances.offer import Offer
+from skyward.plan.offers.offer_sql import INSERT, SCHEMA, VERSION, counting, offer_of, row_of, sql
+from skyward.plan.offers.wanted import Wanted
 
 __all__ = ["Source", "Store"]
 

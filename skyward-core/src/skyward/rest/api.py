@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 from attrs import evolve, field, frozen
 
 from skyward.errors import CredentialsError, ProvisionError, QuotaError, SkywardError
-from skyward.plan.clocks import ahead_of_reply
-from skyward.rest.answer import Misread
-from skyward.rest.decision import LONGEST_PAUSE, Accept, Retry, decide, held
+from skyward.plan.instances.clocks import ahead_of_reply
+from skyward.rest.checked_answer import Misread
+from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, Retry, decide, held
 from skyward.rest.line import AT_ONCE, Line
-from skyward.rest.pace import Limit, Pace
+from skyward.rest.rate_limit import Limit, Pace
 from skyward.rest.reply import Meaning, Reply, hidden, shortened
 
 __all__ = ["Api", "Login", "Service"]

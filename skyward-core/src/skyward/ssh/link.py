@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import SkywardError, TransportError, UnreachableError
 from skyward.link.wire import Wire
-from skyward.node.relay import AGENT_CLOSED
+from skyward.node.agent.relay import AGENT_CLOSED
 from skyward.ssh.caller import PACKET, WINDOW, Caller
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from skyward.ssh.shell import Done, Shell, open_shell
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
-    from skyward.model.machine import SSHAddress
+    from skyward.model.instances.machine import SSHAddress
 
 __all__ = ["KEPT", "Kept", "Visit", "keep", "keeping", "visit"]
 
