@@ -8,7 +8,7 @@ import gc
 import pytest
 from hypothesis import given, strategies as st
 
-from skyward.rest.rate_limit import Limit, Pace
+from skyward.rest.rate_limit import Limit, RateLimit
 
 
 @given(
@@ -18,7 +18,7 @@ from skyward.rest.rate_limit import Limit, Pace
 )
 def test_no_span_of_time_sees_more_calls_than_are_allowed(calls: int, seconds: float, gaps: list[float]) -> None:
     """However the calls come in, no `seconds` of the clock hold more than `calls` of them."""
-    pace = Pace({"": [Limit(calls, seconds)]})
+    pace = RateLimit({"": [Limit(calls, seconds)]})
     now, made = 0.0, []
     for gap in gaps:
         now += gap
@@ -30,7 +30,7 @@ def test_no_span_of_time_sees_more_calls_than_are_allowed(calls: int, seconds: f
 
 def test_a_lane_has_limits_besides_those_of_all() -> None:
     """Creating is slower than reading, and does not hold reading up."""
-    pace = Pace({"": [Limit(100, 10.0)], "create": [Limit(1, 4.5)]})
+    pace = RateLimit({"": [Limit(100, 10.0)], "create": [Limit(1, 4.5)]})
     assert [0.0, 4.5, 9.0] == [pace.reserve("create", 100.0) for _ in range(3)]
     assert 0.0 == pace.reserve("read", 100.0)
 
@@ -38,13 +38,13 @@ def test_a_lane_has_limits_besides_those_of_all() -> None:
 def test_one_account_has_one_pace() -> None:
     """Each caller gets the same one, as long as any caller has it; another account has another."""
     limits = {"": [Limit(1, 60.0)]}
-    first = Pace.of("https://api key-1", limits)
-    assert first is Pace.of("https://api key-1", limits)
-    assert first is not Pace.of("https://api key-2", limits)
+    first = RateLimit.of("https://api key-1", limits)
+    assert first is RateLimit.of("https://api key-1", limits)
+    assert first is not RateLimit.of("https://api key-2", limits)
     assert 0.0 == first.reserve("", 5.0)
     del first
     gc.collect()
-    assert 0.0 == Pace.of("https://api key-1", limits).reserve("", 5.0)
+    assert 0.0 == RateLimit.of("https://api key-1", limits).reserve("", 5.0)
 
 
 def test_twenty_pools_of_one_account_share_its_limit() -> None:
@@ -52,10 +52,10 @@ def test_twenty_pools_of_one_account_share_its_limit() -> None:
 
     async def pools() -> list[float]:
         loop = asyncio.get_running_loop()
-        paces = [Pace.of("shared", {"": [Limit(100, 1.0)]}) for _ in range(20)]
+        paces = [RateLimit.of("shared", {"": [Limit(100, 1.0)]}) for _ in range(20)]
         started = loop.time()
 
-        async def one(pace: Pace) -> float:
+        async def one(pace: RateLimit) -> float:
             for _ in range(5):
                 await pace.wait()
             return loop.time() - started
@@ -68,6 +68,6 @@ def test_twenty_pools_of_one_account_share_its_limit() -> None:
 
 def test_nobody_calls_while_the_api_is_closed() -> None:
     """What one hears holds for all."""
-    pace = Pace({})
+    pace = RateLimit({})
     pace.close(until=12.0)
     assert [2.0, 2.0, 0.0] == [pace.reserve("", 10.0), pace.reserve("", 10.0), pace.reserve("", 12.5)]

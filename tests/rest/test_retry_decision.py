@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skyward.errors import CapacityError, CredentialsError, ProvisionError
-from skyward.rest.retry_decision import AT_MOST, LONGEST_PAUSE, UNANSWERED, Accept, Refuse, Retry, decide, held
+from skyward.rest.retry_decision import AT_MOST, LONGEST_PAUSE, UNANSWERED, Accept, Refuse, RetryLater, decide, held
 from skyward.rest.reply import Meaning, Reply
 
 NOW = 1_800_000_000.0
@@ -126,5 +126,5 @@ def test_pauses_grow_and_are_jittered() -> None:
     least: list[Any] = [decide(reply(503), attempt, None, dice=0.0, now=NOW) for attempt in range(1, AT_MOST)]
     assert [0.5, 1.0, 2.0, 4.0, 8.0] == [pause.after for pause in longest]
     assert [0.25, 0.5, 1.0, 2.0, 4.0] == [pause.after for pause in least]
-    assert all(isinstance(pause, Retry) for pause in longest)
+    assert all(isinstance(pause, RetryLater) for pause in longest)
     assert Accept() == decide(reply(200), AT_MOST, None, dice=0.0, now=NOW)

@@ -20,7 +20,7 @@ from skyward.engine.pool.running import Running
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.spec.options import Options
 from skyward.plan.pool.lifecycle import PoolState
-from skyward.plan.pool.places import NodeState, Status
+from skyward.plan.pool.places import NodeState, NodeStatus
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.node import Script, ScriptedNode, by_arguments
 from tests.simulated.stage import Attempts
@@ -123,7 +123,7 @@ class ScriptedPool(Running):
         node.on_frame = lambda frame, fds: self._dispatch.on_frame(index, frame, fds)
         node.on_closed = lambda error: self._left(index, slots, str(error))
         self.scripted[index] = node
-        self._ready(index, {**self._state.nodes, index: NodeState(Status.READY)})
+        self._ready(index, {**self._state.nodes, index: NodeState(NodeStatus.READY)})
         self._membership.join(index, InstanceInfo(node=index))
         self._dispatch.add(member)
 

@@ -14,7 +14,7 @@ import pytest
 from skyward.engine.calls.call import Call
 from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.pool.event_loop import EngineLoop
-from skyward.engine.calls.batches import PART, Turns, in_parts, post_in_parts
+from skyward.engine.calls.batches import PART, BatchTurns, in_parts, post_in_parts
 from skyward.link.payload import Payload
 from tests.simulated.stage import FUNCTION, Attempts, Heard
 
@@ -115,7 +115,7 @@ def test_a_thousand_nodes_that_go_at_once_take_turns() -> None:
     """So many in each turn of the loop, in their order; those that are cancelled meanwhile take none."""
 
     async def gone() -> list[list[int]]:
-        turns, passed, seen = Turns(each=64), list[int](), list[list[int]]()
+        turns, passed, seen = BatchTurns(each=64), list[int](), list[list[int]]()
 
         async def go(number: int) -> None:
             await turns.take()

@@ -274,7 +274,7 @@ def test_what_has_a_name_already_gets_no_other(lending: Recycling) -> None:
     # As one that is too large to be kept at once.
     payload = packed(made, None)
     place = room._place_of(made.buffers[0])
-    buffers._remember(place, room._Place(b"", room.watch(*place), 0))
+    buffers._remember(place, room._WatchedPlace(b"", room.watch(*place), 0))
     buffers.sent(made.buffers, payload)
     [name] = [part.digest for part in buffers.apart(payload).parts if part.place == Place.STORED]
     kept = buffers.keep(memoryview(array))

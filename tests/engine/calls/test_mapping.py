@@ -13,7 +13,7 @@ import pytest
 
 import skyward as sky
 from skyward.engine.calls import mapping
-from skyward.engine.calls.pulling import Source
+from skyward.engine.calls.pulling import ItemSource
 from skyward.engine.calls.streamed_results import Results
 from skyward.plan.pool.map_flow import IN_FLIGHT, STRAGGLER, Bounds
 from tests.simulated import plan
@@ -34,12 +34,12 @@ def pool() -> Iterator[ScriptedPool]:
 
 def collected(pool: ScriptedPool, items: Any, function: Any = act, *, keep_errors: bool = False) -> list[Any]:
     """Map over items, and wait for all."""
-    return mapping.collect(pool, function, Source([items]), keep_errors=keep_errors)
+    return mapping.collect(pool, function, ItemSource([items]), keep_errors=keep_errors)
 
 
 def streamed(pool: ScriptedPool, items: Any, *, ordered: bool = True, keep_errors: bool = False) -> Results[Any]:
     """Map over items, and give results as they come."""
-    return mapping.stream(pool, act, Source([items]), ordered=ordered, keep_errors=keep_errors)
+    return mapping.stream(pool, act, ItemSource([items]), ordered=ordered, keep_errors=keep_errors)
 
 
 class Taken:
@@ -104,9 +104,9 @@ def test_several_iterables_are_taken_side_by_side() -> None:
         return returns(task.arguments)
 
     with ScriptedPool([2], script=script) as pool:
-        both = Source([itertools.count(), "abc"])
+        both = ItemSource([itertools.count(), "abc"])
         assert [(0, "a"), (1, "b"), (2, "c")] == mapping.collect(pool, act, both, keep_errors=False)
-        spread = Source([[(1, 2), [3]]], star=True)
+        spread = ItemSource([[(1, 2), [3]]], star=True)
         assert [(1, 2), (3,)] == mapping.collect(pool, act, spread, keep_errors=False)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.calls.pulling import Source
+from skyward.engine.calls.pulling import ItemSource
 from skyward.errors import UsageError
 
 
@@ -32,14 +32,14 @@ async def later(*items: Any) -> AsyncIterator[Any]:
 )
 def test_arguments_of_calls(iterables: list[Any], star: bool, expected: list[Any]) -> None:
     """The shortest iterable ends them."""
-    assert expected == list(Source(iterables, star=star))
+    assert expected == list(ItemSource(iterables, star=star))
 
 
 def test_asynchronous_iterables_beside_others() -> None:
     """Without a running event loop they have one of their own."""
     for source, expected in (
-        (Source([later(1, 2, 3), "ab"]), [(1, "a"), (2, "b")]),
-        (Source([later((1, 2))], star=True), [(1, 2)]),
+        (ItemSource([later(1, 2, 3), "ab"]), [(1, "a"), (2, "b")]),
+        (ItemSource([later((1, 2))], star=True), [(1, 2)]),
     ):
         assert expected == list(source)
         source.close()
@@ -50,17 +50,17 @@ def test_asynchronous_iterables_beside_others() -> None:
 )
 def test_how_many_there_will_be(iterables: list[Any], total: int | None) -> None:
     """Where each iterable has a length."""
-    assert total == Source(iterables).total
+    assert total == ItemSource(iterables).total
 
 
 def test_what_is_refused() -> None:
     """No iterable, something else, and of strict ones those of different lengths."""
     with pytest.raises(TypeError, match="at least one iterable"):
-        Source([])
+        ItemSource([])
     with pytest.raises(TypeError, match="not iterable"):
-        Source([3])  # type: ignore[list-item]
+        ItemSource([3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="shorter than"):
-        list(Source([[1, 2], [1]], strict=True))
+        list(ItemSource([[1, 2], [1]], strict=True))
 
 
 def test_generators_are_closed_and_files_are_not() -> None:
@@ -81,7 +81,7 @@ def test_generators_are_closed_and_files_are_not() -> None:
             ended.append("async")
 
     with open(__file__, encoding="utf-8") as file:
-        pulled = Source([source(), file, other()])
+        pulled = ItemSource([source(), file, other()])
         assert (0, '"""Arguments', 1) == tuple(one if isinstance(one, int) else one[:12] for one in next(pulled))
         pulled.close()
         assert not file.closed
@@ -97,14 +97,14 @@ def test_one_that_waits_in_an_event_loop_can_be_interrupted() -> None:
         yield 1
 
     waits = threading.Event()
-    own = Source([stuck()])
+    own = ItemSource([stuck()])
     threading.Thread(target=lambda: (waits.wait(10), own.interrupt())).start()
     with pytest.raises(CancelledError):
         next(own)
     own.close()
 
     async def main() -> None:
-        source = Source([stuck()])
+        source = ItemSource([stuck()])
         assert source.needs_this_thread
         waits.clear()
         pulling = asyncio.create_task(asyncio.to_thread(next, source))
@@ -120,8 +120,8 @@ def test_one_that_waits_in_an_event_loop_can_be_interrupted() -> None:
 def test_an_event_loop_that_has_ended_gives_nothing_more() -> None:
     """The error says so, instead of waiting for ever."""
 
-    async def main() -> Source:
-        return Source([later(1)])
+    async def main() -> ItemSource:
+        return ItemSource([later(1)])
 
     source = asyncio.run(main())
     with pytest.raises(UsageError, match="has ended before them"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skyward.engine.calls.call import Answer, Call, CapturedFunction
-from skyward.engine.calls.waiters import Collector, Future, Promise, Stream, StreamEnd, Waiter
+from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import ResultError
 from skyward.link.failure import dump_failure
 from skyward.link.messages import Status
@@ -46,7 +46,7 @@ def test_a_thread_waits_until_its_call_is_answered() -> None:
 
 def test_answers_of_many_calls_come_as_they_are_given() -> None:
     """Each with its call's index."""
-    collector = Collector()
+    collector = AnswerCollector()
     assert not collector.ready()
     for index in (2, 0):
         collector.resolve(call(index), ok(index))

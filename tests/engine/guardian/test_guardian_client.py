@@ -12,7 +12,7 @@ from skyward.engine.guardian import guardian_messages as charge
 from skyward.engine.guardian.guardian_client import STARTS, Guarding
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import PluginError, ProvisionError
-from skyward.plan.instances.guardian_duty import Dismissed, Duty, Ended, Message, Opened, Opening, Rented, TakeOver, take
+from skyward.plan.instances.guardian_duty import Dismissed, Duty, InstanceEnded, Message, RegionOpened, Opening, InstanceRented, TakeOver, take
 from tests.engine.guardian.test_guardian_process import CLUSTER, Dictionary, play
 
 
@@ -171,7 +171,7 @@ def test_a_provider_that_cannot_be_handed_over_is_to_blame() -> None:
         await guarding.dismiss()
 
 
-@pytest.mark.parametrize("refused", [Opening, Opened])
+@pytest.mark.parametrize("refused", [Opening, RegionOpened])
 def test_what_a_guardian_cannot_open_is_not_set_up(refused: type) -> None:
     """The provider is to blame; the guardian stays."""
 
@@ -213,5 +213,5 @@ def test_what_could_not_be_given_back_is_left_to_it() -> None:
 def test_messages_are_what_a_guardian_takes() -> None:
     """Each has its place in the duty."""
     duty = Duty(pool_id="a1", pool_name="train", ttl=1.0)
-    for message in (Opening(CLUSTER), Opened(CLUSTER, 1), Rented(("i",)), Ended(("i",)), TakeOver(), Dismissed()):
+    for message in (Opening(CLUSTER), RegionOpened(CLUSTER, 1), InstanceRented(("i",)), InstanceEnded(("i",)), TakeOver(), Dismissed()):
         assert duty != (duty := take(duty, charge.message(charge.packed(message)[8:])))

@@ -9,7 +9,7 @@ import pytest
 
 from skyward.engine.guardian import guardian_messages as charge
 from skyward.engine.guardian.guardian_link import KILLED, START, GuardianLink
-from skyward.plan.instances.guardian_duty import Rented
+from skyward.plan.instances.guardian_duty import InstanceRented
 from tests.engine.guardian.test_guardian_process import play
 
 
@@ -69,14 +69,14 @@ def test_answers_go_to_those_who_asked_in_their_order() -> None:
 
     async def scene() -> None:
         one = Scene()
-        one.link.tell(Rented(("i-0",)))
+        one.link.tell(InstanceRented(("i-0",)))
         asked = [asyncio.ensure_future(one.link.ask(charge.packed(text))) for text in ("first", "second")]
         await asyncio.sleep(0)
         one.answer("told")
         one.answer()
         one.answer("it cannot")
         assert ["", "it cannot"] == await asyncio.gather(*asked)
-        assert [Rented(("i-0",)), "first", "second"] == one.pipe.messages
+        assert [InstanceRented(("i-0",)), "first", "second"] == one.pipe.messages
         await one.link.end(0.0)
 
     play(scene())
@@ -95,7 +95,7 @@ def test_a_guardian_that_dies_answers_nobody_any_more() -> None:
         assert "guardian (process 7) died" == await one.link.lost
         with pytest.raises(ConnectionError, match="died"):
             await one.link.ask(charge.packed("second"))
-        one.link.tell(Rented(("i-0",)))
+        one.link.tell(InstanceRented(("i-0",)))
         assert ["first"] == one.pipe.messages
         assert one.pipe.closed
 

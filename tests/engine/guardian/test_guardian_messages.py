@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from skyward.engine.guardian.guardian_messages import Client, charge, charged, frame, framed, message, packed, sealed
-from skyward.plan.instances.guardian_duty import Duty, Rented
+from skyward.plan.instances.guardian_duty import Duty, InstanceRented
 from skyward.providers.ssh import SSH
 
 DUTY = Duty(pool_id="a1", pool_name="pool", ttl=600.0, machines=frozenset({"i-1"}))
@@ -30,7 +30,7 @@ def read(data: bytes) -> bytes:
 
 def test_a_message_arrives_as_it_was_sent() -> None:
     """With its length before it."""
-    told = Rented(("i-1", "i-2"))
+    told = InstanceRented(("i-1", "i-2"))
     assert told == message(read(packed(told)))
     assert b"" == read(framed(b""))
 

@@ -17,7 +17,7 @@ from skyward.engine.guardian.guardian_process import SPREAD, Guardian
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.guardian_duty import Dismissed, Duty, Ended, Message, Opened, Rented, TakeOver
+from skyward.plan.instances.guardian_duty import Dismissed, Duty, InstanceEnded, Message, RegionOpened, InstanceRented, TakeOver
 from tests.full_disk import full_disk
 from tests.simulated.loop import VirtualLoop
 
@@ -25,7 +25,7 @@ TTL = 600.0
 OFFER = Offer(provider="dictionary", instance_type="small", on_demand_price=1.0, region="r")
 CLUSTER = Cluster(pool_id="a1", pool_name="train", spec=Spec(), offer=OFFER, provider="dictionary", nodes=2)
 DUTY = Duty(pool_id="a1", pool_name="train", ttl=TTL, lag=60.0)
-OPENED = Opened(CLUSTER, None)
+OPENED = RegionOpened(CLUSTER, None)
 
 state: dict[str, Any] = {}
 """What the cloud has; a provider that was handed over is another object."""
@@ -125,7 +125,7 @@ async def client_dies(*said: Message) -> None:
     await guarding
 
 
-RENTED = Rented(("i-0", "i-1"))
+RENTED = InstanceRented(("i-0", "i-1"))
 
 
 def test_a_client_that_gave_everything_back_leaves_nothing_to_do() -> None:
@@ -134,7 +134,7 @@ def test_a_client_that_gave_everything_back_leaves_nothing_to_do() -> None:
     async def scene() -> None:
         client = Client()
         guarding = client.begin()
-        client.say(OPENED, Rented(("i-0",)), Ended(("i-0",)), Dismissed())
+        client.say(OPENED, InstanceRented(("i-0",)), InstanceEnded(("i-0",)), Dismissed())
         await guarding
         assert [b""] * 5 == client.answers
         assert asyncio.get_running_loop().time() < 10.0
@@ -167,7 +167,7 @@ def test_machines_outlive_a_dead_client_by_their_ttl(rented: tuple[str, ...]) ->
     async def scene() -> None:
         client = Client()
         guarding = client.begin()
-        client.say(OPENED, *([Rented(rented)] if rented else ()))
+        client.say(OPENED, *([InstanceRented(rented)] if rented else ()))
         await asyncio.sleep(1000.0)
         assert 2 == len(state["there"])
         client.die()

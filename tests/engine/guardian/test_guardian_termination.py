@@ -15,7 +15,7 @@ from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, hookimpl
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.guardian_duty import Duty, Opened, Rented, take
+from skyward.plan.instances.guardian_duty import Duty, RegionOpened, InstanceRented, take
 from skyward.testing import Rehearsal, TerminateFails
 from skyward.testing.market import offers
 
@@ -63,7 +63,7 @@ async def rent(cloud: Rehearsal, pool_id: str) -> tuple[Duty, tuple[str, ...]]:
     cluster = Cluster(pool_id=pool_id, pool_name="train", spec=Spec(), offer=offer, provider="rehearsal", nodes=2)
     duty = Duty(pool_id=pool_id, pool_name="train", ttl=1.0, lag=0.0)
     rented = await cloud.skyward_launch(LaunchRequest(cluster=cluster, nodes=(0, 1), token=pool_id))
-    return take(duty, Opened(cluster, None)), tuple(one.id for one in rented)
+    return take(duty, RegionOpened(cluster, None)), tuple(one.id for one in rented)
 
 
 def left(cloud: Rehearsal) -> set[str]:
@@ -93,7 +93,7 @@ def test_what_the_client_knew_of_is_ended_without_a_list(books: str, tmp_path: P
     async def scenario() -> list[bool]:
         cloud = Blind(directory=books, ends_own_bill=False)
         duty, ids = await rent(cloud, "a1")
-        ending = Ending(ProviderHandle(cloud), take(duty, Rented(ids)))
+        ending = Ending(ProviderHandle(cloud), take(duty, InstanceRented(ids)))
         attempts = [await ending.attempt(1.0) for _ in range(3)]
         assert (set(), 3) == (left(cloud), ending.failures)
         ending.close()

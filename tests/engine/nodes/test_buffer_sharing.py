@@ -21,9 +21,9 @@ from skyward.link.handing import Report, encode_report
 from skyward.link.messages import BLOB, TASK
 from skyward.link.payload import Payload
 from skyward.model.instances.instance import InstanceInfo
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_transfers import Errands
-from skyward.node.data.node_store import Store
+from skyward.node.data.node_store import NodeStore
 from tests.engine.nodes.test_node_link import call, kept
 from tests.node.data.peering import until
 
@@ -45,7 +45,7 @@ class Node:
         self.info = InstanceInfo(node=index, private_ip=f"127.0.0.{index + 2}")
         self.link = NodeLink(self)
         self.on_shared: Callable[[Frame | None], None] = lambda _: None
-        self.store = Store()
+        self.store = NodeStore()
         self.peers = Errands(asyncio.get_running_loop(), self.store, self.say, directory)
         self.frames: list[Frame] = []
         self.receipts: list[Callable[[], None]] = []
@@ -447,7 +447,7 @@ def test_a_late_word_about_a_transfer_that_was_given_up_counts_for_nothing() -> 
             await until(lambda: "BLOB" in second.kinds())
             second.mute = False
             for number in (1, 2, 77):
-                second.say(encode_report(Report(number, Outcome.OK, 1.0, "")))
+                second.say(encode_report(Report(number, TransferOutcome.OK, 1.0, "")))
             assert 2 * SIZE == shared.carried["client"]
             assert not shared.carried["nodes"]
 

@@ -2,23 +2,23 @@ import pytest
 
 from skyward.errors import ConfigError
 from skyward.model.instances.machine import SSHAddress
-from skyward.model.fields.host_place import Place, place, places
+from skyward.model.fields.host_place import HostPlace, place, places
 from skyward.providers.ssh import SSH
 
 
 @pytest.mark.parametrize(
     ("written", "kept"),
     [
-        ("gpu-box", Place(None, "gpu-box", None)),
-        (" me@gpu-box ", Place("me", "gpu-box", None)),
-        ("me@corp@gate:22", Place("me@corp", "gate", 22)),
-        ("ssh://me@gate:2222", Place("me", "gate", 2222)),
-        ("[fe80::1]:22", Place(None, "fe80::1", 22)),
-        ("me@[fe80::1]", Place("me", "fe80::1", None)),
-        ("fe80::1", Place(None, "fe80::1", None)),
+        ("gpu-box", HostPlace(None, "gpu-box", None)),
+        (" me@gpu-box ", HostPlace("me", "gpu-box", None)),
+        ("me@corp@gate:22", HostPlace("me@corp", "gate", 22)),
+        ("ssh://me@gate:2222", HostPlace("me", "gate", 2222)),
+        ("[fe80::1]:22", HostPlace(None, "fe80::1", 22)),
+        ("me@[fe80::1]", HostPlace("me", "fe80::1", None)),
+        ("fe80::1", HostPlace(None, "fe80::1", None)),
     ],
 )
-def test_a_place_is_written_as_for_ssh(written: str, kept: Place) -> None:
+def test_a_place_is_written_as_for_ssh(written: str, kept: HostPlace) -> None:
     """User and port may be left out, and addresses with colons stand in brackets."""
     assert kept == place(written, "hosts")
 
@@ -47,5 +47,5 @@ def test_what_is_no_place_is_refused(wrong: str, message: str) -> None:
 
 def test_a_chain_has_commas() -> None:
     """The first is entered first; "none" is no host."""
-    assert (Place("me", "gate", None), Place(None, "inner", 2222)) == places("me@gate, inner:2222", "jump")
+    assert (HostPlace("me", "gate", None), HostPlace(None, "inner", 2222)) == places("me@gate, inner:2222", "jump")
     assert () == places("none", "jump") == places("NONE", "jump")

@@ -11,7 +11,7 @@ import pytest
 from skyward.link.channel import Batch
 from skyward.link.messages import LogLine
 from skyward.node.agent.slot_table import new_board
-from skyward.node.agent.child_process import Process
+from skyward.node.agent.child_process import ChildProcess
 
 
 def test_board_tells_what_runs_and_what_ran_last() -> None:
@@ -30,7 +30,7 @@ def test_board_tells_what_runs_and_what_ran_last() -> None:
         board.close()
 
 
-def _told(prepare: Callable[[Process], None], slots: int = 1) -> list[LogLine]:
+def _told(prepare: Callable[[ChildProcess], None], slots: int = 1) -> list[LogLine]:
     """Have a process write a line that says nothing of its call, and give what is reported of it."""
     told: list[LogLine] = []
 
@@ -42,7 +42,7 @@ def _told(prepare: Callable[[Process], None], slots: int = 1) -> list[LogLine]:
             told.extend(lines)
             heard.set()
 
-        process = Process(
+        process = ChildProcess(
             loop,
             Batch(loop),
             argv=["echo", "from a subprocess"],
@@ -65,22 +65,22 @@ def _told(prepare: Callable[[Process], None], slots: int = 1) -> list[LogLine]:
     return told
 
 
-def _running(process: Process) -> None:
+def _running(process: ChildProcess) -> None:
     process.began(7, 0.0)
     process.board.start(0, 7, 1)
 
 
-def _over(process: Process) -> None:
+def _over(process: ChildProcess) -> None:
     _running(process)
     process.board.stop(0, 7)
 
 
-def _answered(process: Process) -> None:
+def _answered(process: ChildProcess) -> None:
     _over(process)
     process.ended(7)
 
 
-def _sent_ahead(process: Process) -> None:
+def _sent_ahead(process: ChildProcess) -> None:
     _over(process)
     process.began(8, 0.0)
 
@@ -95,7 +95,7 @@ def _sent_ahead(process: Process) -> None:
         pytest.param(lambda process: process.began(7, 0.0), 0, id="it has not begun"),
     ],
 )
-def test_line_without_a_mark_is_the_only_calls(prepare: Callable[[Process], None], call: int) -> None:
+def test_line_without_a_mark_is_the_only_calls(prepare: Callable[[ChildProcess], None], call: int) -> None:
     """Also where it is read just before the call's result."""
     assert _told(prepare) == [LogLine(call, "from a subprocess")]
 

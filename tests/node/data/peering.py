@@ -20,7 +20,7 @@ from skyward.link.handing import Errand, Report, decode_report, encode_errand
 from skyward.link.segment import write_segment
 from skyward.node.data.peer_transfers import Errands
 from skyward.node.data.pool_tls import contexts
-from skyward.node.data.node_store import Store
+from skyward.node.data.node_store import NodeStore
 
 NAME = b"n" * 32
 PATIENCE = 20.0
@@ -48,7 +48,7 @@ class Peer:
     def __init__(self, address: str, directory: str, certificate: PoolCertificate) -> None:
         self.address = address
         self.port = 0
-        self.store = Store()
+        self.store = NodeStore()
         self.said: asyncio.Queue[bytes] = asyncio.Queue()
         self.part = Errands(asyncio.get_running_loop(), self.store, self.said.put_nowait, directory)
         self._certificate = certificate

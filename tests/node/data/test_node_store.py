@@ -14,7 +14,7 @@ from skyward.link.messages import BLOB, FUNCTION, RESULT, TASK, FunctionFlag, St
 from skyward.link.payload_parts import Part, Place
 from skyward.link.payload import Keep, Payload, dump
 from skyward.link.segment import write_segment
-from skyward.node.data.node_store import RESERVE, Store
+from skyward.node.data.node_store import RESERVE, NodeStore
 
 SIZE = 1 << 20
 
@@ -25,7 +25,7 @@ class Machine:
     def __init__(self, free: int | None) -> None:
         self.free = free
         self.heard: list[Frame] = []
-        self.store = Store(lambda frame: self.heard.extend(Parser().feed(frame)), lambda: self.free)
+        self.store = NodeStore(lambda frame: self.heard.extend(Parser().feed(frame)), lambda: self.free)
 
     def take(self, name: bytes, size: int = SIZE) -> bool:
         """Have a buffer arrive, if it is wanted."""

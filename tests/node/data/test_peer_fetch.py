@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from skyward.link.handing import ANSWER, REQUEST, Report
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data import peer_fetch as fetching
 from tests.node.data.peering import another_certificate, impostor, peers
 
@@ -47,7 +47,7 @@ def served(*parts: bytes, stays: bool = False) -> Callable[[Any], None]:
 def test_what_is_fetched_is_what_the_other_has(size: int) -> None:
     """Of any size; and it is padded in memory, as payloads expect."""
 
-    async def look() -> tuple[Outcome, bytes | None]:
+    async def look() -> tuple[TransferOutcome, bytes | None]:
         content = (CONTENT * 8)[:size]
         async with peers() as [one, other]:
             one.keep(content)
@@ -59,22 +59,22 @@ def test_what_is_fetched_is_what_the_other_has(size: int) -> None:
             assert content == other.content()
             return report.outcome, None
 
-    assert (Outcome.OK, None) == asyncio.run(look())
+    assert (TransferOutcome.OK, None) == asyncio.run(look())
 
 
 @pytest.mark.parametrize(
     ("parts", "outcome", "why"),
     [
-        ([ANSWER.pack(1, len(CONTENT)), CONTENT[:-1] + b"x"], Outcome.WRONG, "another checksum"),
-        ([ANSWER.pack(1, len(CONTENT) + 1), CONTENT], Outcome.WRONG, "bytes of it, and not"),
-        ([ANSWER.pack(0, 0)], Outcome.GONE, "does not have it"),
-        ([ANSWER.pack(1, len(CONTENT)), CONTENT[:1000]], Outcome.STALLED, "ended after 1000 of"),
-        ([b"\1"], Outcome.UNREACHED, "does not answer"),
-        ([], Outcome.UNREACHED, "does not answer"),
+        ([ANSWER.pack(1, len(CONTENT)), CONTENT[:-1] + b"x"], TransferOutcome.WRONG, "another checksum"),
+        ([ANSWER.pack(1, len(CONTENT) + 1), CONTENT], TransferOutcome.WRONG, "bytes of it, and not"),
+        ([ANSWER.pack(0, 0)], TransferOutcome.GONE, "does not have it"),
+        ([ANSWER.pack(1, len(CONTENT)), CONTENT[:1000]], TransferOutcome.STALLED, "ended after 1000 of"),
+        ([b"\1"], TransferOutcome.UNREACHED, "does not answer"),
+        ([], TransferOutcome.UNREACHED, "does not answer"),
     ],
     ids=["other bytes", "another size", "gone", "half of it", "half an answer", "no answer"],
 )
-def test_a_source_that_gives_something_else_is_found_out(parts: list[bytes], outcome: Outcome, why: str) -> None:
+def test_a_source_that_gives_something_else_is_found_out(parts: list[bytes], outcome: TransferOutcome, why: str) -> None:
     """Nothing of it is kept."""
     with impostor(served(*parts)) as port:
         report, kept = fetched(port)
@@ -86,7 +86,7 @@ def test_a_source_that_stalls_is_given_up() -> None:
     """After so many seconds as the client says."""
     with impostor(served(ANSWER.pack(1, len(CONTENT)), CONTENT[:1000], stays=True)) as port:
         report, kept = fetched(port, stall=0.2)
-    assert (Outcome.STALLED, None) == (report.outcome, kept)
+    assert (TransferOutcome.STALLED, None) == (report.outcome, kept)
     assert "timed out" in report.why
 
 
@@ -101,7 +101,7 @@ def test_a_source_that_trickles_is_given_up() -> None:
 
     with impostor(do) as port:
         report, kept = fetched(port, stall=0.3)
-    assert (Outcome.STALLED, None) == (report.outcome, kept)
+    assert (TransferOutcome.STALLED, None) == (report.outcome, kept)
     assert "bytes came in the last" in report.why
 
 
@@ -110,7 +110,7 @@ def test_a_source_of_another_pool_is_asked_for_nothing() -> None:
     asked: list[bytes] = []
     with impostor(lambda tls: asked.append(tls.recv(100)), another_certificate()) as port:
         report, kept = fetched(port)
-    assert (Outcome.UNREACHED, None, []) == (report.outcome, kept, asked)
+    assert (TransferOutcome.UNREACHED, None, []) == (report.outcome, kept, asked)
     assert "certificate verify failed" in report.why
 
 
@@ -120,7 +120,7 @@ def test_a_port_where_nothing_listens_is_not_reached() -> None:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
         report, _ = fetched(port)
-    assert Outcome.UNREACHED == report.outcome
+    assert TransferOutcome.UNREACHED == report.outcome
     assert f"127.0.0.1:{port}: [Errno 111] Connection refused" == report.why
 
 
@@ -129,5 +129,5 @@ def test_a_port_that_says_nothing_is_not_reached(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(fetching, "CONNECT_WITHIN", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         report, _ = fetched(deaf.getsockname()[1])
-    assert Outcome.UNREACHED == report.outcome
+    assert TransferOutcome.UNREACHED == report.outcome
     assert "timed out" in report.why

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from skyward.link.handing import MARK, REQUEST
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data import peer_server as peer_door
 from skyward.node.data.peer_server import MOST_SERVED, listening
 from skyward.node.data.pool_tls import contexts
@@ -30,7 +30,7 @@ def visited(visit: Callable[[str, int], T]) -> T:
         async with peers() as [one, other]:
             one.keep(CONTENT)
             found = await asyncio.to_thread(visit, one.address, one.port)
-            assert Outcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
+            assert TransferOutcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
             return found
 
     return asyncio.run(look())

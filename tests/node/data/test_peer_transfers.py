@@ -15,7 +15,7 @@ from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.handing import ANSWER, REQUEST, Report
 from skyward.link.messages import BLOB
 from skyward.link.segment import write_segment
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_transfers import AT_ONCE
 from tests.node.data.peering import NAME, Peer, impostor, peers, pool_certificate, until
 
@@ -29,7 +29,7 @@ def test_one_hands_on_what_it_has_fetched() -> None:
         async with peers(4) as all_of_them:
             all_of_them[0].keep(CONTENT)
             for one, other in itertools.pairwise(all_of_them):
-                assert Outcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
+                assert TransferOutcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
             assert [CONTENT] * 4 == [peer.content() for peer in all_of_them]
             given = [peer.part._door.given for peer in all_of_them if peer.part._door is not None]
             assert [len(CONTENT)] * 3 + [0] == given
@@ -44,7 +44,7 @@ def test_several_fetch_from_one_at_once() -> None:
         async with peers(5) as [one, *others]:
             one.keep(CONTENT)
             reports = await asyncio.gather(*(other.fetch(CONTENT, one.address, one.port) for other in others))
-            assert [Outcome.OK] * 4 == [report.outcome for report in reports]
+            assert [TransferOutcome.OK] * 4 == [report.outcome for report in reports]
             assert [CONTENT] * 4 == [other.content() for other in others]
 
     asyncio.run(look())
@@ -64,7 +64,7 @@ def test_many_buffers_take_turns() -> None:
             for _ in names:
                 reports.append(await other.report())
                 most = max(most, sum(thread.name == "skyward-fetch" for thread in threading.enumerate()))
-            assert {(number, Outcome.OK) for number in range(70)} == {report[:2] for report in reports}
+            assert {(number, TransferOutcome.OK) for number in range(70)} == {report[:2] for report in reports}
             assert all(CONTENT[:1000] == other.content(name) for name in names)
             # One that has just said how it ended may still be on its way out.
             assert most <= 2 * AT_ONCE
@@ -87,8 +87,8 @@ def test_a_visitor_for_whom_there_is_no_thread_is_sent_away(monkeypatch: pytest.
             one.keep(CONTENT)
             with monkeypatch.context() as patched:
                 patched.setattr(threading.Thread, "start", none_left)
-                assert Outcome.UNREACHED == (await other.fetch(CONTENT, one.address, one.port)).outcome
-            assert Outcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
+                assert TransferOutcome.UNREACHED == (await other.fetch(CONTENT, one.address, one.port)).outcome
+            assert TransferOutcome.OK == (await other.fetch(CONTENT, one.address, one.port)).outcome
 
     asyncio.run(look())
 
@@ -101,7 +101,7 @@ def test_what_is_there_is_not_fetched() -> None:
             one.keep(CONTENT)
             return await one.fetch(CONTENT, "127.0.0.1", 1)
 
-    assert Outcome.OK == asyncio.run(look()).outcome
+    assert TransferOutcome.OK == asyncio.run(look()).outcome
 
 
 @pytest.mark.parametrize("what", ["BLOB", "DROP", "FETCH"])
@@ -121,7 +121,7 @@ def test_what_the_client_says_meanwhile_counts(what: str) -> None:
             other.begin(CONTENT, "127.0.0.1", port)
             await asyncio.to_thread(asked.wait, 20)
             if what == "FETCH":
-                assert (8, Outcome.OK) == (await other.fetch(CONTENT, one.address, one.port, number=8))[:2]
+                assert (8, TransferOutcome.OK) == (await other.fetch(CONTENT, one.address, one.port, number=8))[:2]
             elif what == "BLOB":
                 segment = write_segment([[CONTENT]])
                 other.store.add_blob(BLOB.pack(NAME, len(CONTENT)), (os.dup(segment.fd),))
@@ -149,9 +149,9 @@ def test_a_node_that_dies_while_it_serves_harms_only_that_transfer() -> None:
             await until(lambda: door.given)
             one.part.close()
             report = await other.report()
-            assert Outcome.STALLED == report.outcome
+            assert TransferOutcome.STALLED == report.outcome
             assert other.content() is None
-            assert Outcome.OK == (await other.fetch(content, third.address, third.port)).outcome
+            assert TransferOutcome.OK == (await other.fetch(content, third.address, third.port)).outcome
 
     asyncio.run(look())
 
@@ -168,7 +168,7 @@ def test_a_node_that_cannot_serve_says_why() -> None:
 
     said, report = asyncio.run(look("/nonexistent"))
     assert said["why"].startswith("FileNotFoundError: ")
-    assert (Outcome.UNABLE, True) == (report.outcome, report.why.startswith("FileNotFoundError: "))
+    assert (TransferOutcome.UNABLE, True) == (report.outcome, report.why.startswith("FileNotFoundError: "))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from skyward import InstanceInfo, TransportError
 from skyward.node.task.blackboard import _KEEPER, Blackboard
-from skyward.node.task.blackboard_keeper import _SILENT, Members, _Board, _left, _Visitor, noted
+from skyward.node.task.blackboard_keeper import _SILENT, BoardMembers, _Board, _left, _Visitor, noted
 from skyward.node.task.proof import introduction, question, reply
 
 HEAD = InstanceInfo(total_nodes=3, job_id="a1", broadcast=7)
@@ -76,7 +76,7 @@ def test_one_process_keeps_the_boards_of_all_broadcasts(boards: list[Blackboard]
 
 def test_ranks_that_leave_late_take_no_other_board_along() -> None:
     """A broadcast of the same number has been announced when the last of them is seen to leave."""
-    members = Members("a1", 7, ranks=1)
+    members = BoardMembers("a1", 7, ranks=1)
     before, now = _Board(members), _Board(members)
     before.came.add(0)
     before.visitors = 1
@@ -167,6 +167,6 @@ def test_a_head_that_is_not_there_is_named() -> None:
 )
 def test_only_ranks_of_the_broadcast_are_noted(change: dict[str, Any]) -> None:
     """Nothing is changed by what others say."""
-    who = Members("a1", 7, ranks=3)
+    who = BoardMembers("a1", 7, ranks=3)
     assert {"at": ["", "", "x"]} == noted({}, NAMES, who)
     assert noted({}, {**NAMES, **change}, who) is None

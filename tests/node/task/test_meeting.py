@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError, exchange
-from skyward.node.task.meeting import _SILENT, _accept, _more_of, _Visit
+from skyward.node.task.meeting import _SILENT, _accept, _more_of, _MeetingVisit
 from skyward.node.task.proof import introduction, question, reply
 from skyward.node.agent.welcome import meeting_socket, open_up, reserved_socket
 
@@ -98,7 +98,7 @@ def test_ranks_meet_while_visitors_that_say_nothing_come(head: InstanceInfo) -> 
 def test_an_evicted_visitor_that_speaks_at_the_same_time_is_skipped() -> None:
     """Its socket may be ready in the same round in which another visitor took its place."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
-        heard: dict[socket.socket, _Visit] = {}
+        heard: dict[socket.socket, _MeetingVisit] = {}
         for _ in range(_SILENT + 1):
             stack.enter_context(socket.create_connection(listener.getsockname(), timeout=10.0))
             first = next(iter(heard), None)

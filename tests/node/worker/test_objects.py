@@ -13,7 +13,7 @@ import pytest
 import skyward as sky
 from skyward.node.worker import objects
 from skyward.node.task import runtime
-from skyward.node.worker.objects import Recipe, call
+from skyward.node.worker.objects import ObjectRecipe, call
 
 made: list[str] = []
 fails: list[BaseException] = []
@@ -39,12 +39,12 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "_places", {})
 
 
-def recipe(*, lasts: bool = False, key: str = "k") -> Recipe:
+def recipe(*, lasts: bool = False, key: str = "k") -> ObjectRecipe:
     """Say how a model is made."""
-    return Recipe(key, "Model", (cloudpickle.dumps((Model, (), {})),), lasts)
+    return ObjectRecipe(key, "Model", (cloudpickle.dumps((Model, (), {})),), lasts)
 
 
-def in_task(recipe: Recipe, *, held: bool) -> Any:
+def in_task(recipe: ObjectRecipe, *, held: bool) -> Any:
     """Call a method in a task."""
     token = runtime.set_context(runtime.TaskContext(call_id=1, facts={"node": 3}, membership={}, held=held))
     try:
@@ -67,7 +67,7 @@ def test_threads_share_one_object() -> None:
             return id(self)
 
     slow: Any = Slow
-    place = Recipe("slow", "Slow", (b"",), lasts=False)
+    place = ObjectRecipe("slow", "Slow", (b"",), lasts=False)
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as threads:
         # A lock does not travel: the pickle is what this test does without.
         patch.setattr(objects.pickle, "loads", lambda *_, **__: (slow, (), {}))
@@ -106,12 +106,12 @@ def test_a_module_that_is_not_there_is_named() -> None:
     """With what to do."""
     stream = b"\x80\x05cnowhere_at_all\nModel\n."
     with pytest.raises(sky.SerializationError, match=r"Model cannot be made: the node has no module 'nowhere_at_all'"):
-        call(Recipe("k", "Model", (stream,), lasts=False), "count", (), {})
+        call(ObjectRecipe("k", "Model", (stream,), lasts=False), "count", (), {})
 
 
 def test_methods_bring_one_recipe_along() -> None:
     """However many of them there are, its bytes are kept once, and its large ones outside the pickle."""
-    data = pickle.dumps(Recipe("shared", "Model", (bytes(100_000),), lasts=False), protocol=5)
+    data = pickle.dumps(ObjectRecipe("shared", "Model", (bytes(100_000),), lasts=False), protocol=5)
     assert pickle.loads(data) is pickle.loads(data)
 
 

@@ -15,7 +15,7 @@ from skyward.link.refs import HERE
 from skyward.link.segment import write_segment
 from skyward.node.worker import put_in_task as putting
 from skyward.node.worker.put_in_task import put_here
-from skyward.node.data.node_store import Store
+from skyward.node.data.node_store import NodeStore
 
 
 def test_results_name_it_each_by_itself() -> None:
@@ -66,7 +66,7 @@ def test_a_node_keeps_it_until_the_client_drops_it() -> None:
     """It gives way to nothing, because it is nowhere else."""
     told: list[bytes] = []
     free: list[int] = [0]
-    store = Store(told.append, lambda: free[0])
+    store = NodeStore(told.append, lambda: free[0])
     name, segment = b"n" * 32, write_segment([[b"x" * 64]])
     store.keep_put({name: segment})
     assert not store.make_room(b"o" * 32, 1 << 30)

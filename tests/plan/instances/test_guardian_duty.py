@@ -17,11 +17,11 @@ from skyward.plan.instances.guardian_duty import (
     LONGEST_PAUSE,
     Dismissed,
     Duty,
-    Ended,
+    InstanceEnded,
     Message,
-    Opened,
+    RegionOpened,
     Opening,
-    Rented,
+    InstanceRented,
     TakeOver,
     due,
     ender,
@@ -92,8 +92,8 @@ def test_what_a_guardian_is_there_for_is_said(ends: EndsOwnBill, *, expire: bool
 def test_regions_and_machines_are_remembered() -> None:
     """Each region once, with what was said of it last; machines until they are ended."""
     here, there = cluster("here"), cluster("there")
-    told: list[Message] = [Opened(here, "old"), Opened(there, "net"), Opened(here, "new")]
-    told += [Rented(("i-1", "i-2")), Ended(("i-1", "i-9"))]
+    told: list[Message] = [RegionOpened(here, "old"), RegionOpened(there, "net"), RegionOpened(here, "new")]
+    told += [InstanceRented(("i-1", "i-2")), InstanceEnded(("i-1", "i-9"))]
     duty = DUTY
     for message in told:
         duty = take(duty, message)
@@ -108,7 +108,7 @@ def test_a_region_that_is_set_up_is_cleared_away_and_no_machine_is_looked_for_th
     here, there = cluster("here"), cluster("there")
     duty = take(take(take(DUTY, Opening(here)), Opening(here)), Opening(there))
     assert (((here, None), (there, None)), ()) == (duty.shared, duty.regions)
-    duty = take(duty, Opened(here, "net"))
+    duty = take(duty, RegionOpened(here, "net"))
     assert ((here, "net"), (there, None)) == duty.shared
     assert (True, False) == (duty.knows(here), duty.knows(there))
     assert duty == take(duty, Opening(here))
@@ -125,7 +125,7 @@ def test_what_only_nodes_need_stays_with_the_client() -> None:
         ttl=60,
         trust=Data(Spec),
     )
-    opened = Opened(cluster("here", spec), None)
+    opened = RegionOpened(cluster("here", spec), None)
     assert Spec(region="here", ttl=60) == opened.cluster.spec
 
 
@@ -135,9 +135,9 @@ def test_what_only_nodes_need_stays_with_the_client() -> None:
         ([], True),
         ([Opening(cluster("here"))], False),
         ([Opening(cluster("here")), Dismissed()], True),
-        ([Opened(cluster("here"), None)], False),
-        ([Opened(cluster("here"), None), TakeOver()], False),
-        ([Opened(cluster("here"), None), Dismissed()], True),
+        ([RegionOpened(cluster("here"), None)], False),
+        ([RegionOpened(cluster("here"), None), TakeOver()], False),
+        ([RegionOpened(cluster("here"), None), Dismissed()], True),
     ],
 )
 def test_without_a_region_or_after_all_was_given_back_there_is_nothing_to_do(
@@ -158,7 +158,7 @@ def test_machines_are_ended_after_ttl_or_at_once() -> None:
 
 def test_all_that_may_cost_money_is_ended() -> None:
     """What the list has, also if it was ended before, and what the client knew of and the list may lack."""
-    duty = take(DUTY, Rented(("i-1", "i-2")))
+    duty = take(DUTY, InstanceRented(("i-1", "i-2")))
     assert ("i-1", "i-2", "i-3") == to_end(duty, frozenset({"i-3"}), frozenset())
     assert ("i-2", "i-3") == to_end(duty, frozenset({"i-3"}), frozenset({"i-1", "i-3"}))
 

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from skyward.model.instances.machine import Instance, InstanceState, SSHAddress
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.instance_list import APPEARING, STRAYING, Findings, Known, Stray, compare
+from skyward.plan.instances.instance_list import APPEARING, STRAYING, ListFindings, Known, Stray, compare
 
 ADDRESS = SSHAddress(host="10.0.0.1")
 PENDING = Instance(id="i-1", node=0, provider="x", state=InstanceState.PENDING)
@@ -22,7 +22,7 @@ ENDED = Instance(id="i-1", node=0, provider="x", state=InstanceState.ENDED, addr
 SEEN = Known(id="i-1", since=0.0, runs=True, seen=True)
 
 
-def look(known: Known, *listed: Instance, now: float = 1.0, **more: Any) -> Findings:
+def look(known: Known, *listed: Instance, now: float = 1.0, **more: Any) -> ListFindings:
     return compare([known], listed, now=now, patience=300.0, **more)
 
 

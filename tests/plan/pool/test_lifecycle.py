@@ -26,7 +26,7 @@ from skyward.plan.pool.lifecycle import (
     orders,
     step,
 )
-from skyward.plan.pool.places import Status
+from skyward.plan.pool.places import NodeStatus
 
 
 def _after(state: PoolState, *events: Event) -> tuple[PoolState, list[Command]]:
@@ -141,11 +141,11 @@ def test_no_more_nodes_than_wanted_are_ever_asked_for(events: list[Event]) -> No
     state, _ = _after(PoolState(desired=2, needed=1), Opened())
     for event in events:
         state, commands = step(state, event)
-        staying = [node for node in state.nodes.values() if node.status is not Status.LEAVING]
+        staying = [node for node in state.nodes.values() if node.status is not NodeStatus.LEAVING]
         assert len(staying) <= 4
         for command in commands:
             if isinstance(command, Launch):
-                assert all(state.nodes[node].status is Status.LAUNCHING for node in command.nodes)
+                assert all(state.nodes[node].status is NodeStatus.LAUNCHING for node in command.nodes)
     state, _ = step(state, Closed())
     assert not any(isinstance(command, Launch) for event in events for command in step(evolve(state), event)[1])
 
@@ -156,9 +156,9 @@ def test_counts_are_those_of_the_nodes(events: list[Event]) -> None:
     state, _ = _after(PoolState(desired=3, needed=1), Opened())
     for event in events:
         state, _ = step(state, event)
-        ready = [node for node, held in state.nodes.items() if held.status is Status.READY]
+        ready = [node for node, held in state.nodes.items() if held.status is NodeStatus.READY]
         assert (tuple(ready), len(ready)) == (state.ready, state.ready_count)
-        assert sum(held.status is not Status.LEAVING for held in state.nodes.values()) == state.staying
+        assert sum(held.status is not NodeStatus.LEAVING for held in state.nodes.values()) == state.staying
         assert ready == [node for node in range(10) if state.is_ready(node)]
 
 

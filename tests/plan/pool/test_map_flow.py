@@ -16,7 +16,7 @@ from skyward.plan.pool.map_flow import (
     STRAGGLER,
     UNBOUNDED,
     Bounds,
-    Load,
+    MapLoad,
     Pace,
     room,
     window,
@@ -63,10 +63,10 @@ def test_a_window_grows_with_the_results_that_are_taken(taken: int, away: float)
 
 
 @st.composite
-def loads(draw: st.DrawFn) -> Load:
+def loads(draw: st.DrawFn) -> MapLoad:
     """Draw what a map has under way."""
     pulled = draw(st.integers(0, 20_000))
-    return Load(
+    return MapLoad(
         slots=draw(st.integers(0, 1000)),
         pulled=pulled,
         running=draw(st.integers(0, pulled)),
@@ -86,7 +86,7 @@ paces = st.builds(
 
 
 @given(loads(), paces, st.booleans())
-def test_room_keeps_within_every_bound(load: Load, pace: Pace, ordered: bool) -> None:  # drawn
+def test_room_keeps_within_every_bound(load: MapLoad, pace: Pace, ordered: bool) -> None:  # drawn
     """With what it grants, unless nothing is there at all."""
     bounds = Bounds()
     count = room(load, pace, bounds, ordered=ordered)
@@ -103,7 +103,7 @@ def test_room_keeps_within_every_bound(load: Load, pace: Pace, ordered: bool) ->
 
 
 @given(loads(), paces, st.booleans())
-def test_less_under_way_is_never_less_room(load: Load, pace: Pace, ordered: bool) -> None:  # drawn
+def test_less_under_way_is_never_less_room(load: MapLoad, pace: Pace, ordered: bool) -> None:  # drawn
     """An answer that comes, or a result that is taken, lets a map go on."""
     before = room(load, pace, Bounds(), ordered=ordered)
     if load.running:
@@ -115,36 +115,36 @@ def test_less_under_way_is_never_less_room(load: Load, pace: Pace, ordered: bool
     ("load", "pace", "expected"),
     [
         # Nothing is known of the first results: what can be worked on, and no more.
-        (Load(slots=4), Pace(), 4),
-        (Load(slots=4, pulled=4, running=4), Pace(), 0),
+        (MapLoad(slots=4), Pace(), 4),
+        (MapLoad(slots=4, pulled=4, running=4), Pace(), 0),
         # 100 MB each: as many as there are slots while none waits to be taken, and no more than two of them beside one.
-        (Load(slots=4, pulled=2, running=2), Pace(seconds=1.0, result=1e8), 2),
-        (Load(slots=4), Pace(seconds=10.0, result=1e9), 4),
+        (MapLoad(slots=4, pulled=2, running=2), Pace(seconds=1.0, result=1e8), 2),
+        (MapLoad(slots=4), Pace(seconds=10.0, result=1e9), 4),
         # Made in no time they would wait for the line: two of them are on their way, or one that is larger.
-        (Load(slots=4, pulled=1, running=1), Pace(seconds=0.01, result=1e8), 1),
-        (Load(slots=4), Pace(seconds=0.01, result=1e9), 1),
-        (Load(slots=4, pulled=1, held=10**9), Pace(seconds=0.01, result=1e9), 0),
-        (Load(slots=4, pulled=2, running=1, held=10**8), Pace(seconds=1.0, result=1e8), 0),
+        (MapLoad(slots=4, pulled=1, running=1), Pace(seconds=0.01, result=1e8), 1),
+        (MapLoad(slots=4), Pace(seconds=0.01, result=1e9), 1),
+        (MapLoad(slots=4, pulled=1, held=10**9), Pace(seconds=0.01, result=1e9), 0),
+        (MapLoad(slots=4, pulled=2, running=1, held=10**8), Pace(seconds=1.0, result=1e8), 0),
         # Those that take long are written to the disk in less time than they take: no slot is idle for them.
-        (Load(slots=4, pulled=2, running=1, held=10**8), Pace(seconds=10.0, result=1e8), 3),
-        (Load(slots=4, pulled=3, held=3 * 10**8), Pace(seconds=10.0, result=1e8), 0),
+        (MapLoad(slots=4, pulled=2, running=1, held=10**8), Pace(seconds=10.0, result=1e8), 3),
+        (MapLoad(slots=4, pulled=3, held=3 * 10**8), Pace(seconds=10.0, result=1e8), 0),
         # One is always let through.
-        (Load(slots=4), Pace(seconds=1.0, argument=1e9), 1),
+        (MapLoad(slots=4), Pace(seconds=1.0, argument=1e9), 1),
         # Also beside results that were not taken yet, which are another bound's.
-        (Load(slots=4, pulled=2, held=100), Pace(seconds=1.0, argument=1e9), 1),
+        (MapLoad(slots=4, pulled=2, held=100), Pace(seconds=1.0, argument=1e9), 1),
         # Of small ones every slot has one, however many slots there are.
-        (Load(slots=1000, pulled=960, running=960), Pace(seconds=60.0, result=2e6), 40),
+        (MapLoad(slots=1000, pulled=960, running=960), Pace(seconds=60.0, result=2e6), 40),
         # The pool's own setting sends more of them ahead.
-        (Load(slots=4, ahead=32, pulled=30, running=30, answered=1), Pace(seconds=4.0, taken=1), 11),
+        (MapLoad(slots=4, ahead=32, pulled=30, running=30, answered=1), Pace(seconds=4.0, taken=1), 11),
         # Results of an earlier map were small, those of this one may be large: it has as many as were seen.
-        (Load(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 0),
-        (Load(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=40), 36),
-        (Load(slots=4, pulled=4, running=3, held=1, answered=1), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 21),
+        (MapLoad(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 0),
+        (MapLoad(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=40), 36),
+        (MapLoad(slots=4, pulled=4, running=3, held=1, answered=1), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 21),
         # A pool without nodes, for now.
-        (Load(slots=0), Pace(), 1),
+        (MapLoad(slots=0), Pace(), 1),
     ],
 )
-def test_room_by_bytes(load: Load, pace: Pace, expected: int) -> None:
+def test_room_by_bytes(load: MapLoad, pace: Pace, expected: int) -> None:
     """Results and arguments are bounded by what is expected of them."""
     assert expected == room(load, pace, Bounds(), ordered=True)
 
@@ -152,12 +152,12 @@ def test_room_by_bytes(load: Load, pace: Pace, expected: int) -> None:
 def test_a_list_holds_all_results_anyway() -> None:
     """They bound nothing."""
     bounds = Bounds(results=UNBOUNDED)
-    assert 8 == room(Load(slots=4, held=10**12), Pace(result=1e9), bounds, ordered=False)
+    assert 8 == room(MapLoad(slots=4, held=10**12), Pace(result=1e9), bounds, ordered=False)
 
 
 def test_results_that_wait_for_a_slow_one_are_bounded_by_count() -> None:
     """Slots go on beside it for as long as other calls take sixteen times."""
     pace = Pace(seconds=1.0)
     held = window(4, pace) + 4 * STRAGGLER
-    assert 1 == room(Load(slots=4, pulled=held - 1, running=1), pace, Bounds(), ordered=True)
-    assert 0 == room(Load(slots=4, pulled=held, running=1), pace, Bounds(), ordered=True)
+    assert 1 == room(MapLoad(slots=4, pulled=held - 1, running=1), pace, Bounds(), ordered=True)
+    assert 0 == room(MapLoad(slots=4, pulled=held, running=1), pace, Bounds(), ordered=True)

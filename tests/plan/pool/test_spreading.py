@@ -7,7 +7,7 @@ from math import ceil, log
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.plan.pool.spreading import (
     CLIENT,
     FAN_OUT,
@@ -133,8 +133,8 @@ def test_what_failed_is_tried_elsewhere_and_then_sent() -> None:
         copies, [move] = decide(copies, roads, ALL, {})
         assert isinstance(move, Fetch)
         sources.append(move.source)
-        roads = roads.learn(move.source, 1, Outcome.STALLED)
-        copies = copies.failed(1, Outcome.STALLED)
+        roads = roads.learn(move.source, 1, TransferOutcome.STALLED)
+        copies = copies.failed(1, TransferOutcome.STALLED)
     assert len(set(sources)) == MOST_TRIES
     assert (Upload(1),) == decide(copies, roads, ALL, {})[1]
 
@@ -142,15 +142,15 @@ def test_what_failed_is_tried_elsewhere_and_then_sent() -> None:
 @pytest.mark.parametrize(
     ("outcome", "again", "others", "itself"),
     [
-        (Outcome.OK, True, True, True),
-        (Outcome.UNREACHED, False, True, True),
-        (Outcome.STALLED, False, True, True),
-        (Outcome.GONE, True, True, True),
-        (Outcome.WRONG, False, False, True),
-        (Outcome.UNABLE, False, True, False),
+        (TransferOutcome.OK, True, True, True),
+        (TransferOutcome.UNREACHED, False, True, True),
+        (TransferOutcome.STALLED, False, True, True),
+        (TransferOutcome.GONE, True, True, True),
+        (TransferOutcome.WRONG, False, False, True),
+        (TransferOutcome.UNABLE, False, True, False),
     ],
 )
-def test_what_is_learnt_of_a_transfer(outcome: Outcome, again: bool, others: bool, itself: bool) -> None:
+def test_what_is_learnt_of_a_transfer(outcome: TransferOutcome, again: bool, others: bool, itself: bool) -> None:
     """Whether the pair is tried again, whether other nodes go to the source, and whether the node goes to others."""
     roads = OPEN.learn(0, 1, outcome)
     assert (again, others, itself) == (roads.lead(0, 1), roads.lead(0, 2), roads.lead(2, 1))
@@ -160,18 +160,18 @@ def test_a_source_that_fails_for_many_is_none_any_more() -> None:
     """Unless it works in between."""
     roads = OPEN
     for node in range(1, MOST_IN_VAIN):
-        roads = roads.learn(0, node, Outcome.STALLED)
+        roads = roads.learn(0, node, TransferOutcome.STALLED)
     assert roads.serves(0)
-    assert roads.learn(0, 8, Outcome.OK).learn(0, 9, Outcome.STALLED).serves(0)
-    assert not roads.learn(0, 9, Outcome.STALLED).serves(0)
+    assert roads.learn(0, 8, TransferOutcome.OK).learn(0, 9, TransferOutcome.STALLED).serves(0)
+    assert not roads.learn(0, 9, TransferOutcome.STALLED).serves(0)
 
 
 def test_a_holder_that_has_it_no_more_is_forgotten() -> None:
     """Also where another node finds that out."""
     copies, _ = decide(Copies(holders=(0, 3), wanted=(1,)), OPEN, ALL, {})
-    assert (3,) == copies.failed(1, Outcome.GONE).holders
-    assert (0, 3) == copies.failed(1, Outcome.STALLED).holders
-    assert copies == copies.failed(2, Outcome.STALLED)
+    assert (3,) == copies.failed(1, TransferOutcome.GONE).holders
+    assert (0, 3) == copies.failed(1, TransferOutcome.STALLED).holders
+    assert copies == copies.failed(2, TransferOutcome.STALLED)
 
 
 @pytest.mark.parametrize("nodes", [2, 8, 32, 100])

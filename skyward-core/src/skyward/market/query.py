@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
-from skyward.market.store import Store
+from skyward.market.store import OfferStore
 from skyward.model.accelerators.accelerator import Accelerator, accelerator
 from skyward.model.accelerators.catalogue import CATALOGUE
 from skyward.model.fields.memory import gigabytes
@@ -257,16 +257,16 @@ class Query:
 
     def all(self) -> Listed:
         """Return all offers asked for, as a list."""
-        found: Listed = self.offers.look_up(self.wanted, Store.find)
+        found: Listed = self.offers.look_up(self.wanted, OfferStore.find)
         return found
 
     def first(self) -> Any:
         """Return the first offer asked for, or None if there is none."""
-        return self.offers.look_up(evolve(self.wanted, limit=1), Store.find, lambda found: next(iter(found), None))
+        return self.offers.look_up(evolve(self.wanted, limit=1), OfferStore.find, lambda found: next(iter(found), None))
 
     def count(self) -> Counted:
         """Return how many offers are asked for."""
-        found: Counted = self.offers.look_up(self.wanted, Store.count)
+        found: Counted = self.offers.look_up(self.wanted, OfferStore.count)
         return found
 
     def _sold(self, way: Any) -> Query:

@@ -12,10 +12,10 @@ from skyward.engine.pool.event_loop import engine_loop
 from skyward.errors import UsageError
 from skyward.model.instances.offer import Offer
 
-__all__ = ["Answer", "Counted", "Listed", "answer"]
+__all__ = ["QueryAnswer", "Counted", "Listed", "answer"]
 
 
-class Answer:
+class QueryAnswer:
     """
     Stand for what is being looked up, where an event loop runs.
 
@@ -87,7 +87,7 @@ def answer(ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     Args:
         ask: Looks it up, in the engine's loop.
     """
-    return engine_loop().run(ask()) if _running() is None else Answer(ask)
+    return engine_loop().run(ask()) if _running() is None else QueryAnswer(ask)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:

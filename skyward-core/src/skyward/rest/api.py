@@ -17,9 +17,9 @@ from attrs import evolve, field, frozen
 from skyward.errors import CredentialsError, ProvisionError, QuotaError, SkywardError
 from skyward.plan.instances.clocks import ahead_of_reply
 from skyward.rest.checked_answer import Misread
-from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, Retry, decide, held
-from skyward.rest.line import AT_ONCE, Line
-from skyward.rest.rate_limit import Limit, Pace
+from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, RetryLater, decide, held
+from skyward.rest.line import AT_ONCE, HTTPLine
+from skyward.rest.rate_limit import Limit, RateLimit
 from skyward.rest.reply import Meaning, Reply, hidden, shortened
 
 __all__ = ["Api", "Login", "Service"]
@@ -118,8 +118,8 @@ class Api:
     def __init__(self, service: Service, login: Callable[[Login | None], Login | Awaitable[Login]]) -> None:
         self.service = service
         self._login = login
-        self._line = Line(service)
-        self._pace: Pace | None = None
+        self._line = HTTPLine(service)
+        self._pace: RateLimit | None = None
         self._secrets: set[str] = set()
         self.ahead: float | None = None
         """Seconds by which the server's clock is ahead of ours, by its last reply; None before one."""
@@ -255,7 +255,7 @@ class Api:
             decision = decide(reply, attempt, self.service.meaning(reply), dice=random.random(), now=time.time())
             if isinstance(decision, Accept):
                 return self._read(reply, read, plain=plain)
-            if not isinstance(decision, Retry):
+            if not isinstance(decision, RetryLater):
                 raise self._refused(reply, decision.meaning)
             _log.debug("call.again method=%s path=%s status=%d after=%.1f", method, path, reply.status, decision.after)
             await asyncio.sleep(decision.after)
@@ -271,7 +271,7 @@ class Api:
         self, blank: Reply, login: Login, json: Any, headers: Mapping[str, str], lane: str, timeout: float
     ) -> Reply:
         # Kept, because a pace lasts as long as something refers to it.
-        pace = self._pace = Pace.of(f"{self.service.base_url} {login.account}", self.service.limits)
+        pace = self._pace = RateLimit.of(f"{self.service.base_url} {login.account}", self.service.limits)
         await pace.wait(lane)
         slot = self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with slot:

@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 
 from attrs import define, field, frozen
 
-__all__ = ["Limit", "Pace"]
+__all__ = ["Limit", "RateLimit"]
 
-_shared: WeakValueDictionary[str, Pace] = WeakValueDictionary()
+_shared: WeakValueDictionary[str, RateLimit] = WeakValueDictionary()
 _sharing = threading.Lock()
 
 
@@ -61,14 +61,14 @@ class _Bucket:
 
 
 @define(eq=False, slots=True, weakref_slot=True)
-class Pace:
+class RateLimit:
     """
     Keep the calls of one account apart.
 
     Args:
         limits: The limits by lane: a name that the caller gives to a kind of calls; `""` counts all of them.
 
-    >>> pace = Pace({"": [Limit(1, 2.0)]})
+    >>> pace = RateLimit({"": [Limit(1, 2.0)]})
     >>> pace.reserve("", now=10.0), pace.reserve("", now=10.5)
     (0.0, 1.5)
     """
@@ -82,7 +82,7 @@ class Pace:
         self._buckets = {lane: [_Bucket(limit) for limit in limits] for lane, limits in self.limits.items()}
 
     @classmethod
-    def of(cls, account: str, limits: Mapping[str, Sequence[Limit]]) -> Pace:
+    def of(cls, account: str, limits: Mapping[str, Sequence[Limit]]) -> RateLimit:
         """
         Return the one pace of an account, for all of its callers.
 

@@ -14,7 +14,7 @@ from attrs import frozen
 from skyward.errors import CredentialsError, ProvisionError
 from skyward.rest.reply import Meaning, Reply
 
-__all__ = ["AT_MOST", "LONGEST_PAUSE", "UNANSWERED", "Accept", "Refuse", "Retry", "decide", "held", "usual"]
+__all__ = ["AT_MOST", "LONGEST_PAUSE", "UNANSWERED", "Accept", "Refuse", "RetryLater", "decide", "held", "usual"]
 
 AT_MOST = 6
 """How often one call is sent, whatever happens."""
@@ -40,7 +40,7 @@ class Accept:
 
 
 @frozen
-class Retry:
+class RetryLater:
     """
     Send the call again.
 
@@ -63,7 +63,7 @@ class Refuse:
     meaning: Meaning
 
 
-Decision: TypeAlias = Accept | Retry | Refuse
+Decision: TypeAlias = Accept | RetryLater | Refuse
 """What becomes of a call."""
 
 
@@ -101,7 +101,7 @@ def decide(reply: Reply, attempt: int, meaning: Meaning | None, *, dice: float, 
     if told is not None:
         # Not all who were told the same moment come back in it.
         wait = max(wait, told + dice * min(1.0, 0.1 * told))
-    return refusal if wait > LONGEST_PAUSE + 1.0 else Retry(wait)
+    return refusal if wait > LONGEST_PAUSE + 1.0 else RetryLater(wait)
 
 
 def held(reply: Reply, now: float) -> float | None:

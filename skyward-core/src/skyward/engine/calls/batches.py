@@ -61,7 +61,7 @@ async def all_of(things: Iterable[Awaitable[T]]) -> list[T]:
     return [one for one in ended if not isinstance(one, BaseException)]
 
 
-class Turns:
+class BatchTurns:
     """
     Let so many coroutines go on in each turn of the loop, in the order in which they came.
 
@@ -69,7 +69,7 @@ class Turns:
         each: How many.
 
     >>> async def passed(count: int) -> list[int]:
-    ...     turns, gone = Turns(each=2), list[int]()
+    ...     turns, gone = BatchTurns(each=2), list[int]()
     ...     async def go(number: int) -> None:
     ...         await turns.take()
     ...         gone.append(number)

@@ -15,7 +15,7 @@ from skyward.link.payload import MAX_STORED, PIECE, Keep, Payload, views
 from skyward.link.recycling import Lent, recycling
 from skyward.link.refs import Refs
 from skyward.link.segment import Segment, aligned, write_segment
-from skyward.link.written import WORTH_IT, Watch, watch
+from skyward.link.written import WORTH_IT, MemoryWatch, watch
 from skyward.node.data.memory_share import share_of_memory
 
 _SEEN = 4096
@@ -29,7 +29,7 @@ _PATIENCE = 2
 _Print = tuple[int, int]
 
 
-class _Kept(NamedTuple):
+class _KeptBuffer(NamedTuple):
     """What is kept: under which name, where, the same mapped, and what it looks like."""
 
     keep: Keep
@@ -37,7 +37,7 @@ class _Kept(NamedTuple):
     looks: _Print
 
 
-class _Place:
+class _WatchedPlace:
     """
     A place in memory that is watched, and under which name its content is kept.
 
@@ -46,7 +46,7 @@ class _Place:
 
     __slots__ = ("changes", "lent", "name", "watch")
 
-    def __init__(self, name: bytes, watch: Watch | None, changes: int) -> None:
+    def __init__(self, name: bytes, watch: MemoryWatch | None, changes: int) -> None:
         self.lent: Lent | None = None
         self.name = name
         self.watch = watch
@@ -77,9 +77,9 @@ class Buffers:
         self._limit = limit
         self._lock = threading.Lock()
         self._seen: OrderedDict[_Print | bytes, None] = OrderedDict()
-        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._kept: OrderedDict[bytes, _KeptBuffer] = OrderedDict()
         self._looks: dict[_Print, bytes] = {}
-        self._places: OrderedDict[tuple[int, int], _Place] = OrderedDict()
+        self._places: OrderedDict[tuple[int, int], _WatchedPlace] = OrderedDict()
         self.held = 0
         self.refs = Refs()
 
@@ -119,7 +119,7 @@ class Buffers:
         if alike is None and not (again or at_once):
             self._note(looks)
             if place is not None and changes <= _PATIENCE:
-                self._remember(place, _Place(b"", watch(*place), changes))
+                self._remember(place, _WatchedPlace(b"", watch(*place), changes))
             return None
         # Before the comparison or the copy: what is written meanwhile has to count as changed.
         watched = watch(*place) if place is not None and (again or alike) and changes <= _PATIENCE else None
@@ -130,7 +130,7 @@ class Buffers:
             return None
         if place is not None:
             # Equal again though it was written to: it may be worth a watch once more.
-            self._remember(place, _Place(kept.keep.digest, watched, max(0, changes - (kept is alike))))
+            self._remember(place, _WatchedPlace(kept.keep.digest, watched, max(0, changes - (kept is alike))))
         return kept.keep
 
     def sent(self, buffers: Sequence[memoryview], payload: Payload) -> None:
@@ -190,13 +190,13 @@ class Buffers:
             _close(place)
         self.refs.clear()
 
-    def _again(self, kept: _Kept) -> Keep:
+    def _again(self, kept: _KeptBuffer) -> Keep:
         with self._lock:
             if kept.keep.digest in self._kept:
                 self._kept.move_to_end(kept.keep.digest)
         return kept.keep
 
-    def _kept_copy(self, buffer: memoryview, looks: _Print, alike: _Kept | None, *, at_once: bool) -> _Kept | None:
+    def _kept_copy(self, buffer: memoryview, looks: _Print, alike: _KeptBuffer | None, *, at_once: bool) -> _KeptBuffer | None:
         """Find what is kept of this content, or keep it; None if only its samples came before."""
         if alike is not None:
             if equal(buffer, alike.view):
@@ -212,7 +212,7 @@ class Buffers:
         segment = lending.find([buffer]) or write_segment([[buffer]])
         return self._hold(segment, segment.map()[: len(buffer)], looks)
 
-    def _copied(self, known: _Place, buffer: memoryview) -> _Kept | None:
+    def _copied(self, known: _WatchedPlace, buffer: memoryview) -> _KeptBuffer | None:
         """Keep the copy that was sent, if it is still there and what was copied did not change."""
         looks = len(buffer), _sample(buffer)
         if known.lent is None or known.watch is None or looks in self._looks:
@@ -229,8 +229,8 @@ class Buffers:
         known.name, known.lent = kept.keep.digest, None
         return kept
 
-    def _hold(self, segment: Segment, view: memoryview, looks: _Print) -> _Kept:
-        kept = _Kept(Keep(os.urandom(_NAME), segment), view, looks)
+    def _hold(self, segment: Segment, view: memoryview, looks: _Print) -> _KeptBuffer:
+        kept = _KeptBuffer(Keep(os.urandom(_NAME), segment), view, looks)
         with self._lock:
             self._kept[kept.keep.digest] = kept
             self._looks[looks] = kept.keep.digest
@@ -254,7 +254,7 @@ class Buffers:
                 self._seen.popitem(last=False)
         return before
 
-    def _remember(self, place: tuple[int, int], known: _Place) -> None:
+    def _remember(self, place: tuple[int, int], known: _WatchedPlace) -> None:
         with self._lock:
             gone = [self._places.pop(place, None)]
             self._places[place] = known
@@ -265,13 +265,13 @@ class Buffers:
                 _close(before)
 
 
-def _close(place: _Place) -> None:
+def _close(place: _WatchedPlace) -> None:
     watched, place.watch = place.watch, None
     if watched is not None:
         watched.close()
 
 
-def _unchanged(watched: Watch, buffer: memoryview, kept: memoryview) -> bool:
+def _unchanged(watched: MemoryWatch, buffer: memoryview, kept: memoryview) -> bool:
     """Tell whether a buffer is what was kept of it: its whole pages unwritten, and the ends of it the same."""
     address, _ = _place_of(buffer)
     head, tail = watched.start - address, watched.end - address

@@ -102,7 +102,7 @@ class Observer(Protocol):
         """Take note that an attempt ended, whether another follows, and how many seconds later."""
 
 
-class Feeder(Protocol):
+class CallFeeder(Protocol):
     """What feeds a call's input streams; called in the engine's loop."""
 
     def start(self, call: Call, outflow: Outflow) -> None:
@@ -151,7 +151,7 @@ class Call:
         interruptions: int = 0,
         node: int | None = None,
         streams: bool = False,
-        feeder: Feeder | None = None,
+        feeder: CallFeeder | None = None,
         index: int = 0,
         broadcast: int = 0,
         caller: int = 0,

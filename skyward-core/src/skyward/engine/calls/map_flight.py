@@ -19,10 +19,10 @@ from skyward.engine.calls.posting import Posting
 from skyward.errors import PoolClosedError
 from skyward.link.payload_parts import Place
 from skyward.link.payload import Payload
-from skyward.plan.pool.map_flow import UNBOUNDED, Bounds, Load, Pace, room
+from skyward.plan.pool.map_flow import UNBOUNDED, Bounds, MapLoad, Pace, room
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.pulling import Source
+    from skyward.engine.calls.pulling import ItemSource
     from skyward.engine.pool.running import Running
     from skyward.function import Function
 
@@ -64,7 +64,7 @@ class Flight:
     """
 
     def __init__(
-        self, pool: Running, function: Function[..., Any], source: Source, *, ordered: bool, bounds: Bounds
+        self, pool: Running, function: Function[..., Any], source: ItemSource, *, ordered: bool, bounds: Bounds
     ) -> None:
         self._pool = pool
         self._source = source
@@ -115,7 +115,7 @@ class Flight:
             # What earlier maps learnt is known with the first call.
             return 1
         slots = self._pool.slots
-        load = Load(
+        load = MapLoad(
             slots=slots,
             ahead=slots * self._pool.options.workers.buffer,
             pulled=self.pulled - self._given,

@@ -13,7 +13,7 @@ from skyward.errors import UsageError
 from skyward.plan.pool.map_flow import UNBOUNDED, Bounds
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.pulling import Source
+    from skyward.engine.calls.pulling import ItemSource
     from skyward.engine.pool.running import Running
     from skyward.function import Function
 
@@ -24,7 +24,7 @@ LISTED = Bounds(results=UNBOUNDED)
 """What one whose results are all wanted may hold."""
 
 
-def collect(pool: Running, function: Function[..., Any], source: Source, *, keep_errors: bool) -> list[Any]:
+def collect(pool: Running, function: Function[..., Any], source: ItemSource, *, keep_errors: bool) -> list[Any]:
     """
     Give all results, in the order of the items.
 
@@ -57,14 +57,14 @@ def collect(pool: Running, function: Function[..., Any], source: Source, *, keep
 
 
 def stream(
-    pool: Running, function: Function[..., Any], source: Source, *, ordered: bool, keep_errors: bool
+    pool: Running, function: Function[..., Any], source: ItemSource, *, ordered: bool, keep_errors: bool
 ) -> Results[Any]:
     """Give results as they come."""
     flight = _flight(pool, function, source, ordered=ordered, bounds=BOUNDS)
     return Results(flight, pool.progress(function.name, source.total), keep_errors=keep_errors)
 
 
-def _flight(pool: Running, function: Function[..., Any], source: Source, *, ordered: bool, bounds: Bounds) -> Flight:
+def _flight(pool: Running, function: Function[..., Any], source: ItemSource, *, ordered: bool, bounds: Bounds) -> Flight:
     if function.streams:
         raise UsageError(f"{function.name} is a generator function, and `map` wants one result for each item.")
     return Flight(pool, function, source, ordered=ordered, bounds=bounds)

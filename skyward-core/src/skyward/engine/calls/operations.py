@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skyward.engine.calls.call import Answer, Call
 from skyward.engine.calls.call_making import new_caller
 from skyward.engine.calls.retrying import judged, wait
-from skyward.engine.calls.waiters import Collector, Future, Promise, Stream, StreamEnd, Waiter
+from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError, WorkerSpentError
 from skyward.model.spec.retry_setting import Retry, times
 from skyward.plan.pool.retry_policy import RENEWALS, Failure, decide
@@ -67,11 +67,11 @@ def _stream_of(pool: Running, call: Call, end: StreamEnd) -> Stream[Any]:
 
 def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_errors: bool) -> list[Any]:
     """Run many calls; the first failure in the order of the calls is raised, and what it makes useless is stopped."""
-    collector = Collector()
+    collector = AnswerCollector()
     caller = new_caller()
     calls = [pool.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
     progress = pool.progress("gather", len(calls))
-    results = Results(len(calls), keep_errors=keep_errors)
+    results = GroupResults(len(calls), keep_errors=keep_errors)
     try:
         pool.submit(calls)
         while not results.settled:
@@ -89,7 +89,7 @@ def stream_all(
     pool: Running, pendings: tuple[PendingFunction[Any], ...], *, ordered: bool, keep_errors: bool
 ) -> Iterator[Any]:
     """Run many calls, and give their results as they come."""
-    collector = Collector()
+    collector = AnswerCollector()
     caller = new_caller()
     calls = [pool.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
     progress = pool.progress("gather", len(calls))
@@ -102,7 +102,7 @@ def stream_all(
 def _streamed(
     pool: Running,
     calls: list[Call],
-    collector: Collector,
+    collector: AnswerCollector,
     progress: Callable[[int], None],
     *,
     ordered: bool,
@@ -124,7 +124,7 @@ def _streamed(
         pool.cancel(calls)
 
 
-class Results:
+class GroupResults:
     """
     Gather the answers of many calls, and know when the outcome is certain.
 
@@ -222,7 +222,7 @@ def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool
 
 
 def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:
-    collector = Collector()
+    collector = AnswerCollector()
     calls = pool.submit_broadcast(pending, [collector])
     answers: list[Answer | None] = [None] * len(calls)
     first: BaseException | None = None

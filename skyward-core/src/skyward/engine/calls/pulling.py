@@ -14,7 +14,7 @@ LOOK_EVERY = 0.5
 """Seconds after which a thread that waits for an item of an event loop looks whether that is still there."""
 
 
-class Source(Iterator[tuple[Any, ...]]):
+class ItemSource(Iterator[tuple[Any, ...]]):
     """
     Give the arguments of one call after the other.
 
@@ -26,9 +26,9 @@ class Source(Iterator[tuple[Any, ...]]):
     Raises:
         TypeError: If something cannot be iterated over.
 
-    >>> list(Source([[1, 2, 3], "ab"]))
+    >>> list(ItemSource([[1, 2, 3], "ab"]))
     [(1, 'a'), (2, 'b')]
-    >>> list(Source([[(1, 2)]], star=True))
+    >>> list(ItemSource([[(1, 2)]], star=True))
     [(1, 2)]
     """
 

@@ -47,7 +47,7 @@ class Waiter:
         return self._answer
 
 
-class Collector:
+class AnswerCollector:
     """Let one thread wait for many calls, and take the answers as they come."""
 
     __slots__ = ("_arrived",)

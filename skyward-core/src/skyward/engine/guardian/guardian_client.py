@@ -20,11 +20,11 @@ from skyward.model.instances.cluster import Cluster
 from skyward.plan.instances.guardian_duty import (
     Dismissed,
     Duty,
-    Ended,
+    InstanceEnded,
     Message,
-    Opened,
+    RegionOpened,
     Opening,
-    Rented,
+    InstanceRented,
     TakeOver,
     pause,
     promise,
@@ -106,7 +106,7 @@ class Guarding:
         """
         link = await self._ready()
         if not self._duty.knows(cluster):
-            message = Opened(cluster, infra)
+            message = RegionOpened(cluster, infra)
             try:
                 data = await in_thread(packed, message)
             except Exception as error:
@@ -119,11 +119,11 @@ class Guarding:
 
     def rented(self, ids: Iterable[str]) -> None:
         """Tell of machines that exist."""
-        self._tell(Rented(tuple(ids)))
+        self._tell(InstanceRented(tuple(ids)))
 
     def ended(self, ids: Iterable[str]) -> None:
         """Tell of machines that are gone."""
-        self._tell(Ended(tuple(ids)))
+        self._tell(InstanceEnded(tuple(ids)))
 
     async def dismiss(self) -> None:
         """Send the guardian home, because all was given back, and wait until it is gone."""

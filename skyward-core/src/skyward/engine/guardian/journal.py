@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS launches (
 
 
 @frozen(kw_only=True)
-class Launch:
+class LaunchRecord:
     """
     Say what a client asked a cloud for.
 
@@ -104,7 +104,7 @@ class _Write:
     tried: Callable[[], object] = lambda: None
 
 
-class _OtherVersionError(sqlite3.DatabaseError):
+class _OtherJournalVersionError(sqlite3.DatabaseError):
     """Tell that the tables are those of another version."""
 
 
@@ -268,7 +268,7 @@ class Journal:
             waiting.popleft()
 
 
-def launches(path: Path | None = None) -> list[Launch]:
+def launches(path: Path | None = None) -> list[LaunchRecord]:
     """
     List what was written down, oldest first.
 
@@ -294,7 +294,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         return _open(path)
     except sqlite3.DatabaseError as error:
-        if _code(error) not in _DAMAGED and not isinstance(error, _OtherVersionError):
+        if _code(error) not in _DAMAGED and not isinstance(error, _OtherJournalVersionError):
             raise
         aside = path.with_suffix(f".{int(time.time())}.damaged")
         path.replace(aside)
@@ -310,7 +310,7 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version not in (0, _VERSION):
-            raise _OtherVersionError(f"version {version}")
+            raise _OtherJournalVersionError(f"version {version}")
         if not version:
             with connection:
                 connection.execute(_TABLE)
@@ -332,7 +332,7 @@ def _code(error: BaseException) -> int | None:
     return None if code is None else code & 0xFF
 
 
-def _launch(row: Mapping[str, Any]) -> Launch:
+def _launch(row: Mapping[str, Any]) -> LaunchRecord:
     ids = None if row["ids"] is None else tuple(json.loads(row["ids"]))
     read = {
         "spot": bool(row["spot"]),
@@ -341,7 +341,7 @@ def _launch(row: Mapping[str, Any]) -> Launch:
         "ids": ids,
         "ended": tuple(json.loads(row["ended"])),
     }
-    return Launch(**{**row, **read})
+    return LaunchRecord(**{**row, **read})
 
 
 def _plain(value: Any, provider: str) -> Any:

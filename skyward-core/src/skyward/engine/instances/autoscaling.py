@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from skyward.plan.pool.scaling import Load, resized, scale
+from skyward.plan.pool.scaling import PoolLoad, resized, scale
 
 if TYPE_CHECKING:
     from skyward.engine.pool.running import Running
@@ -78,7 +78,7 @@ class Sizing:
         self._gathering = self._gathering and self._pool.ready_nodes < self._pool.desired
         idle = () if self._gathering else self._pool.idle_nodes()
         self._idle_since = {node: self._idle_since.get(node, now) for node in idle}
-        load = Load(
+        load = PoolLoad(
             queued=self._pool.queued,
             slots_per_node=self._pool.provisioning.slots_per_node,
             idle_seconds=tuple(now - since for since in self._idle_since.values()),

@@ -11,7 +11,7 @@ from skyward import plugin as hooks
 from skyward.engine.instances.choosing import choose
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.provisioning import Provisioning
-from skyward.engine.instances.instance_watch import Watch
+from skyward.engine.instances.instance_watch import InstanceWatch
 from skyward.errors import AllProvidersFailedError, ProvisionError, SkywardError
 from skyward.plan.offers.elsewhere import keeps
 from skyward.plan.instances.left_behind import together
@@ -64,7 +64,7 @@ class Clouds:
         self._nodes = nodes
         self._ended = ended
         self._known: dict[str, Provisioning] = {}
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, InstanceWatch] = {}
         self._opening = asyncio.Lock()
         self._kept: set[str] = set()
         self._searches: set[asyncio.Task[Any]] = set()
@@ -147,7 +147,7 @@ class Clouds:
     def _add(self, provisioning: Provisioning) -> None:
         name = provisioning.pool_id
         self._known[name] = provisioning
-        self._watches[name] = Watch(
+        self._watches[name] = InstanceWatch(
             self._engine,
             provisioning,
             self._request.options,

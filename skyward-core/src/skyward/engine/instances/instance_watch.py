@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PoolEndedError, ProvisionError
-from skyward.plan.instances.instance_list import Findings, Known, Stray, compare
+from skyward.plan.instances.instance_list import ListFindings, Known, Stray, compare
 
 if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
@@ -30,7 +30,7 @@ RUNNING_WITHIN = 600.0
 _PART = 0.05
 
 
-class Watch:
+class InstanceWatch:
     """
     Watch the machines of one pool; lives in the engine's loop.
 
@@ -132,7 +132,7 @@ class Watch:
             await self._launching.end_unwanted(found.unwanted)
         await self._renew(tuple(shells))
 
-    def _tell(self, shells: dict[str, NodeShell], found: Findings) -> None:
+    def _tell(self, shells: dict[str, NodeShell], found: ListFindings) -> None:
         for name, doing in found.busy:
             shells[name].on_busy(shells[name], doing)
         for instance in found.running:

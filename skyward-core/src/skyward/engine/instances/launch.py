@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.pool.stopped_elsewhere import CallOff
 from skyward.engine.instances.identity import CLIENT, owner
-from skyward.engine.instances.offer_queue import Offers
+from skyward.engine.instances.offer_queue import OfferQueue
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.guardian.durable_records import Records
@@ -39,7 +39,7 @@ from skyward.model.instances.tags import Tags
 from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.plan.instances.left_behind import reason
 from skyward.plan.instances.owned_instances import forgotten, of_another
-from skyward.ssh.visits import Kept, keeping
+from skyward.ssh.visits import KeptVisit, keeping
 from skyward.ssh.boot_wait import listening
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Launching:
         self._options = options
         self._reporting = reporting
         self._ranks = ranks
-        self.offers = Offers(provider, cluster)
-        self.kept = Kept()
+        self.offers = OfferQueue(provider, cluster)
+        self.kept = KeptVisit()
         self._blueprints: dict[int, Blueprint] = {}
         self._records = Records(provider, cluster, reporting)
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)

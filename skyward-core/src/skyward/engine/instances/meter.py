@@ -20,7 +20,7 @@ from skyward.link.messages import Status
 from skyward.model.events import event as events
 from skyward.model.instances.cost_report import Cost, FirstResult, Receipt
 from skyward.model.instances.machine import Instance, ProviderFacts
-from skyward.plan.instances.billing import Life, Tariff, check_launch, check_running, cost_at, highest_rate, receipt_of
+from skyward.plan.instances.billing import BilledLife, Tariff, check_launch, check_running, cost_at, highest_rate, receipt_of
 
 UPDATE_S = 10.0
 """Seconds between two events about the cost, where nothing changes."""
@@ -70,7 +70,7 @@ class Meter:
         self._opened = self._clock()
         self._facts: dict[str, ProviderFacts] = {}
         self._planned: float | None = None
-        self._lives: list[Life] = []
+        self._lives: list[BilledLife] = []
         self._works: list[Work] = []
         self._at: dict[_Machine, int] = {}
         self._at_work: dict[int, Work] = {}
@@ -175,7 +175,7 @@ class Meter:
         # The provider's clock is not ours: it has been there no longer than the pool, nor since a time to come.
         there = 0.0 if machine.launched_at is None else max(0.0, time.time() - machine.launched_at)
         self._add(
-            Life(
+            BilledLife(
                 node=machine.node,
                 instance_id=machine.id,
                 provider=machine.provider,
@@ -295,7 +295,7 @@ class Meter:
             minimum_s=facts.minimum_billed_s if facts is not None else 0.0,
         )
 
-    def _first_result(self, life: Life, began: float) -> FirstResult:
+    def _first_result(self, life: BilledLife, began: float) -> FirstResult:
         moments = [self._opened]
         told = (self._asked.get(life.node), life.launched, life.reachable, life.bootstrapped, life.ready, began)
         for moment in (*told, self._clock()):
@@ -327,7 +327,7 @@ class Meter:
             # A provider that says no price of the machine has said one of the offer.
             rate = event.price_spot if event.spot else event.price_on_demand
         self._add(
-            Life(
+            BilledLife(
                 node=event.node,
                 instance_id=event.instance_id,
                 provider=event.provider,
@@ -339,7 +339,7 @@ class Meter:
             )
         )
 
-    def _add(self, life: Life) -> None:
+    def _add(self, life: BilledLife) -> None:
         name = life.provider, life.instance_id
         self._at[name] = len(self._lives)
         self._works.append(Work(len(self._works)))

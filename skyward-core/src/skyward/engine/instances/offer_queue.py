@@ -38,7 +38,7 @@ _EXHAUSTED: dict[str, type[SkywardError]] = {"quota": QuotaError, "failed": Prov
 """Error classes for when no offer is left and all were refused for the same reason."""
 
 
-class Offers:
+class OfferQueue:
     """
     Look at what one provider sells, and remember what it refused; lives in the engine's loop.
 

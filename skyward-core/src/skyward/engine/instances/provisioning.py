@@ -26,7 +26,7 @@ from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.nodes.node_facts import facts_of
 from skyward.engine.nodes.node_shell import NodeShell
-from skyward.engine.calls.batches import Turns
+from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.instances.rented import Rented
@@ -95,7 +95,7 @@ class Provisioning:
         self._looked = False
         self._plugins_pickle = b""
         self._uploads = Uploads()
-        self._turns = Turns(TOGETHER)
+        self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching()
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))

@@ -11,7 +11,7 @@ from skyward.model.events import event as events
 from skyward.model.spec.image import Image
 from skyward.model.spec.op import Op
 from skyward.ssh import probe
-from skyward.ssh.visits import Kept
+from skyward.ssh.visits import KeptVisit
 
 
 @frozen(kw_only=True)
@@ -50,5 +50,5 @@ class Recipe:
     faults: Callable[[probe.Findings], tuple[str, ...]] = lambda found: ()
     ssh_timeout: float | None = None
     ssh_retry_interval: float | None = None
-    kept: Kept | None = None
+    kept: KeptVisit | None = None
     uploads: Uploads | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from skyward.engine.calls.batches import Turns
+from skyward.engine.calls.batches import BatchTurns
 from skyward.errors import SkywardError
 from skyward.model.instances.machine import InstanceState
 from skyward.plan.instances.left_behind import left_behind
@@ -64,7 +64,7 @@ class GivingBack:
         self._reporting = reporting
         self._reach = reach
         self._unconfirmed: list[NodeShell] = []
-        self._turns = Turns(TOGETHER)
+        self._turns = BatchTurns(TOGETHER)
 
     async def end(self, shell: NodeShell, patience: float) -> str:
         """

@@ -16,12 +16,12 @@ from attrs import evolve
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.engine.nodes.membership import address
 from skyward.engine.nodes.pool_certificate import PoolCertificate, make_certificate
-from skyward.engine.nodes.buffer_supply import Stored
+from skyward.engine.nodes.buffer_supply import StoredBuffers
 from skyward.errors import ProvisionError
 from skyward.link.absent import Absent
 from skyward.link.frames import Frame, Kind, decode_json
 from skyward.link.handing import Errand, decode_report
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_fetch import SLOWEST
 from skyward.plan.pool.spreading import CLIENT, Copies, Fetch, Move, Roads, decide
 
@@ -74,7 +74,7 @@ class Supply:
         self.moved_at = 0.0
         self._sharing = sharing
 
-    def missing(self, wanted: Iterable[Stored]) -> set[bytes]:
+    def missing(self, wanted: Iterable[StoredBuffers]) -> set[bytes]:
         """
         Have buffers sent to the node, and name those that it has to wait for.
 
@@ -148,14 +148,14 @@ class Sharing:
 
     # What links ask for.
 
-    def has(self, stored: Stored) -> bool:
+    def has(self, stored: StoredBuffers) -> bool:
         """Tell whether a buffer is here, or at a node of this network."""
         return stored.segment.fd >= 0 or bool(self._holders(stored.name))
 
     def _holders(self, name: bytes) -> tuple[int, ...]:
         return tuple(number for number, supply in self._supplies.items() if supply.link.has(name))
 
-    def want(self, supply: Supply, wanted: Iterable[Stored]) -> set[bytes]:
+    def want(self, supply: Supply, wanted: Iterable[StoredBuffers]) -> set[bytes]:
         """Have buffers brought to a node, and name those that are not on the client's line to it already."""
         names = set()
         for stored in wanted:
@@ -195,7 +195,7 @@ class Sharing:
             # One that was given up may still say how it ended.
             if transfer is None or transfer.node != supply.number:
                 return
-            if report.outcome is Outcome.OK:
+            if report.outcome is TransferOutcome.OK:
                 _log.debug("buffer.fetched node=%s seconds=%.3f", supply.shell.index, report.seconds)
             else:
                 _log.info("buffer.not_fetched node=%s reason=%s", supply.shell.index, report.why)
@@ -224,15 +224,15 @@ class Sharing:
             self._tidy(name, blob)
             self._decide()
 
-    def _ended(self, number: int, outcome: Outcome) -> None:
+    def _ended(self, number: int, outcome: TransferOutcome) -> None:
         transfer = self._transfers.pop(number)
         self._roads = self._roads.learn(transfer.source, transfer.node, outcome)
         blob, supply = self._blobs[transfer.name], self._supplies[transfer.node]
-        if outcome is Outcome.OK:
+        if outcome is TransferOutcome.OK:
             self.carried["nodes"] += blob.size
             blob.copies = blob.copies.landed(transfer.node)
             if blob.segment is not None:
-                supply.link.arrived(Stored(transfer.name, blob.size, blob.segment))
+                supply.link.arrived(StoredBuffers(transfer.name, blob.size, blob.segment))
             self._tidy(transfer.name, blob)
         else:
             blob.copies = blob.copies.failed(transfer.node, outcome)
@@ -288,7 +288,7 @@ class Sharing:
             if isinstance(blob.segment, Absent) and blob.segment.fd < 0:
                 self._engine.loop.call_soon(supply.link.bring, blob.segment, landed)
             else:
-                supply.link.upload(Stored(name, blob.size, blob.segment), landed)
+                supply.link.upload(StoredBuffers(name, blob.size, blob.segment), landed)
 
     def _prepare(self, name: bytes, blob: _Blob) -> None:
         """Have ready what it takes to hand a buffer on, while it is on its way to the first node."""
@@ -364,7 +364,7 @@ class Sharing:
         for number, transfer in list(self._transfers.items()):
             if now > transfer.until:
                 _log.info("buffer.not_fetched node=%s reason=no word in time", transfer.node)
-                self._ended(number, Outcome.STALLED)
+                self._ended(number, TransferOutcome.STALLED)
         uploading = {
             node for blob in self._blobs.values() for node, source in blob.copies.arriving.items() if source == CLIENT
         }

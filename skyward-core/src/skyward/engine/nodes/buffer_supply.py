@@ -11,7 +11,7 @@ from skyward.link.payload import Payload
 from skyward.link.segment import Segment
 
 
-class Stored(NamedTuple):
+class StoredBuffers(NamedTuple):
     """A buffer that a node is to keep: its name, its bytes, and where they are."""
 
     name: bytes
@@ -19,10 +19,10 @@ class Stored(NamedTuple):
     segment: Segment
 
 
-class Source(Protocol):
+class BufferSource(Protocol):
     """Where large buffers come from that other nodes may have."""
 
-    def missing(self, wanted: Sequence[Stored]) -> set[bytes]:
+    def missing(self, wanted: Sequence[StoredBuffers]) -> set[bytes]:
         """Have buffers brought to the node, and name those that a call has to wait for."""
 
     def dropped(self, name: bytes) -> None:
@@ -42,15 +42,15 @@ class Puts(Origin, Protocol):
         """Hear that the node has a buffer no more."""
 
 
-def stored_in(payload: Payload) -> Iterator[Stored]:
+def stored_in(payload: Payload) -> Iterator[StoredBuffers]:
     """List the buffers of a payload that nodes keep."""
     segments = iter(payload.stored)
     for part in payload.parts:
         if part.place == Place.STORED:
-            yield Stored(part.digest, part.size, next(segments))
+            yield StoredBuffers(part.digest, part.size, next(segments))
 
 
-def stored_of(call: Any) -> Iterator[Stored]:
+def stored_of(call: Any) -> Iterator[StoredBuffers]:
     """List the buffers that nodes keep of a call's function and arguments."""
     yield from stored_in(call.function.payload)
     yield from stored_in(call.payload)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.pool.event_loop import EngineLoop
-from skyward.engine.nodes.buffer_supply import Stored
+from skyward.engine.nodes.buffer_supply import StoredBuffers
 from skyward.errors import ProtocolError
 from skyward.link.absent import Absent
 from skyward.link.frames import Frame
@@ -65,7 +65,7 @@ class MadeThere:
             ProtocolError: If it was named before.
         """
         absent = Absent(name, size, home=self._home, trust=self._trust, origin=self, post=self._engine.post)
-        self._link.hold(Stored(name, size, absent))
+        self._link.hold(StoredBuffers(name, size, absent))
         return absent
 
     def has(self, name: bytes) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from skyward.engine.nodes.outflow import Outflow
-from skyward.engine.nodes.buffer_supply import Puts, Source, Stored, stored_in, stored_of
+from skyward.engine.nodes.buffer_supply import Puts, BufferSource, StoredBuffers, stored_in, stored_of
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.absent import Absent
 from skyward.link.channel import Link
@@ -84,7 +84,7 @@ class NodeLink:
         self._answered = 0
         self._waiting: dict[int, _Waiting] = {}
         self.outflow = Outflow()
-        self.supply: Source | None = None
+        self.supply: BufferSource | None = None
         self.puts: Puts | None = None
         # Called with a call that needs what is lost, and what to say.
         self.on_lacking: Callable[[Any, str], None] = lambda *_: None
@@ -269,7 +269,7 @@ class NodeLink:
         """Have the node fetch a buffer from another one."""
         self._channel.send(encode_errand(errand))
 
-    def upload(self, stored: Stored, landed: Callable[[], None]) -> None:
+    def upload(self, stored: StoredBuffers, landed: Callable[[], None]) -> None:
         """
         Send a buffer to the node, and what has waited for it.
 
@@ -283,13 +283,13 @@ class NodeLink:
         self._forget(stored.name)
         self._release(stored.name)
 
-    def arrived(self, stored: Stored) -> None:
+    def arrived(self, stored: StoredBuffers) -> None:
         """Take note that the node has a buffer from elsewhere, and send what has waited for it."""
         self._note(stored)
         self._forget(stored.name)
         self._release(stored.name)
 
-    def hold(self, stored: Stored) -> None:
+    def hold(self, stored: StoredBuffers) -> None:
         """
         Take note of what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
 
@@ -324,7 +324,7 @@ class NodeLink:
         if self._channel.closed:
             return
         if not why:
-            self.upload(Stored(absent.name, absent.size, absent), landed)
+            self.upload(StoredBuffers(absent.name, absent.size, absent), landed)
             return
         if self.supply is not None:
             self.supply.dropped(absent.name)
@@ -379,7 +379,7 @@ class NodeLink:
             self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment)
         self._forget(*(part.digest for part in payload.parts))
 
-    def _note(self, stored: Stored) -> None:
+    def _note(self, stored: StoredBuffers) -> None:
         """Take note that a buffer is at the node, until this client keeps it no longer."""
         self.forgot(stored.name)
         self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)

@@ -31,7 +31,7 @@ from skyward.engine.pool.stopping import Stopping
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
 from skyward.model.instances.machine import LocalAddress
 from skyward.plan.pool import lifecycle
-from skyward.plan.pool.places import Status
+from skyward.plan.pool.places import NodeStatus
 from skyward.plan.pool.retry_policy import start_failure, worth_another_start
 
 if TYPE_CHECKING:
@@ -353,11 +353,11 @@ class Running:
             again = node in self._state.nodes and self._state.nodes[node].failures > 0
             self._start_failed(node, error, counts=provisioning.start_failed(shell, error, again=again))
             return
-        if self._state.nodes.get(node) is None or self._state.nodes[node].status is not Status.STARTING:
+        if self._state.nodes.get(node) is None or self._state.nodes[node].status is not NodeStatus.STARTING:
             return
         self._membership.join(node, shell.info)
         self._step(lifecycle.Started(node))
-        if self._state.nodes[node].status is Status.READY and shell.link is not None:
+        if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
             self._dispatch.add(
@@ -382,7 +382,7 @@ class Running:
         self._membership.drop(node)
         if shell is not None:
             await self._give_back(shell, reason)
-        if not (self._state.nodes.get(node) and self._state.nodes[node].status is not Status.LEAVING):
+        if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
             self._step(lifecycle.Ended(node))
         if node not in self._state.nodes:
             self._dispatch.forsake(node, reason)

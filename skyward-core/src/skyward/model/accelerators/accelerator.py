@@ -17,7 +17,7 @@ from skyward.model.accelerators.nvidia_names import NVIDIA
 from skyward.model.accelerators.spelling import counted, normalise, read
 
 if TYPE_CHECKING:
-    from skyward.model.accelerators.accelerator_factories import Maker
+    from skyward.model.accelerators.accelerator_factories import MakerFactories
 
 __all__ = [
     "NVIDIA",
@@ -39,7 +39,7 @@ class _MakerOf:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance: object, owner: type) -> Maker:
+    def __get__(self, instance: object, owner: type) -> MakerFactories:
         from skyward.model.accelerators import accelerator_factories as accelerators
 
         return accelerators.MAKERS[self.name]

@@ -20,7 +20,7 @@ from skyward.model.accelerators.accelerator import Accelerator, accelerator
 from skyward.model.accelerators.catalogue import CATALOGUE
 from skyward.model.accelerators.device import Device, Manufacturer
 
-__all__ = ["MAKERS", "MI", "TPU", "Custom", "Factory", "Inferentia", "Maker", "TPUSlice", "Trainium"]
+__all__ = ["MAKERS", "MI", "TPU", "Custom", "Factory", "Inferentia", "MakerFactories", "TPUSlice", "Trainium"]
 
 
 @frozen(repr=False)
@@ -190,14 +190,14 @@ def _generation(family: str, version: object, *, count: float) -> Accelerator:
 
 
 @frozen(repr=False)
-class Maker:
+class MakerFactories:
     """
     Group the factories of one maker's devices, as attributes.
 
     Args:
         name: The maker's name.
 
-    >>> Maker("NVIDIA").H100(count=8).count
+    >>> MakerFactories("NVIDIA").H100(count=8).count
     8
     """
 
@@ -227,12 +227,12 @@ _FAMILIES: Mapping[str, Mapping[str, Callable[..., Accelerator]]] = {
     "AMD": {"MI": MI},
 }
 
-MAKERS: Mapping[str, Maker] = {
-    "NVIDIA": Maker("NVIDIA"),
-    "AMD": Maker("AMD"),
-    "AWS": Maker("AWS"),
-    "Google": Maker("Google"),
-    "Intel": Maker("Intel"),
+MAKERS: Mapping[str, MakerFactories] = {
+    "NVIDIA": MakerFactories("NVIDIA"),
+    "AMD": MakerFactories("AMD"),
+    "AWS": MakerFactories("AWS"),
+    "Google": MakerFactories("Google"),
+    "Intel": MakerFactories("Intel"),
 }
 
 

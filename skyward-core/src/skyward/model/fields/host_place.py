@@ -9,10 +9,10 @@ from typing import NamedTuple
 from skyward.errors import ConfigError
 from skyward.model.fields.port import port
 
-__all__ = ["Place", "place", "places"]
+__all__ = ["HostPlace", "place", "places"]
 
 
-class Place(NamedTuple):
+class HostPlace(NamedTuple):
     """Who is asked for, where, and at which port; None is what `~/.ssh/config` says."""
 
     user: str | None
@@ -20,7 +20,7 @@ class Place(NamedTuple):
     port: int | None
 
 
-def place(text: str, parameter: str) -> Place:
+def place(text: str, parameter: str) -> HostPlace:
     """
     Split a host from its user and its port.
 
@@ -49,10 +49,10 @@ def place(text: str, parameter: str) -> Place:
         host, number = host.strip("[]"), port(int(written), f"the port of {rest!r}")
     if not host or any(character.isspace() or character == "," for character in user + host):
         raise ConfigError(f"{parameter} has {text!r}, which names no host.", hint="Write user@host:port.")
-    return Place(user or None, host, number)
+    return HostPlace(user or None, host, number)
 
 
-def places(text: str, parameter: str) -> tuple[Place, ...]:
+def places(text: str, parameter: str) -> tuple[HostPlace, ...]:
     """
     Split a chain of hosts, the first to be entered first; `"none"` is no host at all.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Outcome(IntEnum):
+class TransferOutcome(IntEnum):
     """How a transfer between two nodes ended, as the node that fetched says."""
 
     OK = 0

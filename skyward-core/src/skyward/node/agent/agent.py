@@ -20,16 +20,16 @@ from skyward.node.agent.deadlines import Deadlines
 from skyward.node.agent.descendants import MARK
 from skyward.node.data.peer_transfers import Errands
 from skyward.node.agent.fds import Held, close_all
-from skyward.node.agent.lane import Lane
+from skyward.node.agent.lane import WorkerLane
 from skyward.node.agent.last_answers import last_answers
 from skyward.node.agent.line_flow import Lines, SpooledLines
 from skyward.node.agent.listening import Door
 from skyward.node.agent.members import Members
 from skyward.node.data.module_files import write_packed
 from skyward.node.agent.neighbours import Neighbours
-from skyward.node.agent.child_process import Process
+from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.spool import Spool
-from skyward.node.data.node_store import Store
+from skyward.node.data.node_store import NodeStore
 from skyward.node.data.result_store import Vault
 from skyward.node.agent.agent_watch import Watching
 from skyward.node.agent.welcome import meeting_socket, welcome
@@ -57,10 +57,10 @@ class Agent:
         self._client: Link | None = None
         self._config: dict[str, Any] = {}
         self._plugins = b""
-        self._store = Store(self._tell)
-        self._lanes: list[Lane] = []
-        self._processes: dict[int, Process] = {}
-        self._app_host: Process | None = None
+        self._store = NodeStore(self._tell)
+        self._lanes: list[WorkerLane] = []
+        self._processes: dict[int, ChildProcess] = {}
+        self._app_host: ChildProcess | None = None
         self._members = Members(self._tell)
         self._app_environment: dict[str, str] = {}
         self._lines = Lines(self._tell, self._processes.values)
@@ -138,7 +138,7 @@ class Agent:
     def _left(self) -> None:
         if self.finished.done():
             return
-        self._each_process(Process.kill)
+        self._each_process(ChildProcess.kill)
         self._lines.close()
         if self._vault is not None:
             self._vault.close()
@@ -204,7 +204,7 @@ class Agent:
         self._config, self._plugins = decode_start(body)
         os.environ.update({MARK: self._config["mark"]})
         self._watching.start(self._config, self._client)
-        self._lanes = [Lane(index, config) for index, config in enumerate(self._config["lanes"])]
+        self._lanes = [WorkerLane(index, config) for index, config in enumerate(self._config["lanes"])]
         for lane in self._lanes:
             lane.config["facts"] |= {name: self._said[name] for name in ("hostname", "network") if name in self._said}
         if self._config["app_host"]:
@@ -218,7 +218,7 @@ class Agent:
         for lane in self._lanes:
             self._start_worker(lane)
 
-    def _start_worker(self, lane: Lane) -> None:
+    def _start_worker(self, lane: WorkerLane) -> None:
         slots = self._config["slots"]
         lane.process = self._spawn(lane.config, lane=lane.index, slots=slots)
         config = {"facts": lane.config["facts"], "slots": slots, "directory": self._files_directory}
@@ -226,8 +226,8 @@ class Agent:
         for members in self._members.versions():
             lane.process.tasks.send(members)
 
-    def _spawn(self, config: dict[str, Any], *, lane: int, slots: int) -> Process:
-        process = Process(
+    def _spawn(self, config: dict[str, Any], *, lane: int, slots: int) -> ChildProcess:
+        process = ChildProcess(
             self._loop,
             self._batch,
             argv=config["argv"],
@@ -279,7 +279,7 @@ class Agent:
         elif frame.kind == Kind.RECALL:
             self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
 
-    def _enforce(self, process: Process, call: int) -> None:
+    def _enforce(self, process: ChildProcess, call: int) -> None:
         """Give a cancelled call some seconds to leave, then end its process."""
         if call in process.in_flight:
             self._deadlines.cancelled(process, call)
@@ -314,7 +314,7 @@ class Agent:
             self._app_host.tasks.end()
         else:
             self._lines.when_sent(self._stopped)
-        self._loop.call_later(grace, self._each_process, Process.kill)
+        self._loop.call_later(grace, self._each_process, ChildProcess.kill)
 
     def _stopped(self) -> None:
         self._tell(encode(Kind.STOPPED))
@@ -323,7 +323,7 @@ class Agent:
 
     # Frames from workers.
 
-    def _on_worker_frame(self, process: Process, frame: Frame, fds: tuple[int, ...]) -> None:
+    def _on_worker_frame(self, process: ChildProcess, frame: Frame, fds: tuple[int, ...]) -> None:
         if self._leaving:
             close_all(fds)
             return
@@ -353,7 +353,7 @@ class Agent:
                 process.kill()
                 self._tell(encode(Kind.FAILED, frame.body))
 
-    def _result(self, process: Process, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
+    def _result(self, process: ChildProcess, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         call = CALL.unpack_from(frame.body)[0]
         if self._drained_for != self._batch.number and self._lines.hearing:
             self._drained_for = self._batch.number
@@ -369,7 +369,7 @@ class Agent:
             process.tasks.end()
             self._start_worker(self._lanes[lane])
 
-    def _ready(self, process: Process, frame: Frame) -> None:
+    def _ready(self, process: ChildProcess, frame: Frame) -> None:
         process.ready = True
         if process is self._app_host:
             if not self._stopping:
@@ -387,7 +387,7 @@ class Agent:
                 self._refreshing = False
                 self._tell(encode(Kind.REFRESHED))
 
-    def _on_ended(self, process: Process) -> None:
+    def _on_ended(self, process: ChildProcess) -> None:
         if self._leaving:
             if process is self._app_host:
                 self._left()
@@ -407,7 +407,7 @@ class Agent:
             if lane.process is process:
                 self._replace(lane, process)
 
-    def _replace(self, lane: Lane, process: Process) -> None:
+    def _replace(self, lane: WorkerLane, process: ChildProcess) -> None:
         if lane.gives_up(announced=self._announced):
             self._fail(f"worker {lane.index} ended before it was ready", process)
             return
@@ -433,7 +433,7 @@ class Agent:
         self._each_process(lambda process: process.tasks.resume())
         self._mind_backlog()
 
-    def _fail(self, why: str, process: Process | None = None) -> None:
+    def _fail(self, why: str, process: ChildProcess | None = None) -> None:
         """Tell the client that this node cannot go on."""
         facts: dict[str, Any] = {"message": why}
         if process is not None:
@@ -444,7 +444,7 @@ class Agent:
         for process in list(self._processes.values()):
             do(process)
 
-    def _lane(self, frame: Frame) -> Lane:
+    def _lane(self, frame: Frame) -> WorkerLane:
         if frame.lane >= len(self._lanes):
             raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(self._lanes)}.")
         return self._lanes[frame.lane]

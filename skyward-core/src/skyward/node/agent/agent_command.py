@@ -13,7 +13,7 @@ from functools import partial
 _MOST = 64 << 10
 
 
-class Command:
+class AgentCommand:
     """
     Run a command beside the agent's loop, and end it with all it started when it takes too long.
 

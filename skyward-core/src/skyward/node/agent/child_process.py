@@ -20,7 +20,7 @@ from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import BLOB, LogLine
 from skyward.link.pickling import MOST_BUFFERS
 from skyward.link.segment import Segment
-from skyward.node.agent.slot_table import Running, new_board
+from skyward.node.agent.slot_table import RunningCall, new_board
 from skyward.node.agent.descendants import end_group
 from skyward.node.agent.entry import BOARD_FD, CONTROL_FD, TASK_FD
 from skyward.node.agent.out_of_memory import kills, limit_mb, total_mb
@@ -64,7 +64,7 @@ class Pipe:
             self.fd = -1
 
 
-class Process:
+class ChildProcess:
     """
     Run one worker, or the app host, and tell what becomes of it.
 
@@ -90,10 +90,10 @@ class Process:
         env: Mapping[str, str],
         lane: int,
         slots: int,
-        on_frame: Callable[[Process, Frame, tuple[int, ...]], None],
+        on_frame: Callable[[ChildProcess, Frame, tuple[int, ...]], None],
         on_put: Callable[[dict[bytes, Segment]], None],
-        on_lines: Callable[[Process, int, list[LogLine]], None],
-        on_ended: Callable[[Process], None],
+        on_lines: Callable[[ChildProcess, int, list[LogLine]], None],
+        on_ended: Callable[[ChildProcess], None],
     ) -> None:
         self._loop = loop
         self._on_lines = on_lines
@@ -105,7 +105,7 @@ class Process:
         self.exit_status: int | None = None
         self.killed_for = ""
         self.retires = False
-        self.running: list[Running] = []
+        self.running: list[RunningCall] = []
         self.in_flight: dict[int, float] = {}
         self._shared = False
         self.known: set[bytes] = set()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import CANCEL, CancelReason
-from skyward.node.agent.child_process import Process
+from skyward.node.agent.child_process import ChildProcess
 
 GRACE = 5.0
 """Seconds that a call has to leave after it was cancelled or timed out, before its process is ended."""
@@ -27,7 +27,7 @@ class Deadlines:
         processes: The agent's processes by their pid.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, processes: Mapping[int, Process]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, processes: Mapping[int, ChildProcess]) -> None:
         self._loop = loop
         self._processes = processes
         self._ticking = False
@@ -38,11 +38,11 @@ class Deadlines:
             self._ticking = True
             self._loop.call_later(_TICK, self._look)
 
-    def cancelled(self, process: Process, call: int) -> None:
+    def cancelled(self, process: ChildProcess, call: int) -> None:
         """End the process if the call, which was asked to leave, is still there after the grace."""
         self._loop.call_later(GRACE, self._end_unless_left, process, call)
 
-    def _end_unless_left(self, process: Process, call: int) -> None:
+    def _end_unless_left(self, process: ChildProcess, call: int) -> None:
         if process.exit_status is not None or call not in process.in_flight:
             return
         if any(running.call == call for running in process.board.running()):
@@ -61,7 +61,7 @@ class Deadlines:
                 if timeout and over >= 0:
                     self._past(process, running.call, over)
 
-    def _past(self, process: Process, call: int, over: float) -> None:
+    def _past(self, process: ChildProcess, call: int, over: float) -> None:
         if over >= GRACE:
             process.kill(f"timeout:{call}")
         else:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skyward.node.agent.child_process import Process
+    from skyward.node.agent.child_process import ChildProcess
 
 _FAILED_STARTS = 3
 
 
-class Lane:
+class WorkerLane:
     """
     A place where a worker process stands, one after the other.
 
@@ -22,7 +22,7 @@ class Lane:
     def __init__(self, index: int, config: dict[str, Any]) -> None:
         self.index = index
         self.config = config
-        self.process: Process | None = None
+        self.process: ChildProcess | None = None
         self.failed_starts = 0
 
     def gives_up(self, *, announced: bool) -> bool:

@@ -7,13 +7,13 @@ from typing import Any
 
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import CALL, RESULT, Status
-from skyward.node.agent.child_process import Process
+from skyward.node.agent.child_process import ChildProcess
 
 _ROOM = 64 << 10
 """Characters of a process's last lines that its failure holds."""
 
 
-def last_answers(process: Process) -> list[bytes]:
+def last_answers(process: ChildProcess) -> list[bytes]:
     """
     Render an answer for every call that the process leaves behind.
 
@@ -47,7 +47,7 @@ def _last(lines: list[str]) -> list[str]:
     return kept[::-1]
 
 
-def _blame(process: Process, call: int) -> dict[str, Any]:
+def _blame(process: ChildProcess, call: int) -> dict[str, Any]:
     """Say what became of a call, and through whom."""
     facts: dict[str, Any] = {
         "error": "WorkerDiedError",

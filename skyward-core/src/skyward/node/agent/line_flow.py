@@ -13,7 +13,7 @@ from skyward.link.messages import LogLine, encode_lines
 from skyward.link.windows import OUTPUT_WINDOW, cost
 from skyward.link.wire import Wire
 from skyward.node.agent.fds import Held
-from skyward.node.agent.child_process import Process
+from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.spool import Spool
 
 WINDOW = OUTPUT_WINDOW
@@ -36,7 +36,7 @@ class Lines:
         processes: Gives those that run.
     """
 
-    def __init__(self, tell: Callable[..., None], processes: Callable[[], Iterable[Process]]) -> None:
+    def __init__(self, tell: Callable[..., None], processes: Callable[[], Iterable[ChildProcess]]) -> None:
         self._tell = tell
         self._processes = processes
         self._unread = 0
@@ -53,7 +53,7 @@ class Lines:
         """Tell whether something waits here until the client has read more, so that processes should send nothing."""
         return bool(self._held)
 
-    def say(self, process: Process, stream: int, lines: list[LogLine]) -> None:
+    def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on."""
         self._send(process.lane, encode_lines(stream, lines))
         if self._unread > WINDOW:
@@ -128,7 +128,7 @@ class SpooledLines(Lines):
     def __init__(
         self,
         tell: Callable[..., None],
-        processes: Callable[[], Iterable[Process]],
+        processes: Callable[[], Iterable[ChildProcess]],
         *,
         loop: asyncio.AbstractEventLoop,
         link: Wire,
@@ -146,7 +146,7 @@ class SpooledLines(Lines):
         """Tell whether what processes print is read now."""
         return self._heard
 
-    def say(self, process: Process, stream: int, lines: list[LogLine]) -> None:
+    def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
         # Who is behind is listened to only while away: what is printed at the very moment of coming back is kept, too.

@@ -10,7 +10,7 @@ from skyward.link.frames import Kind, decode_json, encode
 from skyward.link.roster import Row, applied, decode_change, decode_question, encode_peers, encode_question
 
 if TYPE_CHECKING:
-    from skyward.node.agent.child_process import Process
+    from skyward.node.agent.child_process import ChildProcess
 
 MEMBERSHIPS: Final = 64
 """How many versions of the membership a node remembers."""
@@ -31,7 +31,7 @@ class Members:
         self._ask = ask
         self._versions: dict[int, bytes] = {}
         self._rosters: dict[int, dict[int, Row]] = {}
-        self._waiting: dict[int, list[Process]] = {}
+        self._waiting: dict[int, list[ChildProcess]] = {}
 
     def versions(self) -> list[bytes]:
         """Give the frames that a process which starts has to know."""
@@ -52,7 +52,7 @@ class Members:
             del self._versions[next(iter(self._versions))]
         return frame
 
-    def asked(self, process: Process, body: bytes) -> None:
+    def asked(self, process: ChildProcess, body: bytes) -> None:
         """
         Answer a worker that asks who the members are, now or when the client has told.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode_json
-from skyward.node.agent.agent_command import Command
+from skyward.node.agent.agent_command import AgentCommand
 
 INTERVAL = 5.0
 """Seconds between two questions."""
@@ -36,7 +36,7 @@ class NoticeWatch:
         self._argv: tuple[str, ...] = ()
         self._client: Link | None = None
         self._told: set[bool] = set()
-        self._command: Command | None = None
+        self._command: AgentCommand | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failed = False
 
@@ -69,7 +69,7 @@ class NoticeWatch:
     def _ask(self) -> None:
         if self._command is None:
             try:
-                self._command = Command(self._loop, self._argv, _TIMEOUT, self._answered)
+                self._command = AgentCommand(self._loop, self._argv, _TIMEOUT, self._answered)
             except (OSError, ValueError) as error:
                 self._answered("", str(error))
         if self._argv:

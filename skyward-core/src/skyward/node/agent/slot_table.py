@@ -13,7 +13,7 @@ from skyward.link.segment import write_segment
 _SLOT = Struct("<QdQQ")
 
 
-class Running(NamedTuple):
+class RunningCall(NamedTuple):
     """A call in a slot: its id, when it began (monotonic seconds), and the thread it runs in."""
 
     call: int
@@ -47,9 +47,9 @@ class Board:
         """Note that a slot is free, and which call it ran."""
         _SLOT.pack_into(self._map, slot * _SLOT.size, 0, 0.0, 0, call)
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[RunningCall]:
         """List the calls that run now."""
-        return [Running(call, since, thread) for call, since, thread, _ in self._read() if call]
+        return [RunningCall(call, since, thread) for call, since, thread, _ in self._read() if call]
 
     def over(self) -> list[int]:
         """List the calls that the slots which are free ran last."""

@@ -18,7 +18,7 @@ RESERVE = 64 << 20
 _REFUSED = 4096
 
 
-class Store:
+class NodeStore:
     """
     Keep what was sent once; the client says what to forget, so that both ends agree.
 

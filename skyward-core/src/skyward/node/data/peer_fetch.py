@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skyward.link.handing import ANSWER, MARK, REQUEST, Errand
 from skyward.link.segment import Arriving, Segment, aligned
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 
 if TYPE_CHECKING:
     import ssl
@@ -35,7 +35,7 @@ class FetchError(Exception):
         why: The reason, in words.
     """
 
-    def __init__(self, outcome: Outcome, why: str) -> None:
+    def __init__(self, outcome: TransferOutcome, why: str) -> None:
         super().__init__(why)
         self.outcome = outcome
 
@@ -75,7 +75,7 @@ class Fetching:
             with self._connected() as tls:
                 return self._received(tls)
         except OSError as error:
-            raise FetchError(Outcome.STALLED, f"the connection failed: {error}") from error
+            raise FetchError(TransferOutcome.STALLED, f"the connection failed: {error}") from error
         finally:
             with self._lock:
                 wake, self._wake = self._wake, None
@@ -89,7 +89,7 @@ class Fetching:
                 self._wake = plain.dup()
                 return self._context.wrap_socket(plain)
         except OSError as error:
-            raise FetchError(Outcome.UNREACHED, f"{errand.host}:{errand.port}: {error}") from error
+            raise FetchError(TransferOutcome.UNREACHED, f"{errand.host}:{errand.port}: {error}") from error
 
     def _received(self, tls: ssl.SSLSocket) -> Segment:
         errand = self.errand
@@ -99,15 +99,15 @@ class Fetching:
             there, size = ANSWER.unpack(_exactly(tls, ANSWER.size))
         except OSError as error:
             # With TLS 1.3 the end that connects learns here that it was refused.
-            raise FetchError(Outcome.UNREACHED, f"{errand.host}:{errand.port} does not answer: {error}") from error
+            raise FetchError(TransferOutcome.UNREACHED, f"{errand.host}:{errand.port} does not answer: {error}") from error
         if not there:
-            raise FetchError(Outcome.GONE, "the source does not have it any more")
+            raise FetchError(TransferOutcome.GONE, "the source does not have it any more")
         if size != errand.size:
-            raise FetchError(Outcome.WRONG, f"the source has {size} bytes of it, and not {errand.size}")
+            raise FetchError(TransferOutcome.WRONG, f"the source has {size} bytes of it, and not {errand.size}")
         arriving = Arriving(aligned(size))
         try:
             if self._fill(tls, arriving) != errand.checksum:
-                raise FetchError(Outcome.WRONG, "what arrived has another checksum")
+                raise FetchError(TransferOutcome.WRONG, "what arrived has another checksum")
             return Segment(arriving.finish(), size)
         finally:
             arriving.close()
@@ -124,19 +124,19 @@ class Fetching:
             while filled < want:
                 read = tls.recv_into(buffer[filled:want])
                 if not read or self.abandoned:
-                    raise FetchError(Outcome.STALLED, f"the source ended after {at + filled} of {size} bytes")
+                    raise FetchError(TransferOutcome.STALLED, f"the source ended after {at + filled} of {size} bytes")
                 filled += read
                 if (now := time.monotonic()) - since >= stall:
                     if at + filled - then < SLOWEST * (now - since):
                         raise FetchError(
-                            Outcome.STALLED, f"{at + filled - then} bytes came in the last {now - since:.1f} s"
+                            TransferOutcome.STALLED, f"{at + filled - then} bytes came in the last {now - since:.1f} s"
                         )
                     since, then = now, at + filled
             digest.update(buffer[:want])
             try:
                 arriving.write(at, buffer[:want])
             except OSError as error:
-                raise FetchError(Outcome.UNABLE, f"there is no room for it: {error}") from error
+                raise FetchError(TransferOutcome.UNABLE, f"there is no room for it: {error}") from error
             at += want
         return digest.digest()
 

@@ -15,11 +15,11 @@ from skyward.link.frames import Frame, Kind, decode_json, encode, encode_json
 from skyward.link.handing import Errand, Report, decode_errand, encode_report
 from skyward.link.messages import BLOB
 from skyward.link.segment import Segment
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_fetch import FetchError, Fetching
 from skyward.node.data.peer_server import PeerDoor, listening
 from skyward.node.data.pool_tls import Contexts, contexts
-from skyward.node.data.node_store import Store
+from skyward.node.data.node_store import NodeStore
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Errands:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, store: Store, tell: Callable[..., None], directory: str
+        self, loop: asyncio.AbstractEventLoop, store: NodeStore, tell: Callable[..., None], directory: str
     ) -> None:
         self._loop = loop
         self._store = store
@@ -120,33 +120,33 @@ class Errands:
     def _fetch(self, errand: Errand) -> None:
         self.abandon(errand.name)
         if self._store.blob(errand.name) is not None:
-            self._tell(encode_report(Report(errand.number, Outcome.OK, 0.0, "")))
+            self._tell(encode_report(Report(errand.number, TransferOutcome.OK, 0.0, "")))
             return
         if self._joining is None:
             raise ProtocolError("A FETCH frame came before SERVE.")
         if len(self._errands) >= _MOST_ERRANDS:
-            self._tell(encode_report(Report(errand.number, Outcome.UNABLE, 0.0, "too many others wait")))
+            self._tell(encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, "too many others wait")))
             return
         if not self._store.make_room(errand.name, errand.size):
-            self._tell(encode_report(Report(errand.number, Outcome.UNABLE, 0.0, self._store.refused[errand.name])))
+            self._tell(encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, self._store.refused[errand.name])))
             return
         task = self._loop.create_task(self._run(errand))
         self._errands[errand.name] = errand, task
 
     async def _run(self, errand: Errand) -> None:
         began = time.monotonic()
-        outcome, why = Outcome.OK, ""
+        outcome, why = TransferOutcome.OK, ""
         try:
             async with self._turns:
                 segment = await self._fetched(errand)
         except FetchError as error:
             outcome, why = error.outcome, str(error)
         except Exception as error:
-            outcome, why = Outcome.UNABLE, f"{type(error).__name__}: {error}"
+            outcome, why = TransferOutcome.UNABLE, f"{type(error).__name__}: {error}"
         else:
             self._store.keep_blob(errand.name, segment)
         self._errands.pop(errand.name, None)
-        if outcome is not Outcome.OK:
+        if outcome is not TransferOutcome.OK:
             _log.info("peer.not_fetched source=%s:%s reason=%s", errand.host, errand.port, why)
         self._tell(encode_report(Report(errand.number, outcome, time.monotonic() - began, why)))
 

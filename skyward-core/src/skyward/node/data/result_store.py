@@ -29,7 +29,7 @@ PATIENCE = 1.0
 _PIECE = 1 << 20
 
 
-class _Kept:
+class _StoredResult:
     """A result that is on its way."""
 
     __slots__ = ("at", "fds", "frame", "hold", "on_disk", "receipt", "size", "stored")
@@ -74,7 +74,7 @@ class Vault:
         self._on_stored = on_stored
         self._most = most
         self._patience = patience
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _StoredResult] = {}
         self._streams: set[int] = set()
         # One thread, so that a file is written before it is removed.
         self._thread = ThreadPoolExecutor(1, "vault")
@@ -112,7 +112,7 @@ class Vault:
             self._streams.discard(call)
             self._link.send(frame, fds, hold)
             return
-        self._kept[call] = kept = _Kept(frame, fds, hold, self._loop.time())
+        self._kept[call] = kept = _StoredResult(frame, fds, hold, self._loop.time())
         kept.receipt = partial(self._acknowledged, call, kept)
         self._link.send(frame, fds, hold, kept.receipt)
         if not self._link.connected:
@@ -149,7 +149,7 @@ class Vault:
         if waiting and not self._over:
             self._looking = self._loop.call_later(self._patience, self._look)
 
-    def _store(self, call: int, kept: _Kept) -> None:
+    def _store(self, call: int, kept: _StoredResult) -> None:
         if kept.stored or self._over:
             return
         sizes = sizes_of(Parser().feed(kept.frame)[0]) if kept.fds else []
@@ -165,7 +165,7 @@ class Vault:
         self._thread.submit(self._write, call, kept, fds, sizes)
         kept.hold, kept.fds = None, ()
 
-    def _written(self, call: int, kept: _Kept, buffers: list[memoryview] | None) -> None:
+    def _written(self, call: int, kept: _StoredResult, buffers: list[memoryview] | None) -> None:
         """Send a result from the disk, which has it now; None if it has not."""
         if self._over:
             return
@@ -179,7 +179,7 @@ class Vault:
                 self._link.replace(kept.receipt, buffers)
         self._on_stored()
 
-    def _acknowledged(self, call: int, kept: _Kept) -> None:
+    def _acknowledged(self, call: int, kept: _StoredResult) -> None:
         if self._kept.get(call) is not kept:
             # It was tried again meanwhile; what is stored is a later result.
             return
@@ -196,7 +196,7 @@ class Vault:
 
     # In the thread.
 
-    def _write(self, call: int, kept: _Kept, fds: Sequence[int], sizes: Sequence[int]) -> None:
+    def _write(self, call: int, kept: _StoredResult, fds: Sequence[int], sizes: Sequence[int]) -> None:
         path, frame = self._path(call), kept.frame
         hidden = os.path.join(self._directory, f".{os.path.basename(path)}")
         buffers = None

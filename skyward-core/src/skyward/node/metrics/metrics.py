@@ -15,7 +15,7 @@ from typing import Any
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode_json
 from skyward.node.metrics import readings
-from skyward.node.agent.agent_command import Command
+from skyward.node.agent.agent_command import AgentCommand
 
 LEAST_INTERVAL = 0.1
 """Seconds between two measurements at least, whatever was asked for."""
@@ -75,7 +75,7 @@ class Sampler:
         self._timeout = timeout
         self._client: Link | None = None
         self._jobs: list[Job] = []
-        self._commands: dict[int, Command] = {}
+        self._commands: dict[int, AgentCommand] = {}
         self._held: dict[str, list[Any]] = {}
         self._troubles: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -191,7 +191,7 @@ class Sampler:
         for job in jobs:
             job.busy = True
         try:
-            command = Command(self._loop, argv, self._timeout, done)
+            command = AgentCommand(self._loop, argv, self._timeout, done)
         except (OSError, ValueError) as error:
             self._measured(jobs, [], str(error))
         else:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from skyward.errors import TransportError
 from skyward.model.instances.instance import InstanceInfo
-from skyward.node.task.blackboard_keeper import Members
+from skyward.node.task.blackboard_keeper import BoardMembers
 from skyward.node.task.meeting import listening
 from skyward.node.task.proof import answer_of, introduction
 from skyward.node.task.runtime import meeting_secret
@@ -105,7 +105,7 @@ class _Keeper:
 
     def port(self, info: InstanceInfo, secret: str) -> int:
         """Make a board for a broadcast whose ranks know a secret, and tell where it is."""
-        members = Members(info.job_id, info.broadcast, info.total_workers, secret)
+        members = BoardMembers(info.job_id, info.broadcast, info.total_workers, secret)
         with self._lock:
             # A process that the worker forked has none.
             if self._process is None or self._process.poll() is not None or self._owner != os.getpid():

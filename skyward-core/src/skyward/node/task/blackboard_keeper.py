@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from skyward.node.task.proof import nonce, question, reply, visitor as visitor_of
 
-__all__ = ["Members", "main", "noted", "run"]
+__all__ = ["BoardMembers", "main", "noted", "run"]
 
 _PATIENCE = 10.0
 """Seconds in which a visitor takes an answer."""
@@ -33,7 +33,7 @@ _OLD = 16
 """Boards that are kept for ranks that never came."""
 
 
-class Members(NamedTuple):
+class BoardMembers(NamedTuple):
     """
     The ranks of a broadcast, which may write on its board.
 
@@ -53,7 +53,7 @@ class Members(NamedTuple):
 class _Board:
     """Hold the notes of a board, and count its connections."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: BoardMembers) -> None:
         self.members = members
         self.notes: dict[str, list[str]] = {}
         self.came: set[int] = set()
@@ -69,7 +69,7 @@ class _Visitor:
         self.board: _Board | None = None
 
 
-def noted(notes: dict[str, list[str]], said: dict[str, Any], members: Members) -> dict[str, list[str]] | None:
+def noted(notes: dict[str, list[str]], said: dict[str, Any], members: BoardMembers) -> dict[str, list[str]] | None:
     """
     Return the notes with what a rank writes; None if it is no rank of this broadcast.
 
@@ -79,7 +79,7 @@ def noted(notes: dict[str, list[str]], said: dict[str, Any], members: Members) -
         members: The ranks that may write on this board.
 
     >>> said = {"job": "a1", "broadcast": 7, "rank": 1, "once": None, "says": {"at": "3"}}
-    >>> noted({}, said, Members("a1", 7, ranks=2))
+    >>> noted({}, said, BoardMembers("a1", 7, ranks=2))
     {'at': ['', '3']}
     """
     try:
@@ -135,7 +135,7 @@ def _read_orders(orders: int, before: bytearray, boards: dict[int, _Board]) -> b
     *lines, rest = bytes(before).split(b"\n")
     before[:] = rest
     for line in lines:
-        members = Members(*json.loads(line))
+        members = BoardMembers(*json.loads(line))
         boards[members.broadcast] = _Board(members)
         for old in sorted(boards)[:-_OLD]:
             if not boards[old].visitors:

@@ -101,7 +101,7 @@ def _gathered(
     if listener is None:
         stranger.append("the head itself cannot")
         return {}
-    heard: dict[socket.socket, _Visit] = {}
+    heard: dict[socket.socket, _MeetingVisit] = {}
     values: dict[int, str] = {0: said["value"]}
     waiting: dict[int, tuple[socket.socket, str]] = {}
     try:
@@ -207,7 +207,7 @@ def listening(host: str, port: int) -> socket.socket | None:
     return None
 
 
-class _Visit:
+class _MeetingVisit:
     """The challenge sent to a visitor, and its bytes so far."""
 
     __slots__ = ("asked", "said")
@@ -217,10 +217,10 @@ class _Visit:
         self.said = b""
 
 
-def _accept(listener: socket.socket, heard: dict[socket.socket, _Visit]) -> None:
+def _accept(listener: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> None:
     try:
         sock, _ = listener.accept()
-        visit = _Visit()
+        visit = _MeetingVisit()
         sock.setblocking(False)
         sock.send(question(visit.asked))
     except OSError:
@@ -234,7 +234,7 @@ def _accept(listener: socket.socket, heard: dict[socket.socket, _Visit]) -> None
     heard[sock] = visit
 
 
-def _more_of(sock: socket.socket, heard: dict[socket.socket, _Visit]) -> bytes | None:
+def _more_of(sock: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> bytes | None:
     """Read what a visitor says; give it once it is complete, and see off one that leaves or talks too much."""
     visit = heard.get(sock)
     if visit is None:

@@ -131,7 +131,7 @@ class TaskContext:
         return self._info
 
 
-class _Place:
+class _RankPlace:
     """Hold what calls were given last, because most calls in a row are given the same, and peers may be many."""
 
     __slots__ = ("_last",)
@@ -160,7 +160,7 @@ class _Place:
         return evolve(last[1], broadcast=broadcast)
 
 
-_PLACE = _Place()
+_PLACE = _RankPlace()
 
 
 _context: ContextVar[TaskContext | None] = ContextVar("skyward_task", default=None)

@@ -15,11 +15,11 @@ from attrs import frozen
 from skyward.errors import SerializationError, StateLostError
 from skyward.node.task import runtime
 
-__all__ = ["Recipe", "bound", "call"]
+__all__ = ["ObjectRecipe", "bound", "call"]
 
 
 @frozen
-class Recipe:
+class ObjectRecipe:
     """
     Say how an object is made.
 
@@ -41,7 +41,7 @@ class Recipe:
         return _recipe, (self.key, (self.name, parts, self.lasts))
 
 
-class _Place:
+class _ObjectPlace:
     """Where an object is in this process, or is to be."""
 
     def __init__(self) -> None:
@@ -52,11 +52,11 @@ class _Place:
 
 
 _lock = threading.Lock()
-_places: dict[str, _Place] = {}
-_recipes: dict[str, Recipe] = {}
+_places: dict[str, _ObjectPlace] = {}
+_recipes: dict[str, ObjectRecipe] = {}
 
 
-def call(recipe: Recipe, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(recipe: ObjectRecipe, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """
     Call a method of an object, which is made now if this process does not have it.
 
@@ -78,7 +78,7 @@ def call(recipe: Recipe, method: str, args: tuple[Any, ...], kwargs: dict[str, A
     return found(*args, **kwargs)
 
 
-def bound(recipe: Recipe, name: str) -> Callable[..., Any]:
+def bound(recipe: ObjectRecipe, name: str) -> Callable[..., Any]:
     """
     Make what is sent for a method: it captures how the object is made, and nothing that can change.
 
@@ -94,9 +94,9 @@ def bound(recipe: Recipe, name: str) -> Callable[..., Any]:
     return method
 
 
-def _object(recipe: Recipe) -> Any:
+def _object(recipe: ObjectRecipe) -> Any:
     with _lock:
-        place = _places.setdefault(recipe.key, _Place())
+        place = _places.setdefault(recipe.key, _ObjectPlace())
     with place.lock:
         if not place.made:
             context = runtime.current()
@@ -111,7 +111,7 @@ def _object(recipe: Recipe) -> Any:
         return place.made[0]
 
 
-def _made(recipe: Recipe) -> Any:
+def _made(recipe: ObjectRecipe) -> Any:
     stream, *buffers = recipe.parts
     try:
         kind, args, kwargs = pickle.loads(stream, buffers=[bytearray(buffer) for buffer in buffers])
@@ -128,11 +128,11 @@ def _made(recipe: Recipe) -> Any:
         raise
 
 
-def _recipe(key: str, rest: tuple[str, tuple[Any, ...], bool]) -> Recipe:
+def _recipe(key: str, rest: tuple[str, tuple[Any, ...], bool]) -> ObjectRecipe:
     """Give the recipe that this process has of an object: each method brings one along."""
     with _lock:
         known = _recipes.get(key)
         if known is None:
             name, parts, lasts = rest
-            known = _recipes[key] = Recipe(key, name, tuple(map(bytes, parts)), lasts)
+            known = _recipes[key] = ObjectRecipe(key, name, tuple(map(bytes, parts)), lasts)
         return known

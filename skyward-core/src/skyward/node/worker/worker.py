@@ -36,7 +36,7 @@ from skyward.node.worker.tagged_lines import TaggedStream, send_all
 _REMEMBERED = 1024
 
 
-class Worker:
+class WorkerProcess:
     """
     Serve tasks until the agent closes the task socket.
 
@@ -282,7 +282,7 @@ def main() -> None:
     recycling.bound(share_of_memory())
     setting = Setting(facts=config["facts"])
     board = Board(BOARD_FD, config["slots"])
-    worker = Worker(tasks, control, board, setting, config["slots"])
+    worker = WorkerProcess(tasks, control, board, setting, config["slots"])
     with contextlib.ExitStack() as stack:
         try:
             _enter_plugins(stack, setting, plugins_pickle)

@@ -14,7 +14,7 @@ from skyward.model.instances.cost_report import Cost, FirstResult, NodeReceipt, 
 
 __all__ = [
     "ENDING_S",
-    "Life",
+    "BilledLife",
     "Tariff",
     "billed_seconds",
     "check_launch",
@@ -68,7 +68,7 @@ class Tariff:
 
 
 @frozen(kw_only=True)
-class Life:
+class BilledLife:
     """
     Say when a machine came and went; moments are those of one monotonic clock, None until they come.
 
@@ -132,7 +132,7 @@ def billed_seconds(seconds: float, granularity_s: float, minimum_s: float = 0.0)
     return max(1, math.ceil(lasted / granularity_s - _SLACK)) * granularity_s
 
 
-def cost_at(lives: Sequence[Life], now: float) -> Cost:
+def cost_at(lives: Sequence[BilledLife], now: float) -> Cost:
     """
     Return what machines have cost.
 
@@ -140,7 +140,7 @@ def cost_at(lives: Sequence[Life], now: float) -> Cost:
         lives: The machines, those that ended too.
         now: The moment.
 
-    >>> life = Life(node=0, instance_id="a", launched=0.0, tariff=Tariff(hourly_rate=3.6, granularity_s=1))
+    >>> life = BilledLife(node=0, instance_id="a", launched=0.0, tariff=Tariff(hourly_rate=3.6, granularity_s=1))
     >>> cost_at([life], 999.5).accumulated
     1.0
     """
@@ -158,7 +158,7 @@ def cost_at(lives: Sequence[Life], now: float) -> Cost:
     )
 
 
-def committed(lives: Iterable[Life], now: float, ending_s: float = ENDING_S) -> float:
+def committed(lives: Iterable[BilledLife], now: float, ending_s: float = ENDING_S) -> float:
     """
     Return what machines will have cost if all of them are given back now.
 
@@ -171,7 +171,7 @@ def committed(lives: Iterable[Life], now: float, ending_s: float = ENDING_S) -> 
 
 
 def check_launch(
-    lives: Iterable[Life], tariff: Tariff, count: int, *, budget: float, now: float, reserved: float = 0.0, pool: str
+    lives: Iterable[BilledLife], tariff: Tariff, count: int, *, budget: float, now: float, reserved: float = 0.0, pool: str
 ) -> float:
     """
     Return what machines will cost at least once they are rented.
@@ -204,7 +204,7 @@ def check_launch(
     )
 
 
-def check_running(lives: Sequence[Life], *, budget: float, now: float, within: float, pool: str) -> None:
+def check_running(lives: Sequence[BilledLife], *, budget: float, now: float, within: float, pool: str) -> None:
     """
     Refuse to go on when what is owed reaches the budget before it is looked at again.
 
@@ -234,13 +234,13 @@ def check_running(lives: Sequence[Life], *, budget: float, now: float, within: f
     )
 
 
-def highest_rate(lives: Iterable[Life]) -> float:
+def highest_rate(lives: Iterable[BilledLife]) -> float:
     """
     Return the most that an hour of the pool cost at any moment, in USD.
 
     >>> tariff = Tariff(hourly_rate=2.0)
-    >>> first = Life(node=0, instance_id="a", launched=0.0, ended=5.0, tariff=tariff)
-    >>> highest_rate([first, Life(node=0, instance_id="b", launched=5.0, tariff=tariff)])
+    >>> first = BilledLife(node=0, instance_id="a", launched=0.0, ended=5.0, tariff=tariff)
+    >>> highest_rate([first, BilledLife(node=0, instance_id="b", launched=5.0, tariff=tariff)])
     2.0
     """
     changes = []
@@ -257,7 +257,7 @@ def highest_rate(lives: Iterable[Life]) -> float:
 
 
 def receipt_of(
-    lives: Sequence[Life], now: float, *, planned_s: float | None = None, first_result: FirstResult | None = None
+    lives: Sequence[BilledLife], now: float, *, planned_s: float | None = None, first_result: FirstResult | None = None
 ) -> Receipt:
     """
     Return where time and money went.
@@ -283,7 +283,7 @@ def receipt_of(
     )
 
 
-def _node_receipt(life: Life, now: float) -> NodeReceipt:
+def _node_receipt(life: BilledLife, now: float) -> NodeReceipt:
     """Split a machine's time by what it was about; a moment that never came is that of the next phase."""
     end = life.launched + life.seconds(now)
     stop = end if life.stopping is None else min(life.stopping, end)

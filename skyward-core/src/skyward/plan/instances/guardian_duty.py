@@ -15,7 +15,7 @@ from skyward.model.instances.machine import Instance, InstanceState, ProviderFac
 from skyward.plan.instances.owned_instances import of_another
 from skyward.plan.instances.instance_list import APPEARING, MISSES
 
-__all__ = ["Dismissed", "Duty", "Ended", "Message", "Opened", "Opening", "Rented", "TakeOver"]
+__all__ = ["Dismissed", "Duty", "InstanceEnded", "Message", "RegionOpened", "Opening", "InstanceRented", "TakeOver"]
 __all__ += ["LIFE", "Ender", "due", "ender", "existing", "needed", "over", "pause", "promise", "take", "to_end"]
 
 LIFE = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.ENDING)
@@ -46,7 +46,7 @@ class Opening:
 
 
 @frozen
-class Opened:
+class RegionOpened:
     """
     Say that machines are about to be rented in a region.
 
@@ -60,7 +60,7 @@ class Opened:
 
 
 @frozen
-class Rented:
+class InstanceRented:
     """
     Say which machines there are now.
 
@@ -72,7 +72,7 @@ class Rented:
 
 
 @frozen
-class Ended:
+class InstanceEnded:
     """
     Say which machines are no more.
 
@@ -139,7 +139,7 @@ class Duty:
         return any(known.offer.region == cluster.offer.region for known, _ in self.shared)
 
 
-Message: TypeAlias = Opening | Opened | Rented | Ended | Dismissed | TakeOver | Duty
+Message: TypeAlias = Opening | RegionOpened | InstanceRented | InstanceEnded | Dismissed | TakeOver | Duty
 """What a client tells its guardian; a duty is all of it at once."""
 
 
@@ -208,20 +208,20 @@ def take(duty: Duty, message: Message) -> Duty:
         message: What it was told.
 
     >>> duty = Duty(pool_id="a1", pool_name="train", ttl=600.0)
-    >>> sorted(take(take(duty, Rented(("i-1", "i-2"))), Ended(("i-1",))).machines)
+    >>> sorted(take(take(duty, InstanceRented(("i-1", "i-2"))), InstanceEnded(("i-1",))).machines)
     ['i-2']
     """
     match message:
         case Opening(cluster):
             return duty if duty.prepared(cluster) else evolve(duty, opening=(*duty.opening, cluster))
-        case Opened(cluster, infra):
+        case RegionOpened(cluster, infra):
             region = cluster.offer.region
             others = [one for one in duty.regions if one[0].offer.region != region]
             opening = tuple(one for one in duty.opening if one.offer.region != region)
             return evolve(duty, opening=opening, regions=(*others, (cluster, infra)))
-        case Rented(ids):
+        case InstanceRented(ids):
             return evolve(duty, machines=duty.machines | set(ids))
-        case Ended(ids):
+        case InstanceEnded(ids):
             return evolve(duty, machines=duty.machines - set(ids))
         case Dismissed():
             return evolve(duty, dismissed=True)

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from skyward.model.instances.machine import Instance, InstanceState
 
-__all__ = ["APPEARING", "MISSES", "Findings", "Known", "Stray", "compare"]
+__all__ = ["APPEARING", "MISSES", "ListFindings", "Known", "Stray", "compare"]
 
 APPEARING = 60.0
 """Seconds for which a machine may be missing from lists after it was rented: they lag behind."""
@@ -59,7 +59,7 @@ class Stray:
 
 
 @frozen(kw_only=True)
-class Findings:
+class ListFindings:
     """
     Say what a list of machines tells.
 
@@ -91,7 +91,7 @@ def compare(
     under_way: Collection[str] = (),
     now: float,
     patience: float,
-) -> Findings:
+) -> ListFindings:
     """
     Compare what is known of a pool's machines with a list of them.
 
@@ -135,7 +135,7 @@ def compare(
         for row in rows.values()
         if row.id not in ours and row.state is not InstanceState.ENDING and not _awaited(row, under_way)
     ]
-    return Findings(
+    return ListFindings(
         known=tuple(after),
         running=tuple(running),
         busy=tuple(busy),

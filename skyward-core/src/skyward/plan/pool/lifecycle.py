@@ -10,7 +10,7 @@ from typing import TypeAlias
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
-from skyward.plan.pool.places import NodeState, Places, Status
+from skyward.plan.pool.places import NodeState, Places, NodeStatus
 
 
 def _places(nodes: Mapping[int, NodeState]) -> Places:
@@ -47,16 +47,16 @@ class PoolState:
     @property
     def ready_count(self) -> int:
         """Count the nodes that take calls."""
-        return self.nodes.count(Status.READY)
+        return self.nodes.count(NodeStatus.READY)
 
     @property
     def staying(self) -> int:
         """Count the nodes that are not being given back."""
-        return len(self.nodes) - self.nodes.count(Status.LEAVING)
+        return len(self.nodes) - self.nodes.count(NodeStatus.LEAVING)
 
     def is_ready(self, node: int) -> bool:
         """Tell whether a node takes calls."""
-        return node in self.nodes and self.nodes[node].status is Status.READY
+        return node in self.nodes and self.nodes[node].status is NodeStatus.READY
 
 
 @frozen
@@ -175,24 +175,24 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
         case Opened():
             return _filled(state, below=state.desired)
         case Launched(node):
-            if state.closing or node not in state.nodes or state.nodes[node].status is not Status.LAUNCHING:
+            if state.closing or node not in state.nodes or state.nodes[node].status is not NodeStatus.LAUNCHING:
                 return state, (
                     Terminate(node, "the pool is closing" if state.closing else "it is not wanted any more"),
                 )
-            return _with(state, node, Status.STARTING), (Start(node),)
+            return _with(state, node, NodeStatus.STARTING), (Start(node),)
         case Started(node):
             return _started(state, node)
         case StartFailed(node, reason, final, counts):
             return _start_failed(state, node, reason, final=final, counts=counts)
         case Lost(node, reason):
-            if node not in state.nodes or state.nodes[node].status is Status.LEAVING:
+            if node not in state.nodes or state.nodes[node].status is NodeStatus.LEAVING:
                 return state, ()
-            state = _with(state, node, Status.LEAVING)
+            state = _with(state, node, NodeStatus.LEAVING)
             return state, (Terminate(node, reason),)
         case Leaves(node):
             if state.closing or not state.is_ready(node):
                 return state, ()
-            return _with(state, node, Status.LAUNCHING), (Launch((node,)),)
+            return _with(state, node, NodeStatus.LAUNCHING), (Launch((node,)),)
         case Resized(desired, removable):
             return _resized(state, desired, removable)
         case Ended(node):
@@ -203,9 +203,9 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             leaving = tuple(
                 Terminate(index, "the pool is closing")
                 for index, node in state.nodes.items()
-                if node.status is not Status.LEAVING
+                if node.status is not NodeStatus.LEAVING
             )
-            nodes = {index: evolve(node, status=Status.LEAVING) for index, node in state.nodes.items()}
+            nodes = {index: evolve(node, status=NodeStatus.LEAVING) for index, node in state.nodes.items()}
             return evolve(state, closing=True, nodes=nodes), leaving
 
 
@@ -219,7 +219,7 @@ def orders(state: PoolState, nodes: Iterable[int]) -> dict[int, tuple[int, ...]]
     """
     groups: dict[int, list[int]] = {}
     for node in sorted(set(nodes)):
-        if node in state.nodes and state.nodes[node].status is Status.LAUNCHING:
+        if node in state.nodes and state.nodes[node].status is NodeStatus.LAUNCHING:
             groups.setdefault(state.nodes[node].failures, []).append(node)
     return {failures: tuple(group) for failures, group in sorted(groups.items())}
 
@@ -251,7 +251,7 @@ def place(state: PoolState, target: int | str | None, parameter: str, pool: str)
     return target
 
 
-def _with(state: PoolState, node: int, status: Status, failures: int | None = None) -> PoolState:
+def _with(state: PoolState, node: int, status: NodeStatus, failures: int | None = None) -> PoolState:
     before = state.nodes.get(node, NodeState(status))
     after = evolve(before, status=status, failures=before.failures if failures is None else failures)
     return evolve(state, nodes=state.nodes.with_node(node, after))
@@ -267,14 +267,14 @@ def _filled(state: PoolState, *, below: int | None = None) -> tuple[PoolState, t
         return state, ()
     nodes = state.nodes
     for place in places:
-        nodes = nodes.with_node(place, NodeState(Status.LAUNCHING))
+        nodes = nodes.with_node(place, NodeState(NodeStatus.LAUNCHING))
     return evolve(state, nodes=nodes), (Launch(places),)
 
 
 def _started(state: PoolState, node: int) -> tuple[PoolState, tuple[Command, ...]]:
-    if state.closing or node not in state.nodes or state.nodes[node].status is Status.LEAVING:
+    if state.closing or node not in state.nodes or state.nodes[node].status is NodeStatus.LEAVING:
         return state, ()
-    state = _with(state, node, Status.READY, failures=0)
+    state = _with(state, node, NodeStatus.READY, failures=0)
     if not state.usable and state.ready_count >= min(state.needed, state.desired):
         return evolve(state, usable=True), (Announce(),)
     return state, ()
@@ -283,17 +283,17 @@ def _started(state: PoolState, node: int) -> tuple[PoolState, tuple[Command, ...
 def _start_failed(
     state: PoolState, node: int, reason: str, *, final: bool, counts: bool
 ) -> tuple[PoolState, tuple[Command, ...]]:
-    if node not in state.nodes or state.nodes[node].status is Status.LEAVING:
+    if node not in state.nodes or state.nodes[node].status is NodeStatus.LEAVING:
         return state, ()
     failures = state.nodes[node].failures + counts
     if final or (counts and failures >= state.attempts):
         # A pool that works goes on with the nodes it has; one that never did asks for nothing more.
         desired = max(0, state.desired - 1) if state.usable else 0
-        state = evolve(_with(state, node, Status.LEAVING), desired=desired)
+        state = evolve(_with(state, node, NodeStatus.LEAVING), desired=desired)
         if state.usable and state.ready_count:
             return state, (Terminate(node, reason),)
         return state, (Terminate(node, reason), GiveUp(reason))
-    return _with(state, node, Status.LAUNCHING, failures=failures), (Terminate(node, reason), Launch((node,)))
+    return _with(state, node, NodeStatus.LAUNCHING, failures=failures), (Terminate(node, reason), Launch((node,)))
 
 
 def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tuple[PoolState, tuple[Command, ...]]:
@@ -302,11 +302,11 @@ def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tupl
     state = evolve(state, desired=desired, needed=min(state.needed, desired))
     if surplus <= 0:
         return _filled(state)
-    staying = [index for index, node in state.nodes.items() if node.status is not Status.LEAVING]
+    staying = [index for index, node in state.nodes.items() if node.status is not NodeStatus.LEAVING]
     ready = set(state.ready)
     order = sorted(staying, key=lambda index: (index in ready, index not in removable, -index))
     commands = []
     for index in order[:surplus]:
-        state = _with(state, index, Status.LEAVING)
+        state = _with(state, index, NodeStatus.LEAVING)
         commands.append(Terminate(index, "the pool was made smaller"))
     return state, tuple(commands)

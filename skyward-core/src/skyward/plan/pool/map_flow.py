@@ -87,7 +87,7 @@ class Pace:
 
 
 @frozen(kw_only=True)
-class Load:
+class MapLoad:
     """
     What a map has under way.
 
@@ -132,7 +132,7 @@ def window(slots: int, pace: Pace) -> int:
     return 2 * slots + min(IN_FLIGHT, distance, GROWTH * pace.taken)
 
 
-def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
+def room(load: MapLoad, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
     """
     Count the items that may be pulled now.
 
@@ -142,9 +142,9 @@ def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
         bounds: What may be held.
         ordered: Whether results wait for those before them.
 
-    >>> room(Load(slots=4), Pace(), Bounds(), ordered=True)
+    >>> room(MapLoad(slots=4), Pace(), Bounds(), ordered=True)
     4
-    >>> room(Load(slots=4, pulled=9, running=9, answered=1), Pace(seconds=4.0, taken=1), Bounds(), ordered=True)
+    >>> room(MapLoad(slots=4, pulled=9, running=9, answered=1), Pace(seconds=4.0, taken=1), Bounds(), ordered=True)
     0
     """
     slots = max(1, load.slots)
@@ -164,7 +164,7 @@ def room(load: Load, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
     return max(0, count)
 
 
-def _fills(slots: int, load: Load, pace: Pace, bounds: Bounds) -> bool:
+def _fills(slots: int, load: MapLoad, pace: Pace, bounds: Bounds) -> bool:
     """Tell whether no slot is to be idle for the size of results: that costs more than a result on the disk."""
     if pace.result * _SMALL <= bounds.results and load.held * 2 <= bounds.results:
         return True

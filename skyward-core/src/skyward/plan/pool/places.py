@@ -13,7 +13,7 @@ from attrs import frozen
 _BLOCK = 32
 
 
-class Status(Enum):
+class NodeStatus(Enum):
     """What a node is about."""
 
     LAUNCHING = "launching"
@@ -30,7 +30,7 @@ class Status(Enum):
 class NodeState:
     """A node: its status, and how often it failed to start in a row."""
 
-    status: Status
+    status: NodeStatus
     failures: int = 0
 
 
@@ -44,8 +44,8 @@ class Places(Mapping[int, NodeState]):
     Args:
         nodes: The nodes by their places.
 
-    >>> places = Places({0: NodeState(Status.READY)}).with_node(3, NodeState(Status.LAUNCHING))
-    >>> list(places), places.count(Status.READY), list(places.free(3)), len(places.without(0))
+    >>> places = Places({0: NodeState(NodeStatus.READY)}).with_node(3, NodeState(NodeStatus.LAUNCHING))
+    >>> list(places), places.count(NodeStatus.READY), list(places.free(3)), len(places.without(0))
     ([0, 3], 1, [1, 2, 4], 1)
     """
 
@@ -53,7 +53,7 @@ class Places(Mapping[int, NodeState]):
 
     def __init__(self, nodes: Mapping[int, NodeState] | None = None) -> None:
         self._blocks: dict[int, dict[int, NodeState]] = {}
-        self._counts = dict.fromkeys(Status, 0)
+        self._counts = dict.fromkeys(NodeStatus, 0)
         self._ready: tuple[int, ...] | None = None
         for place, node in (nodes or {}).items():
             self._blocks.setdefault(place // _BLOCK, {})[place] = node
@@ -79,10 +79,10 @@ class Places(Mapping[int, NodeState]):
     def ready(self) -> tuple[int, ...]:
         """List the places of nodes that take calls; made once for each value, and not to count them."""
         if self._ready is None:
-            self._ready = tuple(place for place in self if self[place].status is Status.READY)
+            self._ready = tuple(place for place in self if self[place].status is NodeStatus.READY)
         return self._ready
 
-    def count(self, status: Status) -> int:
+    def count(self, status: NodeStatus) -> int:
         """Count the nodes of a status."""
         return self._counts[status]
 

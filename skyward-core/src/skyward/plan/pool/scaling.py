@@ -11,7 +11,7 @@ from skyward.model.spec.nodes import Nodes, NodeSpec, nodes
 
 
 @frozen(kw_only=True)
-class Load:
+class PoolLoad:
     """
     What is to be done, and who is idle.
 
@@ -28,7 +28,7 @@ class Load:
     since_change: float = math.inf
 
 
-def scale(desired: int, bounds: Nodes, load: Load, *, cooldown: float, idle_timeout: float) -> int:
+def scale(desired: int, bounds: Nodes, load: PoolLoad, *, cooldown: float, idle_timeout: float) -> int:
     """
     Decide on the number of nodes.
 
@@ -41,9 +41,9 @@ def scale(desired: int, bounds: Nodes, load: Load, *, cooldown: float, idle_time
         cooldown: Seconds between two changes.
         idle_timeout: Seconds without work after which a node goes.
 
-    >>> scale(2, Nodes(2, max=8), Load(queued=20, slots_per_node=1), cooldown=30, idle_timeout=60)
+    >>> scale(2, Nodes(2, max=8), PoolLoad(queued=20, slots_per_node=1), cooldown=30, idle_timeout=60)
     4
-    >>> scale(4, Nodes(2, max=8), Load(queued=0, slots_per_node=1, idle_seconds=(90.0,)), cooldown=30, idle_timeout=60)
+    >>> scale(4, Nodes(2, max=8), PoolLoad(queued=0, slots_per_node=1, idle_seconds=(90.0,)), cooldown=30, idle_timeout=60)
     3
     """
     if bounds.max is None or load.since_change < cooldown:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from attrs import evolve, field, frozen
 
-from skyward.model.instances.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 
 CLIENT = -1
 """Stands for the client where a node's number stands for a node."""
@@ -94,28 +94,28 @@ class Roads:
         """Tell whether a node may fetch from another."""
         return node not in self.apart and (source, node) not in self.barred and self.serves(source)
 
-    def learn(self, source: int, node: int, outcome: Outcome) -> Roads:
+    def learn(self, source: int, node: int, outcome: TransferOutcome) -> Roads:
         """
         Take note of how a transfer ended.
 
-        >>> roads = Roads().learn(1, 2, Outcome.UNREACHED)
+        >>> roads = Roads().learn(1, 2, TransferOutcome.UNREACHED)
         >>> roads.lead(1, 2), roads.lead(1, 3)
         (False, True)
         """
-        if outcome is Outcome.OK:
+        if outcome is TransferOutcome.OK:
             vain = {other: count for other, count in self.vain.items() if other != source}
             return self if self.proved and source not in self.vain else evolve(self, proved=True, vain=vain)
-        if outcome is Outcome.GONE:
+        if outcome is TransferOutcome.GONE:
             return self
-        if outcome is Outcome.UNABLE:
+        if outcome is TransferOutcome.UNABLE:
             return self.without(node)
-        if outcome is Outcome.WRONG:
+        if outcome is TransferOutcome.WRONG:
             return evolve(self, false=self.false | {source})
         return evolve(
             self,
             barred=self.barred | {(source, node)},
             vain={**self.vain, source: self.vain.get(source, 0) + 1},
-            unreached=self.unreached + (outcome is Outcome.UNREACHED),
+            unreached=self.unreached + (outcome is TransferOutcome.UNREACHED),
         )
 
     def without(self, node: int) -> Roads:
@@ -158,14 +158,14 @@ class Copies:
         left = self.without(node)
         return evolve(left, holders=(*left.holders, node))
 
-    def failed(self, node: int, outcome: Outcome) -> Copies:
+    def failed(self, node: int, outcome: TransferOutcome) -> Copies:
         """Take note that a node did not get the buffer from where it was to come; it still needs it."""
         source = self.arriving.get(node)
         if source is None:
             return self
         tries = {**self.tries, node: self.tries.get(node, 0) + 1}
         left = evolve(self.without(node), wanted=(node, *self.wanted), tries=tries)
-        return left.lost(source) if outcome in (Outcome.GONE, Outcome.WRONG) else left
+        return left.lost(source) if outcome in (TransferOutcome.GONE, TransferOutcome.WRONG) else left
 
     def stall(self, node: int) -> Copies:
         """Take note that what the client sends to a node makes no progress; nothing waits for it any more."""

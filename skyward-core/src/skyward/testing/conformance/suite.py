@@ -18,7 +18,7 @@ from skyward.errors import PluginError, SkywardError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LocalAddress, MachineImage, Offer, SSHAddress
 from skyward.model.accelerators.accelerator import recognise
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.guardian_duty import Duty, Opened, ender, needed, take
+from skyward.plan.instances.guardian_duty import Duty, RegionOpened, ender, needed, take
 from skyward.testing.conformance.trial import LEASE, Rental, Trial
 
 __all__ = ["ProviderConformance"]
@@ -333,7 +333,7 @@ def _check_renewal(rental: Rental) -> None:
 def _guard(rental: Rental, provider: Any) -> None:
     """End a machine as a guardian does: with nothing but what it was sent."""
     trial = rental.trial
-    opened = Opened(rental.cluster, rental.infra)
+    opened = RegionOpened(rental.cluster, rental.infra)
     known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
     anew, duty = charged(sealed(provider, known))
     [(cluster, infra)] = duty.regions
