@@ -5,9 +5,9 @@ from __future__ import annotations
 from skyward.engine.instances.blueprint import Blueprint
 from skyward.engine.instances.rented import Rented
 from skyward.model.instances.cluster import Cluster
-from skyward.model.spec.image import Image
 from skyward.model.instances.machine import Instance
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
 from skyward.model.spec.spec import Spec
 from skyward.plan.offers.choice import Candidate
 

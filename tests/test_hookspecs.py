@@ -37,8 +37,8 @@ from skyward.hookspecs import (
     Variant,
     hookimpl,
 )
-from skyward.model.spec.image import Image
 from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.image import Image
 from skyward.model.spec.spec import Spec
 from skyward.plugin import (
     HOOKS,

@@ -93,7 +93,13 @@ def test_panels() -> None:
     """What the live consoles draw is plain before they draw it."""
     view = NodeView(detail=HOSTILE, instance_type=HOSTILE)
     state = State(provider=HOSTILE, region=HOSTILE)
-    assert {SHOWN} == {view.detail, view.instance_type, state.provider, state.region, RunningTask(HOSTILE, 0, 0.0).function}
+    assert {SHOWN} == {
+        view.detail,
+        view.instance_type,
+        state.provider,
+        state.region,
+        RunningTask(HOSTILE, 0, 0.0).function,
+    }
     assert SHOWN == step(State(), InfraCreating(provider=HOSTILE)).provider
     assert [SHOWN] == list(step(State(), Progress(label=HOSTILE, done=1)).bars)
 

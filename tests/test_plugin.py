@@ -17,9 +17,9 @@ from attrs import evolve
 
 from skyward.errors import ConfigError, PluginError
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext, Topology
-from skyward.model.spec.image import Image
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
 from skyward.model.spec.op import Shell
 from skyward.model.spec.spec import Spec
 from skyward.model.spec.worker_layout import Worker

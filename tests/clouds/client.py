@@ -14,8 +14,8 @@ from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance, LaunchRequest
 from skyward.model.instances.offer import Offer
-from skyward.model.spec.spec import Spec
 from skyward.model.instances.tags import Tags
+from skyward.model.spec.spec import Spec
 from skyward.plan.offers.choice import choose
 
 _numbers = itertools.count()

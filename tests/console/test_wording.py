@@ -9,7 +9,6 @@ from attrs import evolve
 
 from skyward.console.line_style import dressed
 from skyward.console.wording import Line, clean, lasted, money, tell
-from skyward.model.instances.cost_report import FirstResult, NodeReceipt, Receipt
 from skyward.model.events.event import (
     ALL,
     BootstrapFailed,
@@ -26,6 +25,7 @@ from skyward.model.events.event import (
     TaskCompleted,
     TaskStarted,
 )
+from skyward.model.instances.cost_report import FirstResult, NodeReceipt, Receipt
 from skyward.model.instances.instance import InstanceInfo
 
 

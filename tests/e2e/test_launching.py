@@ -13,8 +13,8 @@ import pytest
 from attrs import evolve
 
 import skyward as sky
-from skyward.engine.instances import instance_watch as watch
 from skyward.engine.guardian.journal import launches
+from skyward.engine.instances import instance_watch as watch
 from skyward.hookspecs import (
     Cluster,
     Instance,

@@ -19,8 +19,8 @@ import pytest
 
 import skyward as sky
 from skyward.model.instances.cluster import Cluster
-from skyward.model.spec.image import Image
 from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.image import Image
 from skyward.node.agent.descendants import MARK
 
 pytestmark = pytest.mark.slow

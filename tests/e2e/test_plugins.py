@@ -20,10 +20,10 @@ from attrs import evolve, frozen
 import skyward as sky
 from skyward.hookspecs import hookimpl
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
-from skyward.model.spec.image import Image
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.machine import Instance, LaunchRequest, LocalAddress, ProviderFacts
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
 from skyward.model.spec.spec import Spec
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import skyward as sky
 from skyward.engine.calls import mapping
-from skyward.engine.source.environment import cache_directory
 from skyward.engine.calls.result_overflow import Overflow
+from skyward.engine.source.environment import cache_directory
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS
 from skyward.plan.pool.map_flow import Bounds
 

@@ -17,8 +17,8 @@ import pytest
 import skyward as sky
 from skyward.engine.nodes.host import Prepared
 from skyward.engine.nodes.local_host import LocalHost
-from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import HEADER, VERSION, Kind, encode_json
 from skyward.model.instances.instance import InstanceInfo

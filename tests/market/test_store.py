@@ -16,7 +16,7 @@ import pytest
 
 from skyward.errors import ConfigError
 from skyward.hookspecs import Offer
-from skyward.market.store import KEPT, Source, OfferStore
+from skyward.market.store import KEPT, OfferStore, Source
 from skyward.plan.offers.wanted import Wanted
 from tests.market.clouds import gpu
 

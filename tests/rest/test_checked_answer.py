@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from skyward.rest import Misread
-from skyward.rest import checked_answer as answer
+from skyward.rest import Misread, checked_answer as answer
 
 ROW: dict[str, Any] = {
     "name": "n1",

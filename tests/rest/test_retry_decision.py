@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from skyward.errors import CapacityError, CredentialsError, ProvisionError
-from skyward.rest.retry_decision import AT_MOST, LONGEST_PAUSE, UNANSWERED, Accept, Refuse, RetryLater, decide, held
 from skyward.rest.reply import Meaning, Reply
+from skyward.rest.retry_decision import AT_MOST, LONGEST_PAUSE, UNANSWERED, Accept, Refuse, RetryLater, decide, held
 
 NOW = 1_800_000_000.0
 

@@ -11,8 +11,8 @@ from attrs import evolve
 
 from skyward.errors import ConfigError
 from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer, Tags
-from skyward.model.spec.container import DockerImage, cuda, ubuntu
 from skyward.model.instances.machine import SSHAddress
+from skyward.model.spec.container import DockerImage, cuda, ubuntu
 from skyward.model.spec.spec import Spec
 from skyward.rest import Misread
 from skyward_runpod import RunPod

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.instances.recipe import Recipe
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.errors import ProvisionError, TransportError
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from attrs import evolve
 
-from skyward.engine.calls.dispatch import Dispatch
-from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.pool.running import Running
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.spec.options import Options

@@ -1,6 +1,6 @@
 """
-Nodes that hand a buffer on to each other, on a clock of their own: what `plan.pool.spreading` decides, over lines of given
-rates, with nodes that die, stall, lie or cannot be reached.
+Nodes that hand a buffer on to each other, on a clock of their own: what `plan.pool.spreading` decides, over lines of
+given rates, with nodes that die, stall, lie or cannot be reached.
 
     python -m tests.simulated.swarm
 """

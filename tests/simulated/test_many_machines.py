@@ -13,8 +13,8 @@ from itertools import pairwise
 import pytest
 
 import skyward as sky
-from skyward.engine.pool import event_loop as loops
 from skyward.engine.instances.launch import BATCH
+from skyward.engine.pool import event_loop as loops
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.ssh.dial import AT_ONCE
 from tests.seeds import seeds

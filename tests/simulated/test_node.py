@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.engine.calls import mapping
-from skyward.engine.calls import operations
+from skyward.engine.calls import mapping, operations
 from skyward.engine.pool.running import Running
 from tests.simulated import plan
 from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns

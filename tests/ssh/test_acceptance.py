@@ -14,8 +14,8 @@ from attrs import define, evolve, field
 import skyward as sky
 from skyward.engine.nodes import upload_rates as uploads
 from skyward.hookspecs import Instance, LaunchRequest, ProviderFacts, SSHAddress, hookimpl
-from skyward.model.spec.image import Image
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
 from skyward.model.spec.spec import Spec
 from skyward.ssh import acceptance
 from skyward.ssh.acceptance import cuda_wanted, faults

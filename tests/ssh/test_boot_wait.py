@@ -13,8 +13,7 @@ import skyward as sky
 from skyward.errors import UnreachableError
 from skyward.model.instances.machine import SSHAddress
 from skyward.providers import ssh
-from skyward.ssh import dial as dialling
-from skyward.ssh import boot_wait as waiting
+from skyward.ssh import boot_wait as waiting, dial as dialling
 
 
 @pytest.fixture

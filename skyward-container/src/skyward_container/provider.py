@@ -14,9 +14,9 @@ from attrs import field, frozen
 
 from skyward.errors import ConfigError, ProvisionError
 from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, hookimpl
-from skyward.model.spec.container import DockerImage
 from skyward.model.fields.memory import gigabytes
 from skyward.model.fields.setting import suggesting
+from skyward.model.spec.container import DockerImage
 from skyward.providers.facts import identified
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
 from skyward_container.machine import HOST_KEY, instance_of, labels

@@ -70,18 +70,15 @@ if TYPE_CHECKING:
     from skyward.market.listed_images import machine_images as machine_images
     from skyward.market.listed_instances import instances as instances
     from skyward.market.repository import offers as offers
-    from skyward.model.accelerators import accelerator_factories as accelerators
-    from skyward.model.spec import container
-    from skyward.model.fields import duration
-    from skyward.model.events import metric
-    from skyward.model.accelerators.accelerator import Accelerator as Accelerator, is_nvidia as is_nvidia, is_trainium as is_trainium
-    from skyward.model.spec.allocation import (
-        Allocation as Allocation,
-        AllocationLike as AllocationLike,
-        AllocationStrategy as AllocationStrategy,
+    from skyward.model.accelerators import accelerator_factories
+    from skyward.model.accelerators.accelerator import (
+        Accelerator as Accelerator,
+        is_nvidia as is_nvidia,
+        is_trainium as is_trainium,
     )
-    from skyward.model.spec.container import DockerImage as DockerImage
-    from skyward.model.instances.cost_report import Cost as Cost, Receipt as Receipt
+    from skyward.model.accelerators.fit import select_instance as select_instance
+    from skyward.model.accelerators.nvidia_names import NVIDIA as NVIDIA
+    from skyward.model.events import metric
     from skyward.model.events.event import (
         BootstrapCommand as BootstrapCommand,
         BootstrapCompleted as BootstrapCompleted,
@@ -122,25 +119,32 @@ if TYPE_CHECKING:
         TaskCompleted as TaskCompleted,
         TaskStarted as TaskStarted,
     )
-    from skyward.model.accelerators.fit import select_instance as select_instance
-    from skyward.model.spec.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
+    from skyward.model.fields import duration
+    from skyward.model.fields.keywords import ProviderLike as ProviderLike
+    from skyward.model.fields.log_config import LogConfig as LogConfig
+    from skyward.model.fields.pip_index import PipIndex as PipIndex
+    from skyward.model.instances.cost_report import Cost as Cost, Receipt as Receipt
     from skyward.model.instances.instance import (
         AcceleratorInfo as AcceleratorInfo,
         InstanceInfo as InstanceInfo,
         NetworkInfo as NetworkInfo,
         PeerInfo as PeerInfo,
     )
-    from skyward.model.fields.keywords import ProviderLike as ProviderLike
-    from skyward.model.fields.log_config import LogConfig as LogConfig
+    from skyward.model.spec import container
+    from skyward.model.spec.allocation import (
+        Allocation as Allocation,
+        AllocationLike as AllocationLike,
+        AllocationStrategy as AllocationStrategy,
+    )
+    from skyward.model.spec.container import DockerImage as DockerImage
+    from skyward.model.spec.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
     from skyward.model.spec.nodes import Nodes as Nodes, NodeSpec as NodeSpec
-    from skyward.model.accelerators.nvidia_names import NVIDIA as NVIDIA
     from skyward.model.spec.options import (
         Options as Options,
         ProviderSelector as ProviderSelector,
         SelectionLike as SelectionLike,
         SelectionStrategy as SelectionStrategy,
     )
-    from skyward.model.fields.pip_index import PipIndex as PipIndex
     from skyward.model.spec.retry_setting import Retry as Retry
     from skyward.model.spec.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.spec.trust_setting import Data as Data
@@ -187,6 +191,7 @@ if TYPE_CHECKING:
     from skyward.providers.ssh import SSH as SSH
     from skyward.putting import put as put
 
+    accelerators = accelerator_factories
     containers = container
     metrics = metric
     time = duration

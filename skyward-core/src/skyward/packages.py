@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from attrs import evolve
 
 from skyward.errors import PluginError
-from skyward.model.instances.cluster import Cluster
-from skyward.model.spec.image import Image, PipIndex
-from skyward.model.instances.instance import InstanceInfo
 from skyward.model.fields.requirement import package_names
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.image import Image, PipIndex
 
 __all__ = ["are_here", "importing", "installed", "with_packages"]
 

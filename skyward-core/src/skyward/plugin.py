@@ -21,8 +21,8 @@ from skyward.wrapping import during
 
 if TYPE_CHECKING:
     from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext, Topology
-    from skyward.model.spec.image import Image
     from skyward.model.instances.instance import InstanceInfo
+    from skyward.model.spec.image import Image
     from skyward.model.spec.op import Op, OpLike
 
 __all__ = [

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack,
 
 from skyward.errors import PoolClosedError, UsageError
 from skyward.mapper import Mapper
-from skyward.model.instances.cost_report import Cost, Receipt
 from skyward.model.fields.keywords import PoolKeywords
+from skyward.model.fields.port import port
+from skyward.model.instances.cost_report import Cost, Receipt
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import Options
-from skyward.model.fields.port import port
 from skyward.model.spec.spec import Spec
 from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.config.request import request
 
 if TYPE_CHECKING:
-    from skyward.engine.nodes.forwarding import Forward
+    from skyward.engine.calls.waiters import Future
     from skyward.engine.instances.meter import Meter
+    from skyward.engine.nodes.forwarding import Forward
     from skyward.engine.pool.opening import OpenPool
     from skyward.engine.pool.running import Running
-    from skyward.engine.calls.waiters import Future
     from skyward.link.refs import Ref
     from skyward.model.events.event import SkywardEvent
 

@@ -11,9 +11,9 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.spec.container import DockerImage, docker_image
 from skyward.model.fields.memory import gigabytes
 from skyward.model.fields.setting import choice, suggesting, text
+from skyward.model.spec.container import DockerImage, docker_image
 from skyward.plan.bootstrap.container_start import END_COMMAND
 from skyward.plan.offers.volume import check_volume, mount_path, mount_point, volume_name
 from skyward_runpod.account import Account

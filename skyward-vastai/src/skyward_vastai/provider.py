@@ -12,8 +12,8 @@ from attrs.converters import optional
 
 from skyward.errors import ConfigError, SkywardError
 from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.spec.container import DockerImage, cuda, docker_image
 from skyward.model.fields.setting import positive, suggesting, switch
+from skyward.model.spec.container import DockerImage, cuda, docker_image
 from skyward.plan.offers.volume import mount_path, mount_point, volume_name
 from skyward.rest import listed, readable, reply_of
 from skyward_vastai.account import Account, Row

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from skyward.engine.calls.batches import PART, BatchTurns, in_parts, post_in_parts
 from skyward.engine.calls.call import Call
 from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.pool.event_loop import EngineLoop
-from skyward.engine.calls.batches import PART, BatchTurns, in_parts, post_in_parts
 from skyward.link.payload import Payload
 from tests.simulated.stage import FUNCTION, Attempts, Heard
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings, strategies as st
 from skyward.engine.calls import buffers as room
 from skyward.engine.calls.buffers import Buffers
 from skyward.link import payload as payloads, segment as segments, written
-from skyward.link.payload_parts import Place
 from skyward.link.payload import Keep, Payload, dump, load, packed, pickled
+from skyward.link.payload_parts import Place
 from skyward.link.recycling import Recycling
 
 SIZE = 2 << 20

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.batches import PART
+from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.recalling import RECALL_AFTER
 from skyward.errors import ProtocolError
 from skyward.link.envelope import Envelope, Record

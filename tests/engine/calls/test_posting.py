@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.calls.posting import TOGETHER, Posting
+from skyward.engine.pool.event_loop import EngineLoop
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.scripted_pool import until
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.event_dispatcher import Dispatcher
+from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.log_files import logging_to
 from skyward.model.events.event import Log, NodeReady, SkywardEvent, TaskCompleted
 from skyward.model.fields.log_config import LogConfig

@@ -12,8 +12,8 @@ import pytest
 
 from skyward.engine.events import reporting as reporting_of_core
 from skyward.engine.events.event_dispatcher import Dispatcher
-from skyward.engine.nodes.inflow import Inflow
 from skyward.engine.events.reporting import OPENED_AT_ONCE, Reporting
+from skyward.engine.nodes.inflow import Inflow
 from skyward.link.emitted import Emitted, decode_event, encode_event
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import LogLine, decode_lines, encode_lines
@@ -200,7 +200,10 @@ def test_an_event_that_says_it_is_another_is_not_delivered() -> None:
     forged = pickled._replace(names=emitted(Loss()).names)
     [error] = reported(forged, listen=Loss, own=ALL)
     assert isinstance(error, Error)
-    assert "says it is a tests.engine.events.test_reporting.Loss, and is a skyward.model.events.event.CostFinal" in error.message
+    assert (
+        "says it is a tests.engine.events.test_reporting.Loss, and is a skyward.model.events.event.CostFinal"
+        in error.message
+    )
 
 
 def test_each_phase_of_a_bootstrap_begins_with_its_step() -> None:

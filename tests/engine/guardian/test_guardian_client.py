@@ -12,7 +12,17 @@ from skyward.engine.guardian import guardian_messages as charge
 from skyward.engine.guardian.guardian_client import STARTS, Guarding
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import PluginError, ProvisionError
-from skyward.plan.instances.guardian_duty import Dismissed, Duty, InstanceEnded, Message, RegionOpened, Opening, InstanceRented, TakeOver, take
+from skyward.plan.instances.guardian_duty import (
+    Dismissed,
+    Duty,
+    InstanceEnded,
+    InstanceRented,
+    Message,
+    Opening,
+    RegionOpened,
+    TakeOver,
+    take,
+)
 from tests.engine.guardian.test_guardian_process import CLUSTER, Dictionary, play
 
 
@@ -213,5 +223,12 @@ def test_what_could_not_be_given_back_is_left_to_it() -> None:
 def test_messages_are_what_a_guardian_takes() -> None:
     """Each has its place in the duty."""
     duty = Duty(pool_id="a1", pool_name="train", ttl=1.0)
-    for message in (Opening(CLUSTER), RegionOpened(CLUSTER, 1), InstanceRented(("i",)), InstanceEnded(("i",)), TakeOver(), Dismissed()):
+    for message in (
+        Opening(CLUSTER),
+        RegionOpened(CLUSTER, 1),
+        InstanceRented(("i",)),
+        InstanceEnded(("i",)),
+        TakeOver(),
+        Dismissed(),
+    ):
         assert duty != (duty := take(duty, charge.message(charge.packed(message)[8:])))

@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 from attrs import field, frozen
 
-from skyward.engine.guardian import guardian_messages as charge
-from skyward.engine.guardian import guardian_process as guardian
+from skyward.engine.guardian import guardian_messages as charge, guardian_process as guardian
 from skyward.engine.guardian.guardian_process import SPREAD, Guardian
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.guardian_duty import Dismissed, Duty, InstanceEnded, Message, RegionOpened, InstanceRented, TakeOver
+from skyward.plan.instances.guardian_duty import (
+    Dismissed,
+    Duty,
+    InstanceEnded,
+    InstanceRented,
+    Message,
+    RegionOpened,
+    TakeOver,
+)
 from tests.full_disk import full_disk
 from tests.simulated.loop import VirtualLoop
 

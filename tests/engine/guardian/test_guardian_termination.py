@@ -15,7 +15,7 @@ from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, hookimpl
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.guardian_duty import Duty, RegionOpened, InstanceRented, take
+from skyward.plan.instances.guardian_duty import Duty, InstanceRented, RegionOpened, take
 from skyward.testing import Rehearsal, TerminateFails
 from skyward.testing.market import offers
 

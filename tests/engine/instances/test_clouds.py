@@ -11,7 +11,7 @@ from attrs import evolve
 
 import skyward as sky
 from skyward.hookspecs import Topology
-from skyward.plan.instances.instance_list import STRAYING
+from skyward.plan.instances.instance_list import ORPHANED_FOR
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.host import here
 from tests.simulated.pool import Heard, compute
@@ -61,7 +61,7 @@ def test_a_lost_node_is_replaced_elsewhere(engine: SimulatedEngine) -> None:
         lose(engine, home)
         engine.until(lambda: pool.current_nodes() == 2 and other.there)
         assert ["home-1", "other-0"] == names(home, other) == sorted(where() @ pool)
-        engine.pass_by(2 * STRAYING)
+        engine.pass_by(2 * ORPHANED_FOR)
         assert ["home-1", "other-0"] == names(home, other)
     assert ([], [], []) == (names(home, other), home.open, other.open)
     assert [("home-0", "other-0")] == [(event.old, event.new) for event in heard.of(sky.InstanceReplaced)]
@@ -150,7 +150,7 @@ def test_two_clouds_of_one_account_keep_their_machines_apart(engine: SimulatedEn
     with pool:
         lose(engine, home)
         engine.until(lambda: pool.current_nodes() == 2 and len(home.there) == 2)
-        engine.pass_by(3 * STRAYING)
+        engine.pass_by(3 * ORPHANED_FOR)
         assert 3 == len(home.rows)
         assert names(home) == sorted(where() @ pool)
     assert [] == names(home)

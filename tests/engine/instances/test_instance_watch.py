@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 import skyward as sky
-from skyward.engine.instances.launch import LIFE
 from skyward.engine.instances.instance_watch import LATER, RUNNING_WITHIN, SOON
+from skyward.engine.instances.launch import LIFE
 from skyward.hookspecs import InstanceState
-from skyward.plan.instances.instance_list import APPEARING, STRAYING
+from skyward.plan.instances.instance_list import APPEARING, ORPHANED_FOR
 from skyward.testing import ListingLag, NeverBoots, Unreachable
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute
@@ -109,7 +109,7 @@ def test_a_machine_has_its_time_to_run_where_no_option_says_one(engine: Simulate
 
 
 def test_an_orphan_is_ended_after_its_time_and_paid_for(engine: SimulatedEngine) -> None:
-    """A machine that no node has: not before `STRAYING` seconds, and no later than two looks after that."""
+    """A machine that no node has: not before `ORPHANED_FOR` seconds, and no later than two looks after that."""
     cloud = ScriptedCloud(forgets=True)
     pool, _ = compute(cloud)
     with pool:
@@ -117,7 +117,7 @@ def test_an_orphan_is_ended_after_its_time_and_paid_for(engine: SimulatedEngine)
         orphan = cloud.rows[1]
         engine.until(lambda: not orphan.there)
         assert 1 == pool.current_nodes()
-    assert STRAYING <= (orphan.ended_at or 0.0) - orphan.since <= STRAYING + 2 * EVERY + cloud.ends
+    assert ORPHANED_FOR <= (orphan.ended_at or 0.0) - orphan.since <= ORPHANED_FOR + 2 * EVERY + cloud.ends
     assert pool.receipt is not None
     assert {"cloud-0", "cloud-1"} == {node.instance_id for node in pool.receipt.nodes}
     assert all(node.ended and node.cost > 0 for node in pool.receipt.nodes)
@@ -137,7 +137,7 @@ def test_machines_whose_launch_is_not_answered_yet_are_no_orphans(engine: Simula
         pool.resize(2)
         engine.until(lambda: len(cloud.requests) == 2)
         engine.run(_unanswered(cloud))
-        engine.pass_by(STRAYING + 3 * EVERY)
+        engine.pass_by(ORPHANED_FOR + 3 * EVERY)
         assert cloud.rows[1].there
     assert [] == cloud.there
 

@@ -14,8 +14,8 @@ from skyward.engine.instances.identity import owner
 from skyward.engine.instances.launch import BATCH, LIFE, SIDE_BY_SIDE
 from skyward.hookspecs import Instance, Offer, Tags, hookimpl
 from skyward.model.events import event as events
-from skyward.plan.offers.choice import REMEMBERED
 from skyward.plan.instances.owned_instances import GRACE
+from skyward.plan.offers.choice import REMEMBERED
 from skyward.testing import NeverBoots, NoCapacity, Quota, SlowApi
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute

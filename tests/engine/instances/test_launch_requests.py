@@ -9,8 +9,8 @@ from concurrent.futures import CancelledError
 import pytest
 
 import skyward as sky
-from skyward.engine.instances.regions import PROVIDER_TIMEOUT
 from skyward.engine.instances.launch_requests import LOOKS
+from skyward.engine.instances.regions import PROVIDER_TIMEOUT
 from skyward.hookspecs import Instance, LaunchRequest, hookimpl
 from skyward.testing import ListingLag
 from tests.simulated.engine import SimulatedEngine

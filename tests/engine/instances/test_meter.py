@@ -224,15 +224,15 @@ def test_one_id_at_two_clouds_is_two_machines() -> None:
     assert [(100, 100), (200, 200)] == [(one.seconds, one.computing) for one in bench.meter.receipt.nodes]
 
 
-def test_a_stray_of_one_cloud_is_none_of_another() -> None:
+def test_an_orphan_of_one_cloud_is_none_of_another() -> None:
     """It is counted beside a machine of the same id, and ends alone."""
     bench = Bench()
     bench.hear(events.InstanceLaunched, name="i-9", cloud="elsewhere")
-    bench.meter.strayed(stray(), 36.0)
+    bench.meter.orphaned(orphan(), 36.0)
     bench.until(100)
-    bench.meter.strays_ended("elsewhere", ["i-9"])
+    bench.meter.orphans_ended("elsewhere", ["i-9"])
     assert 72.0 == bench.meter.cost().hourly_rate
-    bench.meter.strays_ended("cloud", ["i-9"])
+    bench.meter.orphans_ended("cloud", ["i-9"])
     assert 36.0 == bench.meter.cost().hourly_rate
 
 
@@ -291,7 +291,7 @@ def test_a_budget_forbids_nothing_that_is_free() -> None:
     assert [] == bench.stopped
 
 
-def stray(**facts: Any) -> Instance:
+def orphan(**facts: Any) -> Instance:
     """Describe a machine of which the cloud's list is the first to tell."""
     return Instance(id="i-9", node=0, provider="cloud", **facts)
 
@@ -301,9 +301,9 @@ def test_a_machine_that_no_node_has_is_on_the_bill() -> None:
     bench = Bench()
     bench.until(100.0)
     for _ in range(2):
-        bench.meter.strayed(stray(launched_at=time.time() - 40.0), 36.0)
+        bench.meter.orphaned(orphan(launched_at=time.time() - 40.0), 36.0)
     bench.until(120.0)
-    bench.meter.strays_ended("cloud", ["i-9", "i-unknown"])
+    bench.meter.orphans_ended("cloud", ["i-9", "i-unknown"])
     bench.until(500.0)
     assert 0.6 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
 
@@ -312,17 +312,17 @@ def test_a_stray_has_not_been_there_longer_than_the_pool() -> None:
     """Whatever the provider's clock says, and what it costs may be in the list alone."""
     bench = Bench()
     bench.until(100.0)
-    bench.meter.strayed(stray(launched_at=time.time() - 9000.0, hourly_rate=36.0), None)
+    bench.meter.orphaned(orphan(launched_at=time.time() - 9000.0, hourly_rate=36.0), None)
     assert 1.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
 
 
 def test_a_stray_that_is_a_node_s_after_all_is_counted_once() -> None:
-    """It goes on as the node's machine, and does not end with the strays."""
+    """It goes on as the node's machine, and does not end with the orphans."""
     bench = Bench()
-    bench.meter.strayed(stray(), 36.0)
+    bench.meter.orphaned(orphan(), 36.0)
     bench.hear(events.InstanceLaunched, name="i-9")
     bench.until(100.0)
-    bench.meter.strays_ended("cloud", ["i-9"])
+    bench.meter.orphans_ended("cloud", ["i-9"])
     bench.until(200.0)
     assert 2.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.instances.orphans import LATE, Strays
+from skyward.engine.instances.orphans import LATE, Orphans
 from skyward.hookspecs import Instance, InstanceState
 from skyward.model.instances.tags import Tags
 from tests.simulated.loop import VirtualLoop
@@ -21,11 +21,11 @@ class Books:
         self.gone: list[str] = []
         self.error: Exception | None = None
 
-    def strayed(self, machine: Instance, rate: float | None) -> None:
+    def orphaned(self, machine: Instance, rate: float | None) -> None:
         """Count a machine."""
         self.billed.setdefault(machine.id, rate)
 
-    def strays_ended(self, provider: str, ids: Any) -> None:
+    def orphans_ended(self, provider: str, ids: Any) -> None:
         """Count it no more."""
         self.gone += sorted(ids)
 
@@ -48,55 +48,55 @@ def books() -> Books:
 
 
 @pytest.fixture
-def strays(books: Books) -> Strays:
+def orphans(books: Books) -> Orphans:
     """Count in them."""
-    return Strays("cloud", books, books)  # type: ignore[arg-type]
+    return Orphans("cloud", books, books)  # type: ignore[arg-type]
 
 
-def test_they_cost_what_was_asked_for(books: Books, strays: Strays) -> None:
+def test_they_cost_what_was_asked_for(books: Books, orphans: Orphans) -> None:
     """By the token of the request; what no request asked for at a price that the list says."""
-    strays.asked("t", 0.5)
-    strays.count([machine("a"), machine("b", token="other")], ["a", "b"])
+    orphans.asked("t", 0.5)
+    orphans.count([machine("a"), machine("b", token="other")], ["a", "b"])
     assert {"a": 0.5, "b": None} == books.billed
 
 
-def test_those_that_are_gone_are_counted_no_more(books: Books, strays: Strays) -> None:
+def test_those_that_are_gone_are_counted_no_more(books: Books, orphans: Orphans) -> None:
     """Because they are listed as ended, or not at all; once."""
-    strays.count([machine("a"), machine("b"), machine("c")], ["a", "b", "c"])
-    strays.count([machine("a"), machine("b", state=InstanceState.ENDED)], ["a"])
+    orphans.count([machine("a"), machine("b"), machine("c")], ["a", "b", "c"])
+    orphans.count([machine("a"), machine("b", state=InstanceState.ENDED)], ["a"])
     assert ["b", "c"] == books.gone
-    strays.count([machine("a")], ["a"])
+    orphans.count([machine("a")], ["a"])
     assert ["b", "c"] == books.gone
 
 
-def test_one_that_became_a_node_s_is_not_taken_for_gone(books: Books, strays: Strays) -> None:
+def test_one_that_became_a_node_s_is_not_taken_for_gone(books: Books, orphans: Orphans) -> None:
     """A late answer gave it a node."""
-    strays.count([machine("a")], ["a"])
-    strays.count([machine("a")], [])
+    orphans.count([machine("a")], ["a"])
+    orphans.count([machine("a")], [])
     assert [] == books.gone
 
 
-def test_they_are_counted_until_their_end_is_confirmed(books: Books, strays: Strays) -> None:
+def test_they_are_counted_until_their_end_is_confirmed(books: Books, orphans: Orphans) -> None:
     """Not only until it was asked for."""
     books.error = ConnectionResetError()
     with pytest.raises(ConnectionResetError):
-        asyncio.run(strays.end(["a"]))
+        asyncio.run(orphans.end(["a"]))
     assert [] == books.gone
     books.error = None
-    asyncio.run(strays.end(["a"]))
+    asyncio.run(orphans.end(["a"]))
     assert ["a"] == books.gone
 
 
 @pytest.mark.parametrize(("since", "looks"), [(None, 1), (LATE + 1.0, 1), (0.0, 5), (LATE - 1.0, 2)])
-def test_a_lost_answer_has_a_list_looked_at_for_a_while(strays: Strays, since: float | None, looks: int) -> None:
+def test_a_lost_answer_has_a_list_looked_at_for_a_while(orphans: Orphans, since: float | None, looks: int) -> None:
     """Not where the launch was long ago: the machines are listed by now."""
     loop = VirtualLoop(sockets=False)
 
     async def look() -> int:
         if since is not None:
-            strays.unanswered()
+            orphans.unanswered()
             await asyncio.sleep(since)
-        return len([None async for _ in strays.looks()])
+        return len([None async for _ in orphans.looks()])
 
     try:
         assert looks == loop.run_until_complete(look())

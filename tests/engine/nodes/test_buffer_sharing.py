@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.nodes import node_link
-from skyward.engine.nodes import buffer_sharing as sharing
-from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.nodes import buffer_sharing as sharing, node_link
 from skyward.engine.nodes.buffer_sharing import WORTH_SHARING, Sharing
+from skyward.engine.nodes.node_link import NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, Parser, encode_json
 from skyward.link.handing import Report, encode_report
@@ -22,8 +21,8 @@ from skyward.link.messages import BLOB, TASK
 from skyward.link.payload import Payload
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.transfer import TransferOutcome
-from skyward.node.data.peer_transfers import Errands
 from skyward.node.data.node_store import NodeStore
+from skyward.node.data.peer_transfers import Errands
 from tests.engine.nodes.test_node_link import call, kept
 from tests.node.data.peering import until
 

@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 from hypothesis import given, strategies as st
 
-from skyward.engine.nodes import node_link
 from skyward.engine.calls.call import Call, CapturedFunction
+from skyward.engine.nodes import node_link
 from skyward.engine.nodes.node_link import ASKED_AGAIN, UNREAD, NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, Parser

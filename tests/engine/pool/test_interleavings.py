@@ -1,4 +1,4 @@
-"""Calls, cancels, losses, cuts and departures in any order: every call ends exactly once, and no slot is lost."""
+"""Calls, cancels, losses, cuts and drains in any order: every call ends exactly once, and no slot is lost."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from skyward.link.channel import Batch, Channel
 from skyward.link.envelope import Envelope, headline_of
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode
 from skyward.link.messages import Status
-from skyward.link.payload_parts import read_parts
 from skyward.link.payload import Payload, decode, views
+from skyward.link.payload_parts import read_parts
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.machine import Instance
 from skyward.node.agent.fds import close_all

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from skyward.link.data.maker import Callee, Refused
 from skyward.link.data.allowed_names import DataNames, names_of
+from skyward.link.data.maker import Callee, Refused
 from skyward.model.spec.trust_setting import Data
 
 

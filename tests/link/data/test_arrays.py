@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
-from skyward.link.data.maker import Refused
 from skyward.link.data.allowed_names import DataNames
+from skyward.link.data.maker import Refused
 from skyward.link.data.opener import open_data
 from skyward.link.payload import decode, dump, load
 from skyward.model.spec.trust_setting import DATA

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 import skyward as sky
-from skyward.link.data.maker import Refused
 from skyward.link.data.allowed_names import DataNames
+from skyward.link.data.maker import Refused
 from skyward.link.data.opener import open_data
 from skyward.link.failure import dump_failure, load_failure
 from skyward.link.payload import dump, load

@@ -1,8 +1,8 @@
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.model.instances.machine import SSHAddress
 from skyward.model.fields.host_place import HostPlace, place, places
+from skyward.model.instances.machine import SSHAddress
 from skyward.providers.ssh import SSH
 
 

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.model.spec.options import Options
 from skyward.model.fields.port import port, ports
+from skyward.model.spec.options import Options
 from skyward.plan.config.request import request
 
 

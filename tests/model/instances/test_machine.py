@@ -12,8 +12,8 @@ from skyward.errors import ConfigError
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts
 from skyward.model.instances.offer import Offer
-from skyward.model.spec.spec import Spec
 from skyward.model.instances.tags import Tags
+from skyward.model.spec.spec import Spec
 
 CLUSTER = Cluster(
     pool_id="a1",

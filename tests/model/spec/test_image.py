@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 
 from skyward.errors import ConfigError
 from skyward.model.events import metric
-from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python, python_version
 from skyward.model.fields.pip_index import PipIndex
+from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python, python_version
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 TORCH = "https://download.pytorch.org/whl/cu128"

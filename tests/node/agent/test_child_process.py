@@ -10,24 +10,24 @@ import pytest
 
 from skyward.link.channel import Batch
 from skyward.link.messages import LogLine
-from skyward.node.agent.slot_table import new_board
 from skyward.node.agent.child_process import ChildProcess
+from skyward.node.agent.slot_table import new_slot_table
 
 
 def test_board_tells_what_runs_and_what_ran_last() -> None:
     """Each slot one or the other, or nothing."""
-    board = new_board(3)
+    slot_table = new_slot_table(3)
     try:
-        board.start(0, 7, 70)
-        board.start(1, 8, 80)
-        board.stop(1, 8)
-        assert [(running.call, running.thread) for running in board.running()] == [(7, 70)]
-        assert board.over() == [8]
-        board.start(1, 9, 90)
-        assert [running.call for running in board.running()] == [7, 9]
-        assert board.over() == []
+        slot_table.start(0, 7, 70)
+        slot_table.start(1, 8, 80)
+        slot_table.stop(1, 8)
+        assert [(running.call, running.thread) for running in slot_table.running()] == [(7, 70)]
+        assert slot_table.over() == [8]
+        slot_table.start(1, 9, 90)
+        assert [running.call for running in slot_table.running()] == [7, 9]
+        assert slot_table.over() == []
     finally:
-        board.close()
+        slot_table.close()
 
 
 def _told(prepare: Callable[[ChildProcess], None], slots: int = 1) -> list[LogLine]:
@@ -67,12 +67,12 @@ def _told(prepare: Callable[[ChildProcess], None], slots: int = 1) -> list[LogLi
 
 def _running(process: ChildProcess) -> None:
     process.began(7, 0.0)
-    process.board.start(0, 7, 1)
+    process.slot_table.start(0, 7, 1)
 
 
 def _over(process: ChildProcess) -> None:
     _running(process)
-    process.board.stop(0, 7)
+    process.slot_table.stop(0, 7)
 
 
 def _answered(process: ChildProcess) -> None:

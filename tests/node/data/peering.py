@@ -18,9 +18,9 @@ from skyward.engine.nodes.pool_certificate import PoolCertificate, make_certific
 from skyward.link.frames import Kind, Parser, encode_json
 from skyward.link.handing import Errand, Report, decode_report, encode_errand
 from skyward.link.segment import write_segment
+from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import Errands
 from skyward.node.data.pool_tls import contexts
-from skyward.node.data.node_store import NodeStore
 
 NAME = b"n" * 32
 PATIENCE = 20.0

@@ -74,7 +74,9 @@ def test_what_is_fetched_is_what_the_other_has(size: int) -> None:
     ],
     ids=["other bytes", "another size", "gone", "half of it", "half an answer", "no answer"],
 )
-def test_a_source_that_gives_something_else_is_found_out(parts: list[bytes], outcome: TransferOutcome, why: str) -> None:
+def test_a_source_that_gives_something_else_is_found_out(
+    parts: list[bytes], outcome: TransferOutcome, why: str
+) -> None:
     """Nothing of it is kept."""
     with impostor(served(*parts)) as port:
         report, kept = fetched(port)

@@ -13,7 +13,7 @@ from skyward.link.frames import Kind, encode
 from skyward.link.messages import RESULT, Status
 from skyward.link.payload import pack
 from skyward.link.stored import StoredParser
-from skyward.node.data.result_store import Vault
+from skyward.node.data.result_store import ResultStore
 from tests.link.test_wire import End, Line
 
 
@@ -38,17 +38,21 @@ class Client:
 
 
 def _run(
-    test: Callable[[Vault, Client], Awaitable[None]], directory: Path, *, most: int = 1 << 20, patience: float = 0.05
+    test: Callable[[ResultStore, Client], Awaitable[None]],
+    directory: Path,
+    *,
+    most: int = 1 << 20,
+    patience: float = 0.05,
 ) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         node, client = End(loop), End(loop)
-        vault = Vault(loop, node.wire, str(directory), most=most, patience=patience)
+        result_store = ResultStore(loop, node.wire, str(directory), most=most, patience=patience)
         try:
             async with asyncio.timeout(20):
-                await test(vault, Client(node, client))
+                await test(result_store, Client(node, client))
         finally:
-            vault.close()
+            result_store.close()
             node.wire.close()
             client.wire.close()
 
@@ -80,14 +84,14 @@ def _read(directory: Path) -> list[tuple[int, int]]:
 def test_results_for_a_client_that_is_away_are_stored_at_once(tmp_path: Path) -> None:
     """And removed when it has them."""
 
-    async def test(vault: Vault, client: Client) -> None:
-        vault.send(*_result(1))
-        vault.send(*_result(2, 300_000))
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store.send(*_result(1))
+        result_store.send(*_result(2, 300_000))
         await client.read(lambda: _stored(tmp_path) == [1, 2])
-        assert vault.stored > 300_000
+        assert result_store.stored > 300_000
         client.come()
         await client.read(lambda: not _stored(tmp_path))
-        assert vault.stored == 0
+        assert result_store.stored == 0
 
     _run(test, tmp_path, patience=1000)
 
@@ -95,12 +99,12 @@ def test_results_for_a_client_that_is_away_are_stored_at_once(tmp_path: Path) ->
 def test_results_that_are_acknowledged_never_touch_the_disk(tmp_path: Path) -> None:
     """A client that is there has them soon."""
 
-    async def test(vault: Vault, client: Client) -> None:
+    async def test(result_store: ResultStore, client: Client) -> None:
         client.come()
-        await client.read(lambda: vault._link.connected)
+        await client.read(lambda: result_store._link.connected)
         for call in range(1, 101):
-            vault.send(*_result(call))
-        await client.read(lambda: not vault._kept)
+            result_store.send(*_result(call))
+        await client.read(lambda: not result_store._kept)
         assert not (tmp_path / "results").exists()
 
     _run(test, tmp_path / "results", patience=1000)
@@ -109,11 +113,11 @@ def test_results_that_are_acknowledged_never_touch_the_disk(tmp_path: Path) -> N
 def test_results_that_are_not_acknowledged_in_time_are_stored(tmp_path: Path) -> None:
     """The link may be broken, and neither end knows yet."""
 
-    async def test(vault: Vault, client: Client) -> None:
+    async def test(result_store: ResultStore, client: Client) -> None:
         client.come()
-        await client.read(lambda: vault._link.connected)
+        await client.read(lambda: result_store._link.connected)
         client.line, silent = None, client.line
-        vault.send(*_result(1))
+        result_store.send(*_result(1))
         await client.read(lambda: _stored(tmp_path) == [1])
         client.line = silent
         await client.read(lambda: not _stored(tmp_path))
@@ -124,10 +128,10 @@ def test_results_that_are_not_acknowledged_in_time_are_stored(tmp_path: Path) ->
 def test_what_is_more_than_the_limit_stays_in_memory(tmp_path: Path) -> None:
     """What comes later and is small enough is stored."""
 
-    async def test(vault: Vault, client: Client) -> None:
-        vault.send(*_result(1, 300_000))
-        vault.send(*_result(2, 300_000))
-        vault.send(*_result(3))
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store.send(*_result(1, 300_000))
+        result_store.send(*_result(2, 300_000))
+        result_store.send(*_result(3))
         await client.read(lambda: _stored(tmp_path) == [1, 3])
 
     _run(test, tmp_path, most=400_000)
@@ -136,13 +140,13 @@ def test_what_is_more_than_the_limit_stays_in_memory(tmp_path: Path) -> None:
 def test_everything_is_stored_when_the_machine_goes_down(tmp_path: Path) -> None:
     """Before `save` returns, except what a stream's items would have to come with."""
 
-    async def test(vault: Vault, client: Client) -> None:
+    async def test(result_store: ResultStore, client: Client) -> None:
         client.come()
-        await client.read(lambda: vault._link.connected)
-        vault.begins(2, streams=True)
+        await client.read(lambda: result_store._link.connected)
+        result_store.begins(2, streams=True)
         for call, status in ((1, Status.OK), (2, Status.RAISED), (3, Status.STREAMED), (4, Status.RAISED)):
-            vault.send(*_result(call, status=status))
-        assert vault.save()
+            result_store.send(*_result(call, status=status))
+        assert result_store.save()
         assert _stored(tmp_path) == [1, 4]
 
     _run(test, tmp_path, patience=1000)
@@ -151,8 +155,8 @@ def test_everything_is_stored_when_the_machine_goes_down(tmp_path: Path) -> None
 def test_the_result_of_an_attempt_that_is_sent_again_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     """A client that sends it again has its result; that it is acknowledged late takes nothing from the next one."""
 
-    async def test(vault: Vault, client: Client) -> None:
-        vault.send(*_result(1, status=Status.FAILED))
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store.send(*_result(1, status=Status.FAILED))
         await client.read(lambda: _stored(tmp_path) == [1])
         client.come()
         assert client.line is not None
@@ -161,13 +165,13 @@ def test_the_result_of_an_attempt_that_is_sent_again_takes_the_place_of_the_one_
             line.step()
         client._client.clock.advance(1.0)
         assert line.halves[1].room() < 1 << 20  # its acknowledgement, which is under way
-        vault.begins(1, streams=False)
+        result_store.begins(1, streams=False)
         await client.read(lambda: not _stored(tmp_path))
-        assert vault.stored == vault.on_disk == 0
-        vault.send(*_result(1, 20))
-        vault._link.flush()
+        assert result_store.stored == result_store.on_disk == 0
+        result_store.send(*_result(1, 20))
+        result_store._link.flush()
         line.step()
-        assert vault.save()
+        assert result_store.save()
         assert _read(tmp_path) == [(1, Status.OK)]
 
     _run(test, tmp_path, patience=1000)
@@ -177,25 +181,25 @@ def test_what_is_stored_needs_no_memory(tmp_path: Path) -> None:
     """It is sent from the disk, and is what it was."""
     sent: list[bytes] = []
 
-    async def test(vault: Vault, client: Client) -> None:
+    async def test(result_store: ResultStore, client: Client) -> None:
         client.come()
-        await client.read(lambda: vault._link.connected)
+        await client.read(lambda: result_store._link.connected)
         client.line, silent = None, client.line
         before = _segments()
         for call in range(5):
             frame, fds, hold = _result(call, 300_000 + call)
             sent.append(os.pread(fds[0], 1 << 30, 0))
-            vault.send(frame, fds, hold)
+            result_store.send(frame, fds, hold)
         del hold
         assert len(_segments() - before) >= 5
-        await client.read(lambda: vault.on_disk > 1_500_000)
+        await client.read(lambda: result_store.on_disk > 1_500_000)
         gc.collect()
         # Of those that are being sent, the pieces under way stay where they were; the thread lets go of what it wrote.
         await client.read(lambda: len(_segments() - before) <= 2)
         client.line = silent
         await client.read(lambda: len(client._client.frames) == 5)
         assert sorted(content for _, (content,) in client._client.frames) == sorted(sent)
-        await client.read(lambda: not vault.on_disk)
+        await client.read(lambda: not result_store.on_disk)
 
     _run(test, tmp_path, most=1 << 22)
 
@@ -205,12 +209,12 @@ def test_result_that_cannot_be_stored_stays_in_memory(tmp_path: Path) -> None:
     told: list[int] = []
     (tmp_path / "results").touch()
 
-    async def test(vault: Vault, client: Client) -> None:
-        vault._on_stored = lambda: told.append(vault.stored)
-        vault.send(*_result(1, 100_000))
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store._on_stored = lambda: told.append(result_store.stored)
+        result_store.send(*_result(1, 100_000))
         await client.read(lambda: told)
         assert told == [0]
-        assert vault.on_disk == 0
+        assert result_store.on_disk == 0
         client.come()
         await client.read(lambda: client._client.frames)
 
@@ -226,12 +230,12 @@ def _segments() -> set[str]:
 def test_descriptors_are_closed(tmp_path: Path) -> None:
     """Once the client has what they stand for."""
 
-    async def test(vault: Vault, client: Client) -> None:
-        vault.send(*_result(1))
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store.send(*_result(1))
         await client.read(lambda: _stored(tmp_path))
         before = len(os.listdir("/proc/self/fd"))
         for call in range(2, 6):
-            vault.send(*_result(call, 100_000 + call))
+            result_store.send(*_result(call, 100_000 + call))
         await client.read(lambda: _stored(tmp_path) == [1, 2, 3, 4, 5])
         client.come()
         await client.read(lambda: not _stored(tmp_path))

@@ -14,9 +14,9 @@ import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError, exchange
-from skyward.node.task.meeting import _SILENT, _accept, _more_of, _MeetingVisit
-from skyward.node.task.proof import introduction, question, reply
 from skyward.node.agent.welcome import meeting_socket, open_up, reserved_socket
+from skyward.node.task.meeting import _SILENT, _accept, _MeetingVisit, _more_of
+from skyward.node.task.proof import introduction, question, reply
 
 
 @pytest.fixture

@@ -194,7 +194,9 @@ def test_order_is_the_same_with_and_without_numpy():
     """
     A rank where numpy is loaded and one where it is not cut from the same order; the order itself never changes.
     """
-    code = "import sys; from skyward.node.task.shard import order; assert 'numpy' not in sys.modules; print(order(10, 42))"
+    code = (
+        "import sys; from skyward.node.task.shard import order; assert 'numpy' not in sys.modules; print(order(10, 42))"
+    )
     plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert str(order(10, 42).tolist()) == plain.strip()
     assert plain.strip() == "[8, 9, 4, 0, 3, 2, 6, 7, 5, 1]"
@@ -229,7 +231,8 @@ def test_numpy_is_not_imported():
     Splitting lists costs no import of numpy.
     """
     code = (
-        "import sys; from skyward.node.task.shard import shard; shard([1, 2], shuffle=True); print('numpy' in sys.modules)"
+        "import sys; from skyward.node.task.shard import shard; "
+        "shard([1, 2], shuffle=True); print('numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -11,8 +11,8 @@ import cloudpickle
 import pytest
 
 import skyward as sky
-from skyward.node.worker import objects
 from skyward.node.task import runtime
+from skyward.node.worker import objects
 from skyward.node.worker.objects import ObjectRecipe, call
 
 made: list[str] = []

@@ -9,13 +9,13 @@ import pytest
 
 from skyward.errors import RefError, SerializationError
 from skyward.link.frames import Kind, encode
-from skyward.link.payload_parts import Place
 from skyward.link.payload import dump
+from skyward.link.payload_parts import Place
 from skyward.link.refs import HERE
 from skyward.link.segment import write_segment
+from skyward.node.data.node_store import NodeStore
 from skyward.node.worker import put_in_task as putting
 from skyward.node.worker.put_in_task import put_here
-from skyward.node.data.node_store import NodeStore
 
 
 def test_results_name_it_each_by_itself() -> None:

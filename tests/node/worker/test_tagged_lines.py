@@ -290,7 +290,8 @@ def test_forked_child_does_not_repeat_its_parent():
     A child prints under its parent's call, and leaves its parent's unfinished line to the parent.
     """
     code = (
-        "import os, sys; from skyward.node.worker.tagged_lines import TaggedStream; s = TaggedStream(1, lambda: 7); s.write('pa')\n"
+        "import os, sys; from skyward.node.worker.tagged_lines import TaggedStream\n"
+        "s = TaggedStream(1, lambda: 7); s.write('pa')\n"
         "pid = os.fork()\n"
         "if pid == 0:\n    print('child', file=s); s.flush(); os._exit(0)\n"
         "os.waitpid(pid, 0); print('rent', file=s)"

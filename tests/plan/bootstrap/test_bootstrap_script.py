@@ -649,7 +649,7 @@ def watchdog(host: Host) -> int:
 
 @pytest.mark.slow
 def test_a_silent_client_ends_the_node(host: Host) -> None:
-    """The node lives while the lease changes; then agent, strays and directory go, and the machine's end is called."""
+    """The node lives while the lease changes; then agent, orphans and directory go, and the machine's end is called."""
     script = host.script(ttl=1, end=("sh", "-c", 'echo "$1" >>"$HOME/ended"', "sh", "it's over"))
     (host.directory).mkdir(parents=True)
     stop = time.monotonic() + 5

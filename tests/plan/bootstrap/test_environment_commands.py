@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from skyward.model.fields.pip_index import PipIndex
 from skyward.model.spec.image import Image
 from skyward.model.spec.op import PipInstall, Shell
-from skyward.model.fields.pip_index import PipIndex
 from skyward.plan.bootstrap.environment_commands import Step, environment_steps, not_installed, op_step
 
 

@@ -5,10 +5,10 @@ import pytest
 from attrs import frozen
 
 from skyward.errors import ConfigError, UsageError
+from skyward.model.fields.pip_index import PipIndex
 from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import Nodes
 from skyward.model.spec.options import LogConfig, Options, Worker
-from skyward.model.fields.pip_index import PipIndex
 from skyward.model.spec.spec import Spec
 from skyward.plan.config.named_pools import NamedPool, load_named
 from skyward.plan.config.request import request

@@ -6,11 +6,11 @@ import pytest
 from attrs import evolve
 
 from skyward.model.instances.cluster import Cluster
-from skyward.model.spec.image import Image
 from skyward.model.instances.machine import EndsOwnBill, Instance, InstanceState, ProviderFacts
 from skyward.model.instances.offer import Offer
-from skyward.model.spec.spec import Spec
 from skyward.model.instances.tags import Tags
+from skyward.model.spec.image import Image
+from skyward.model.spec.spec import Spec
 from skyward.model.spec.trust_setting import Data
 from skyward.plan.instances.guardian_duty import (
     LIFE,
@@ -18,10 +18,10 @@ from skyward.plan.instances.guardian_duty import (
     Dismissed,
     Duty,
     InstanceEnded,
-    Message,
-    RegionOpened,
-    Opening,
     InstanceRented,
+    Message,
+    Opening,
+    RegionOpened,
     TakeOver,
     due,
     ender,

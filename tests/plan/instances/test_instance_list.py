@@ -11,7 +11,7 @@ from attrs import evolve
 
 from skyward.model.instances.machine import Instance, InstanceState, SSHAddress
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.instance_list import APPEARING, STRAYING, ListFindings, Known, Stray, compare
+from skyward.plan.instances.instance_list import APPEARING, ORPHANED_FOR, Known, ListFindings, Orphan, compare
 
 ADDRESS = SSHAddress(host="10.0.0.1")
 PENDING = Instance(id="i-1", node=0, provider="x", state=InstanceState.PENDING)
@@ -69,13 +69,13 @@ def test_a_machine_that_was_just_rented_may_be_missing() -> None:
 
 def test_a_machine_that_no_node_has_is_ended() -> None:
     """Not at once: the answer to its launch may be on its way."""
-    stray = Instance(id="i-2", node=0, provider="x")
-    found = look(SEEN, RUNNING, stray)
-    assert (found.strays, found.unwanted) == ((Stray("i-2", 1.0),), ())
-    found = look(SEEN, RUNNING, stray, strays=found.strays, now=1.0 + STRAYING)
+    orphan = Instance(id="i-2", node=0, provider="x")
+    found = look(SEEN, RUNNING, orphan)
+    assert (found.orphans, found.unwanted) == ((Orphan("i-2", 1.0),), ())
+    found = look(SEEN, RUNNING, orphan, orphans=found.orphans, now=1.0 + ORPHANED_FOR)
     assert found.unwanted == ("i-2",)
-    assert look(SEEN, RUNNING, strays=found.strays, now=99.0).strays == ()
-    assert look(SEEN, RUNNING, stray, held={"i-2"}).strays == ()
+    assert look(SEEN, RUNNING, orphans=found.orphans, now=99.0).orphans == ()
+    assert look(SEEN, RUNNING, orphan, held={"i-2"}).orphans == ()
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_a_machine_that_no_node_has_is_ended() -> None:
 def test_what_a_launch_under_way_rents_is_no_stray(tags: Tags | None, awaited: bool) -> None:
     """What does not say by which request it was rented may be of any."""
     machine = Instance(id="i-2", node=0, provider="x", tags=tags)
-    assert (look(SEEN, RUNNING, machine, under_way={"t"}).strays == ()) is awaited
+    assert (look(SEEN, RUNNING, machine, under_way={"t"}).orphans == ()) is awaited
 
 
 def test_what_is_ending_is_no_stray() -> None:
     """It was told to end already."""
-    assert look(SEEN, RUNNING, Instance(id="i-2", node=0, provider="x", state=InstanceState.ENDING)).strays == ()
+    assert look(SEEN, RUNNING, Instance(id="i-2", node=0, provider="x", state=InstanceState.ENDING)).orphans == ()
 
 
 def test_what_a_machine_does_on_its_way_is_told_once() -> None:

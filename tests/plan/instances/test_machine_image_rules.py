@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from skyward.errors import UsageError
-from skyward.model.spec.image import Image
 from skyward.model.instances.machine_image import MachineImage
+from skyward.model.spec.image import Image
 from skyward.model.spec.op import AptInstall, PipInstall, Shell
 from skyward.plan.instances.machine_image_rules import HEADER, age, bootable, chosen, content_hash, row
 

@@ -139,7 +139,11 @@ def test_less_under_way_is_never_less_room(load: MapLoad, pace: Pace, ordered: b
         # Results of an earlier map were small, those of this one may be large: it has as many as were seen.
         (MapLoad(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 0),
         (MapLoad(slots=4, pulled=4, running=4), Pace(seconds=1e-3, away=0.1, result=1.0, taken=40), 36),
-        (MapLoad(slots=4, pulled=4, running=3, held=1, answered=1), Pace(seconds=1e-3, away=0.1, result=1.0, taken=4), 21),
+        (
+            MapLoad(slots=4, pulled=4, running=3, held=1, answered=1),
+            Pace(seconds=1e-3, away=0.1, result=1.0, taken=4),
+            21,
+        ),
         # A pool without nodes, for now.
         (MapLoad(slots=0), Pace(), 1),
     ],

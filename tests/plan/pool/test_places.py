@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from skyward.plan.pool.places import NodeState, Places, NodeStatus
+from skyward.plan.pool.places import NodeState, NodeStatus, Places
 
 _changes = st.lists(st.tuples(st.integers(0, 100), st.none() | st.sampled_from(NodeStatus)), max_size=60)
 

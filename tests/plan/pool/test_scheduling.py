@@ -9,7 +9,16 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from skyward.plan.pool.lanes import AHEAD_BYTES, AHEAD_CALLS, AHEAD_SECONDS, CALL_COST, LEAST_AWAY, MARGIN, LaneKey, Recall
+from skyward.plan.pool.lanes import (
+    AHEAD_BYTES,
+    AHEAD_CALLS,
+    AHEAD_SECONDS,
+    CALL_COST,
+    LEAST_AWAY,
+    MARGIN,
+    LaneKey,
+    Recall,
+)
 from skyward.plan.pool.scheduling import Scheduler
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import SkywardError
-from skyward.market.query_answer import answer
 from skyward.market.asking import Answers, ask_all, tell_each
+from skyward.market.query_answer import answer
 from skyward.model.instances.machine_image import MachineImage
 
 __all__ = ["delete", "look", "machine_images"]

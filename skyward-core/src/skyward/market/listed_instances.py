@@ -12,8 +12,8 @@ from typing import Any
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import PROVIDER_TIMEOUT
 from skyward.errors import SkywardError
-from skyward.market.query_answer import answer
 from skyward.market.asking import Answers, ask_all, tell_each
+from skyward.market.query_answer import answer
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance
 from skyward.model.instances.offer import Offer

@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
-from skyward.engine.source.environment import cache_directory
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.pool.event_loop import in_thread
+from skyward.engine.source.environment import cache_directory
 from skyward.errors import AllProvidersFailedError, ConfigError, SkywardError
-from skyward.market.query_answer import QueryAnswer, answer
 from skyward.market.handles import given_handles, installed_handles
 from skyward.market.query import Query
+from skyward.market.query_answer import QueryAnswer, answer
 from skyward.market.source import ask, source_of
-from skyward.market.store import Source, OfferStore
+from skyward.market.store import OfferStore, Source
 from skyward.model.accelerators.accelerator import Accelerator
 from skyward.plan.offers.offer_sql import VERSION
 from skyward.plan.offers.tried import each

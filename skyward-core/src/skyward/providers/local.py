@@ -14,9 +14,9 @@ from attrs import frozen
 
 from skyward import private
 from skyward.hookspecs import hookimpl
+from skyward.model.fields.setting import suggesting
 from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts
 from skyward.model.instances.offer import Offer
-from skyward.model.fields.setting import suggesting
 
 if TYPE_CHECKING:
     from skyward.model.instances.cluster import Cluster

@@ -12,10 +12,10 @@ from attrs import field, frozen
 from skyward.errors import CapacityError, ConfigError, NoAvailableProviderError, NodeError, SkywardError
 from skyward.hookspecs import hookimpl
 from skyward.model.accelerators.accelerator import recognise
-from skyward.model.instances.machine import Instance, ProviderFacts, SSHAddress, Trust
-from skyward.model.instances.offer import Offer
 from skyward.model.fields.host_place import place
 from skyward.model.fields.setting import suggesting
+from skyward.model.instances.machine import Instance, ProviderFacts, SSHAddress, Trust
+from skyward.model.instances.offer import Offer
 
 if TYPE_CHECKING:
     from skyward.model.instances.cluster import Cluster

@@ -17,10 +17,10 @@ from attrs import evolve, field, frozen
 from skyward.errors import CredentialsError, ProvisionError, QuotaError, SkywardError
 from skyward.plan.instances.clocks import ahead_of_reply
 from skyward.rest.checked_answer import Misread
-from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, RetryLater, decide, held
 from skyward.rest.line import AT_ONCE, HTTPLine
 from skyward.rest.rate_limit import Limit, RateLimit
 from skyward.rest.reply import Meaning, Reply, hidden, shortened
+from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, RetryLater, decide, held
 
 __all__ = ["Api", "Login", "Service"]
 

@@ -1,4 +1,4 @@
-"""How fast an account's calls may follow each other, whichever of this process's pools makes them."""
+"""Rate limit of an account's calls, whichever of this process's pools makes them."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from skyward.model.accelerators.accelerator import is_nvidia, recognise
-from skyward.model.spec.image import Image
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
 from skyward.model.spec.spec import Spec
 from skyward.ssh.probe import Findings
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
+from skyward.ssh.boot_wait import Waiting, tell
 from skyward.ssh.host_keys import HostKeys
 from skyward.ssh.jump import hops
 from skyward.ssh.per_packet import keep_one_timer, leave_out_ignored
-from skyward.ssh.boot_wait import Waiting, tell
 
 if TYPE_CHECKING:
     from asyncssh import ChannelOpenError, SSHClientConnection

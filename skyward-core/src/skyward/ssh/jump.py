@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.model.instances.machine import SSHAddress
 from skyward.model.fields.host_place import HostPlace, places
+from skyward.model.instances.machine import SSHAddress
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnectionOptions

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from skyward.link.digest import digest_of
 from skyward.link.lending import lending
-from skyward.link.payload_parts import Part, Place
 from skyward.link.payload import MAX_STORED, PIECE, Keep, Payload, views
+from skyward.link.payload_parts import Part, Place
 from skyward.link.recycling import Lent, recycling
 from skyward.link.refs import Refs
 from skyward.link.segment import Segment, aligned, write_segment
@@ -196,7 +196,9 @@ class Buffers:
                 self._kept.move_to_end(kept.keep.digest)
         return kept.keep
 
-    def _kept_copy(self, buffer: memoryview, looks: _Print, alike: _KeptBuffer | None, *, at_once: bool) -> _KeptBuffer | None:
+    def _kept_copy(
+        self, buffer: memoryview, looks: _Print, alike: _KeptBuffer | None, *, at_once: bool
+    ) -> _KeptBuffer | None:
         """Find what is kept of this content, or keep it; None if only its samples came before."""
         if alike is not None:
             if equal(buffer, alike.view):

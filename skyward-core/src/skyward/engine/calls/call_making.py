@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from skyward.engine.calls.arguments import Arguments
 from skyward.engine.calls.buffers import Buffers
 from skyward.engine.calls.call import Call, Learnt
-from skyward.engine.calls.input_streams import Feeder
 from skyward.engine.calls.captured_functions import Captures
+from skyward.engine.calls.input_streams import Feeder
 from skyward.errors import UsageError
 from skyward.link.recycling import recycling
 from skyward.model.spec.retry_setting import times

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from skyward.engine.calls.affinity import Kept
+from skyward.engine.calls.batches import in_parts
 from skyward.engine.calls.call import Answer, Call, Observer
 from skyward.engine.calls.call_failures import closed, completed, ending, failure
-from skyward.engine.calls.affinity import Kept
-from skyward.engine.pool.event_loop import EngineLoop
-from skyward.engine.nodes.member import Member
-from skyward.engine.nodes.node_link import NodeLink
-from skyward.engine.calls.batches import in_parts
 from skyward.engine.calls.recalling import Recalling
 from skyward.engine.calls.retrying import Retrying
+from skyward.engine.nodes.member import Member
+from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_result

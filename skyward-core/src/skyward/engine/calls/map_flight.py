@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attrs import evolve
 
 from skyward.engine.calls.call import Answer, Call
-from skyward.engine.calls.result_overflow import Overflow
 from skyward.engine.calls.posting import Posting
+from skyward.engine.calls.result_overflow import Overflow
 from skyward.errors import PoolClosedError
-from skyward.link.payload_parts import Place
 from skyward.link.payload import Payload
+from skyward.link.payload_parts import Place
 from skyward.plan.pool.map_flow import UNBOUNDED, Bounds, MapLoad, Pace, room
 
 if TYPE_CHECKING:

@@ -64,7 +64,9 @@ def stream(
     return Results(flight, pool.progress(function.name, source.total), keep_errors=keep_errors)
 
 
-def _flight(pool: Running, function: Function[..., Any], source: ItemSource, *, ordered: bool, bounds: Bounds) -> Flight:
+def _flight(
+    pool: Running, function: Function[..., Any], source: ItemSource, *, ordered: bool, bounds: Bounds
+) -> Flight:
     if function.streams:
         raise UsageError(f"{function.name} is a generator function, and `map` wants one result for each item.")
     return Flight(pool, function, source, ordered=ordered, bounds=bounds)

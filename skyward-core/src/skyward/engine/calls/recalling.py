@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.nodes.member import Member
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.plan.pool.scheduling import Scheduler
 
 RECALL_AFTER = 0.02

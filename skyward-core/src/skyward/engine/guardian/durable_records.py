@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.pool.event_loop import in_thread
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import LaunchRequest
 from skyward.plan.instances.guardian_duty import needed
 
 if TYPE_CHECKING:
+    from skyward.engine.events.reporting import Reporting
     from skyward.engine.guardian.guardian_client import Guarding
     from skyward.engine.guardian.journal import Journal
-    from skyward.engine.events.reporting import Reporting
 
 
 class Records:

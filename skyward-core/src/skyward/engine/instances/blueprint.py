@@ -10,10 +10,10 @@ from skyward import plugin as hooks
 from skyward.errors import ConfigError
 from skyward.model.accelerators.accelerator import is_trainium
 from skyward.model.instances.cluster import Cluster
-from skyward.model.spec.image import Image
 from skyward.model.instances.instance import AcceleratorInfo, InstanceInfo
 from skyward.model.instances.machine import Instance, SSHAddress
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
 from skyward.origin import install
 
 SSH_PORT = 22

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from skyward import plugin as hooks
 from skyward.engine.instances.choosing import choose
+from skyward.engine.instances.instance_watch import InstanceWatch
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.provisioning import Provisioning
-from skyward.engine.instances.instance_watch import InstanceWatch
 from skyward.errors import AllProvidersFailedError, ProvisionError, SkywardError
-from skyward.plan.offers.elsewhere import keeps
 from skyward.plan.instances.left_behind import together
-from skyward.plan.pool.retry_policy import start_failure, worth_another_start
+from skyward.plan.offers.elsewhere import keeps
 from skyward.plan.offers.tried import each
+from skyward.plan.pool.retry_policy import start_failure, worth_another_start
 
 if TYPE_CHECKING:
-    from skyward.engine.pool.event_loop import EngineLoop
-    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.events.reporting import Reporting
+    from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.engine.pool.event_loop import EngineLoop
     from skyward.errors import PoolEndedError
     from skyward.model.instances.machine import Instance
     from skyward.model.spec.spec import Spec
@@ -127,7 +127,7 @@ class Clouds:
         """
         for watch in self._watches.values():
             watch.close()
-        return [failed for failed in await self._everywhere(lambda cloud: cloud.giving_back.close()) if failed]
+        return [failed for failed in await self._everywhere(lambda cloud: cloud.terminator.close()) if failed]
 
     async def abort(self) -> None:
         """
@@ -136,7 +136,7 @@ class Clouds:
         Raises:
             LeftBehindError: If machines are left.
         """
-        await self._everywhere(lambda cloud: cloud.giving_back.abort())
+        await self._everywhere(lambda cloud: cloud.terminator.abort())
 
     async def _everywhere(self, do: Callable[[Provisioning], Awaitable[T]]) -> list[T]:
         ended = await asyncio.gather(*map(do, self._known.values()), return_exceptions=True)
@@ -237,7 +237,7 @@ class Clouds:
             try:
                 await provisioning.open()
             except BaseException:
-                if failed := await provisioning.giving_back.close():
+                if failed := await provisioning.terminator.close():
                     self._reporting.error(failed, fatal=True)
                 raise
             self._add(provisioning)

@@ -1,4 +1,4 @@
-"""Nodes whose machines are about to be taken back: their calls go on, nothing new begins, others take their places."""
+"""Drain nodes whose machines are about to be reclaimed: calls go on, none begins, others take their places."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LOOK = 0.2
 """Seconds between two looks whether a node has anything left to do."""
 
 
-class Departures:
+class Drain:
     """
-    See nodes off; lives in the engine's loop.
+    Drain nodes; lives in the engine's loop.
 
     Args:
         dispatch: Where their calls are.

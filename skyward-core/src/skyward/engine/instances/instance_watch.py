@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PoolEndedError, ProvisionError
-from skyward.plan.instances.instance_list import ListFindings, Known, Stray, compare
+from skyward.plan.instances.instance_list import Known, ListFindings, Orphan, compare
 
 if TYPE_CHECKING:
-    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.instances.provisioning import Provisioning
+    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.spec.options import Options
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class InstanceWatch:
         self._nodes = nodes
         self._ended = ended
         self._known: dict[str, Known] = {}
-        self._strays: tuple[Stray, ...] = ()
+        self._orphans: tuple[Orphan, ...] = ()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._renewed = self._looked = engine.loop.time()
@@ -118,18 +118,18 @@ class InstanceWatch:
         found = compare(
             known,
             listed,
-            strays=self._strays,
+            orphans=self._orphans,
             held=self._launching.held,
             under_way=under_way,
             now=self._engine.loop.time(),
             patience=self._options.provision_timeout or RUNNING_WITHIN,
         )
         self._known = {machine.id: machine for machine in found.known}
-        self._strays = found.strays
+        self._orphans = found.orphans
         self._tell(shells, found)
-        self._launching.strays.count(listed, [stray.id for stray in found.strays])
+        self._launching.orphans.count(listed, [orphan.id for orphan in found.orphans])
         if found.unwanted:
-            await self._launching.end_unwanted(found.unwanted)
+            await self._launching.end_orphans(found.unwanted)
         await self._renew(tuple(shells))
 
     def _tell(self, shells: dict[str, NodeShell], found: ListFindings) -> None:

@@ -9,17 +9,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from skyward.engine.instances.blueprint import Blueprint, draw
-from skyward.engine.pool.stopped_elsewhere import CallOff
-from skyward.engine.instances.identity import CLIENT, owner
-from skyward.engine.instances.offer_queue import OfferQueue
 from skyward.engine.calls.batches import all_of
-from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.guardian.durable_records import Records
+from skyward.engine.instances.blueprint import Blueprint, draw
+from skyward.engine.instances.identity import CLIENT, owner
+from skyward.engine.instances.launch_requests import rent
+from skyward.engine.instances.offer_queue import OfferQueue
+from skyward.engine.instances.orphans import Orphans
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import PROVIDER_TIMEOUT, Regions
 from skyward.engine.instances.rented import Rented
-from skyward.engine.instances.launch_requests import rent
-from skyward.engine.instances.orphans import Strays
+from skyward.engine.pool.stopped_elsewhere import CallOff
 from skyward.errors import (
     BudgetExceededError,
     CapacityError,
@@ -36,15 +36,15 @@ from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance, InstanceState, LaunchRequest
 from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
-from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.plan.instances.left_behind import reason
 from skyward.plan.instances.owned_instances import forgotten, of_another
-from skyward.ssh.visits import KeptVisit, keeping
+from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.ssh.boot_wait import listening
+from skyward.ssh.visits import KeptVisit, keeping
 
 if TYPE_CHECKING:
-    from skyward.engine.instances.machine_image_choice import MachineImages
     from skyward.engine.events.reporting import Reporting
+    from skyward.engine.instances.machine_image_choice import MachineImages
     from skyward.model.instances.machine_image import MachineImage
     from skyward.model.spec.options import Options
 
@@ -97,7 +97,7 @@ class Launching:
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
         self.regions = Regions(provider, cluster.pool_id, options, reporting)
-        self.strays = Strays(provider.name, self.regions, reporting.meter)
+        self.orphans = Orphans(provider.name, self.regions, reporting.meter)
         self.under_way: set[str] = set()
         self.held: set[str] = set()
         self._ended: set[str] = set()
@@ -239,14 +239,14 @@ class Launching:
         self._ended.add(rented.instance.id)
         self._records.ended(rented.token, rented.instance.id)
 
-    async def end_unwanted(self, ids: Sequence[str]) -> None:
+    async def end_orphans(self, ids: Sequence[str]) -> None:
         """
         End machines that no node has.
 
         Raises:
             SkywardError: If one may still exist.
         """
-        await self.strays.end(ids)
+        await self.orphans.end(ids)
         self.unended = {name: why for name, why in self.unended.items() if name not in ids}
 
     async def close(self) -> None:
@@ -272,7 +272,7 @@ class Launching:
     async def _end_all(self) -> None:
         try:
             if (self._records.kept or self.unended) and self.regions.used:
-                async for _ in self.strays.looks():
+                async for _ in self.orphans.looks():
                     await self._end_listed()
             self._records.settled()
         finally:
@@ -284,12 +284,12 @@ class Launching:
         listed = await self.regions.listed()
         # A list that lags has machines whose end was confirmed a moment ago.
         left = [one.id for one in listed if one.state is not InstanceState.ENDED and one.id not in self._ended]
-        self.strays.count(listed, left)
+        self.orphans.count(listed, left)
         self.unended = {name: why for name, why in self.unended.items() if name in left}
         if not left:
             return
         try:
-            await self.end_unwanted(left)
+            await self.end_orphans(left)
         except Exception as error:
             self.unended = dict.fromkeys(left, reason(error))
             raise
@@ -393,7 +393,7 @@ class Launching:
         await self._records.asked(request, infra)
         timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
         self.under_way.add(token)
-        self.strays.asked(token, candidate.price)
+        self.orphans.asked(token, candidate.price)
         try:
             with self._reporting.meter.renting(self._provider.name, len(nodes), candidate.price):
                 instances = await rent(self._provider, self.regions, request, infra, timeout=timeout)
@@ -402,7 +402,7 @@ class Launching:
             raise
         except BaseException:
             self._records.unanswered()
-            self.strays.unanswered()
+            self.orphans.unanswered()
             raise
         finally:
             self.under_way.discard(token)

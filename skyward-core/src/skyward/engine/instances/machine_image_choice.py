@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skyward.engine.instances.blueprint import Blueprint
-    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.instances.provider_handle import ProviderHandle
     from skyward.engine.instances.rented import Rented
+    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.instances.machine_image import MachineImage
 
 _log = logging.getLogger(__name__)

@@ -12,15 +12,23 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
+from skyward.engine.calls.busy_time import Work
 from skyward.engine.calls.call import Answer
 from skyward.engine.pool.event_loop import engine_loop
-from skyward.engine.calls.busy_time import Work
 from skyward.errors import BudgetExceededError
 from skyward.link.messages import Status
 from skyward.model.events import event as events
 from skyward.model.instances.cost_report import Cost, FirstResult, Receipt
 from skyward.model.instances.machine import Instance, ProviderFacts
-from skyward.plan.instances.billing import BilledLife, Tariff, check_launch, check_running, cost_at, highest_rate, receipt_of
+from skyward.plan.instances.billing import (
+    BilledLife,
+    Tariff,
+    check_launch,
+    check_running,
+    cost_at,
+    highest_rate,
+    receipt_of,
+)
 
 UPDATE_S = 10.0
 """Seconds between two events about the cost, where nothing changes."""
@@ -74,7 +82,7 @@ class Meter:
         self._works: list[Work] = []
         self._at: dict[_Machine, int] = {}
         self._at_work: dict[int, Work] = {}
-        self._strays: set[_Machine] = set()
+        self._orphans: set[_Machine] = set()
         self._asked: dict[int, float] = {}
         self._reserved: dict[object, float] = {}
         self._calls: dict[int, Work] = {}
@@ -160,7 +168,7 @@ class Meter:
 
     # What happens to machines, in the engine's loop.
 
-    def strayed(self, machine: Instance, rate: float | None) -> None:
+    def orphaned(self, machine: Instance, rate: float | None) -> None:
         """
         Count a machine of the pool that no node has, from its launch on; harmless if it is counted.
 
@@ -187,12 +195,12 @@ class Meter:
                 ),
             )
         )
-        self._strays.add(name)
+        self._orphans.add(name)
 
-    def strays_ended(self, provider: str, ids: Iterable[str]) -> None:
+    def orphans_ended(self, provider: str, ids: Iterable[str]) -> None:
         """Take note that machines of a provider that no node had are gone; harmless for others."""
-        for name in self._strays.intersection((provider, each) for each in ids):
-            self._strays.discard(name)
+        for name in self._orphans.intersection((provider, each) for each in ids):
+            self._orphans.discard(name)
             self._change(name, ended=self._clock())
             self._changed(name)
 
@@ -317,8 +325,8 @@ class Meter:
 
     def _launched(self, event: events.InstanceLaunched) -> None:
         info = event.instance
-        # One that a lost answer had made a stray may be a node's after all.
-        self._strays.discard((event.provider, event.instance_id))
+        # One that a lost answer had made a orphan may be a node's after all.
+        self._orphans.discard((event.provider, event.instance_id))
         place = self._at.get((event.provider, event.instance_id))
         if place is not None and self._lives[place].ended is None:
             return

@@ -19,8 +19,8 @@ from skyward.errors import (
     QuotaError,
     SkywardError,
 )
-from skyward.plan.offers.choice import Candidate, Choice, Kind, Refusal, choose, in_order, remaining
 from skyward.plan.instances.cloud_failures import Failing, hopeless, noted
+from skyward.plan.offers.choice import Candidate, Choice, Kind, Refusal, choose, in_order, remaining
 from skyward.plan.offers.nearest import broader, has_device
 from skyward.plan.offers.tried import tried, unasked
 

@@ -1,4 +1,4 @@
-"""Machines of a pool that no node has: they are on the bill until they are ended."""
+"""Orphans of a pool: machines that no node has, which are billed until they are terminated."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LATE = 8.0
 _LOOK = 2.0
 
 
-class Strays:
+class Orphans:
     """
-    Count and end what a launch rented unseen, or twice.
+    Count and terminate what a launch rented unseen, or twice.
 
     Args:
         provider: The provider's name.
@@ -72,8 +72,8 @@ class Strays:
         """
         there = {one.id: one for one in listed if one.state is not InstanceState.ENDED}
         for one in (there[name] for name in ids):
-            self._meter.strayed(one, self._rates.get(one.tags.token) if one.tags is not None else None)
-        self._meter.strays_ended(self._provider, self._known - there.keys())
+            self._meter.orphaned(one, self._rates.get(one.tags.token) if one.tags is not None else None)
+        self._meter.orphans_ended(self._provider, self._known - there.keys())
         self._known = (self._known & there.keys()) | set(ids)
 
     async def end(self, ids: Sequence[str]) -> None:
@@ -83,6 +83,6 @@ class Strays:
         Raises:
             SkywardError: If one may still exist.
         """
-        _log.warning("machines.unwanted provider=%s ids=%s", self._provider, ",".join(ids))
+        _log.warning("machines.orphaned provider=%s ids=%s", self._provider, ",".join(ids))
         await self._regions.end_anywhere(ids)
-        self._meter.strays_ended(self._provider, ids)
+        self._meter.orphans_ended(self._provider, ids)

@@ -16,29 +16,29 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from skyward import plugin as hooks
-from skyward.engine.source.environment import image_steps, prepare, runtime_directory
-from skyward.engine.instances.terminator import GivingBack
-from skyward.engine.nodes.host import Host, HostAddress, Prepared
+from skyward.engine.calls.batches import BatchTurns
+from skyward.engine.events.reporting import Reporting
 from skyward.engine.instances.launch import Launching
+from skyward.engine.instances.machine_image_choice import MachineImages
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.instances.rented import Rented
+from skyward.engine.instances.terminator import Terminator
+from skyward.engine.nodes.buffer_sharing import Sharing
+from skyward.engine.nodes.host import Host, HostAddress, Prepared
 from skyward.engine.nodes.local_host import LocalHost
 from skyward.engine.nodes.local_machine import missing_packages, shell_variables
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
-from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.nodes.node_facts import facts_of
 from skyward.engine.nodes.node_shell import NodeShell
-from skyward.engine.calls.batches import BatchTurns
-from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.nodes.reachability import Reaching
-from skyward.engine.instances.rented import Rented
-from skyward.engine.events.reporting import Reporting
-from skyward.engine.nodes.buffer_sharing import Sharing
 from skyward.engine.nodes.upload_rates import Uploads
+from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.source.environment import image_steps, prepare, runtime_directory
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
-from skyward.model.spec.image import Image, check_python
 from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.op import AptInstall
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.bootstrap.environment_commands import Step, apt_packages, not_installed, op_step
@@ -109,7 +109,7 @@ class Provisioning:
             self.machine_images,
             ranks=like.ranks_per_node if like is not None else None,
         )
-        self.giving_back = GivingBack(
+        self.terminator = Terminator(
             anything, self._provider.facts, request.options, self._launching, reporting, self._host
         )
 

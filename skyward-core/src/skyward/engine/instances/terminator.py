@@ -1,4 +1,4 @@
-"""Give nodes and their machines back; where a cloud does not take them, they end themselves, and a warning says so."""
+"""Terminate nodes and their machines; one that its cloud does not end shuts itself down, and a warning says so."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from skyward.model.instances.machine import InstanceState
 from skyward.plan.instances.left_behind import left_behind
 
 if TYPE_CHECKING:
-    from skyward.engine.nodes.host import Host
-    from skyward.engine.instances.launch import Launching
-    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.events.reporting import Reporting
+    from skyward.engine.instances.launch import Launching
+    from skyward.engine.nodes.host import Host
+    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.instances.cluster import Cluster
     from skyward.model.instances.machine import Instance, ProviderFacts
     from skyward.model.spec.options import Options
@@ -35,9 +35,9 @@ TOGETHER = 64
 _LOOK = 1.0
 
 
-class GivingBack:
+class Terminator:
     """
-    Give back what one pool has; lives in the engine's loop.
+    Terminate what one pool has; lives in the engine's loop.
 
     Args:
         cluster: The pool, whatever its offer.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from skyward.link.absent import Origin
-from skyward.link.payload_parts import Place
 from skyward.link.payload import Payload
+from skyward.link.payload_parts import Place
 from skyward.link.segment import Segment
 
 

@@ -18,8 +18,8 @@ from skyward.model.instances.machine import LocalAddress
 
 if TYPE_CHECKING:
     from skyward.engine.nodes.host import Stream
-    from skyward.engine.pool.event_loop import EngineLoop
     from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.engine.pool.event_loop import EngineLoop
 
 _log = logging.getLogger(__name__)
 

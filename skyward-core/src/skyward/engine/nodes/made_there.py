@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.nodes.buffer_supply import StoredBuffers
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import ProtocolError
 from skyward.link.absent import Absent
 from skyward.link.frames import Frame

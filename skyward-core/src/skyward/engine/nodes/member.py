@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.nodes.made_there import MadeThere
 from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.link.frames import Frame
 from skyward.link.segment import Segment
 from skyward.model.spec.trust_setting import Data

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
 from skyward.engine.nodes.outflow import Outflow
-from skyward.engine.nodes.buffer_supply import Puts, BufferSource, StoredBuffers, stored_in, stored_of
 from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.absent import Absent
 from skyward.link.channel import Link

@@ -12,9 +12,9 @@ from attrs import evolve
 
 from skyward.engine.instances.blueprint import ssh_port
 from skyward.engine.nodes.inflow import Inflow
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.engine.nodes.node_facts import network_of
 from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
 from skyward.link.channel import SENSELESS
 from skyward.link.emitted import Emitted, decode_event
@@ -28,8 +28,8 @@ from skyward.plan.instances.clocks import ahead
 
 if TYPE_CHECKING:
     from skyward.engine.instances.blueprint import Blueprint
-    from skyward.engine.nodes.host import Host
     from skyward.engine.instances.rented import Rented
+    from skyward.engine.nodes.host import Host
     from skyward.link.payload import Payload
     from skyward.model.instances.instance import InstanceInfo
     from skyward.model.instances.machine import Instance

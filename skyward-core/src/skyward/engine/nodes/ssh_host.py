@@ -14,20 +14,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skyward.engine.source.bundle import runtime_bundle
-from skyward.engine.source.environment import find_uv
+from skyward.engine.instances.recipe import Recipe
+from skyward.engine.nodes.bootstrap_progress import BootstrapProgress
 from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
-from skyward.engine.nodes.bootstrap_progress import BootstrapProgress
-from skyward.engine.instances.recipe import Recipe
+from skyward.engine.source.bundle import runtime_bundle
+from skyward.engine.source.environment import find_uv
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
 from skyward.link.frames import Frame
 from skyward.link.wire import Wire
 from skyward.model.instances.machine import SSHAddress
+from skyward.plan.bootstrap.bootstrap_script import Ground, render
 from skyward.plan.bootstrap.environment_commands import hint
 from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, stop
-from skyward.plan.bootstrap.bootstrap_script import Ground, render
 from skyward.ssh import probe
 from skyward.ssh.caller import Caller
 from skyward.ssh.dial import dial

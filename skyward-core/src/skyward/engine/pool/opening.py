@@ -15,16 +15,16 @@ from attrs import evolve
 
 from skyward import plugin as hooks
 from skyward.console.mode import Console, open_console
+from skyward.engine.calls.tracebacks import end_in_users_code
 from skyward.engine.events import callbacks as contexts
-from skyward.engine.instances.choosing import choose
-from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.event_dispatcher import Dispatcher
-from skyward.engine.nodes.forwarding import check_free
+from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
+from skyward.engine.instances.choosing import choose
+from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
-from skyward.engine.calls.tracebacks import end_in_users_code
 from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError
 from skyward.model.events import event as events
 from skyward.plan.offers.tried import each

@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from skyward.engine.calls.batches import post_in_parts
 from skyward.engine.calls.broadcast_calls import broadcast
 from skyward.engine.calls.call import Call
-from skyward.engine.instances.clouds import Clouds
-from skyward.engine.instances.drain import Departures
-from skyward.engine.calls.dispatch import Dispatch
-from skyward.engine.nodes.forwarding import Forwards
-from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.calls.dispatch import Dispatch
+from skyward.engine.calls.settling import finished, settled
+from skyward.engine.events.reporting import Reporting
+from skyward.engine.instances.autoscaling import Sizing
+from skyward.engine.instances.clouds import Clouds
+from skyward.engine.instances.drain import Drain
+from skyward.engine.instances.launch_batches import Orders
+from skyward.engine.instances.provisioning import Provisioning
+from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
-from skyward.engine.instances.launch_batches import Orders
-from skyward.engine.calls.batches import post_in_parts
-from skyward.engine.instances.provisioning import Provisioning
-from skyward.engine.events.reporting import Reporting
-from skyward.engine.calls.settling import finished, settled
-from skyward.engine.source.shipping import Shipping
-from skyward.engine.instances.autoscaling import Sizing
+from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.pool.stopping import Stopping
+from skyward.engine.source.shipping import Shipping
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
 from skyward.model.instances.machine import LocalAddress
 from skyward.plan.pool import lifecycle
@@ -110,8 +110,8 @@ class Running:
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
-        self._departures = Departures(self._dispatch, lambda: self._state.closing, self._give_back)
-        self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._departures.shells)
+        self._drains = Drain(self._dispatch, lambda: self._state.closing, self._give_back)
+        self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._drains.shells)
         self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells, self._ended)
 
     # From the user's threads.
@@ -389,7 +389,7 @@ class Running:
 
     async def _give_back(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
-        failed = await self._clouds.of(shell).giving_back.end(shell, self._patience if not shell.leaving else 0.0)
+        failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
         if failed:
             self.reporting.error(failed, fatal=True)
         else:
@@ -407,11 +407,11 @@ class Running:
             return
         self._lost[node] = self._nodes.pop(node)
         self._membership.drop(node)
-        self._spawn(self._departures.begin(shell, shell.notice["reason"]))
+        self._spawn(self._drains.begin(shell, shell.notice["reason"]))
         self._step(lifecycle.Leaves(node))
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
-        if self._departures.lost(shell, why):
+        if self._drains.lost(shell, why):
             return
         self.reporting.lost(shell, why)
         self._lost[shell.index] = shell

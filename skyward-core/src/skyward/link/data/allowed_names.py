@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from skyward.link.data import listed, standard, views
-from skyward.link.data import ref_data as refs
+from skyward.link.data import listed, ref_data as refs, standard, views
 from skyward.link.data.maker import Callee, Maker, Refused, Shelf, malformed
 from skyward.model.spec.trust_setting import Data
 

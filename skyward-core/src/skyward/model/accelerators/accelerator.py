@@ -12,9 +12,9 @@ from attrs import frozen
 from skyward.errors import ConfigError
 from skyward.model.accelerators.catalogue import CATALOGUE
 from skyward.model.accelerators.device import FORM_FACTORS, Device, FormFactor, compact
-from skyward.model.fields.memory import gigabytes, written
 from skyward.model.accelerators.nvidia_names import NVIDIA
 from skyward.model.accelerators.spelling import counted, normalise, read
+from skyward.model.fields.memory import gigabytes, written
 
 if TYPE_CHECKING:
     from skyward.model.accelerators.accelerator_factories import MakerFactories

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from skyward.model.accelerators.accelerator import Accelerator
+from skyward.model.fields.port import PortsLike
 from skyward.model.spec.allocation import AllocationLike
 from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import ConsoleLike, Executor, LogConfig, PerNode, SelectionLike, Worker
-from skyward.model.fields.port import PortsLike
 from skyward.model.spec.trust_setting import TrustLike
 
 __all__ = ["PoolKeywords", "ProviderLike"]

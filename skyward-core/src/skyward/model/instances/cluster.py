@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from skyward.errors import ConfigError
-from skyward.model.instances.key_pair import KeyPair
 from skyward.model.fields.setting import whole
 from skyward.model.fields.variables import Variables, variables
+from skyward.model.instances.key_pair import KeyPair
 from skyward.model.spec.worker_layout import Worker
 
 if TYPE_CHECKING:

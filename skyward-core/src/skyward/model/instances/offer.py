@@ -12,9 +12,9 @@ from attrs import evolve, field, frozen
 
 from skyward.model.accelerators.accelerator import Accelerator, recognise
 from skyward.model.accelerators.catalogue import CATALOGUE
-from skyward.model.instances.details import NONE, Details, details
 from skyward.model.accelerators.device import FormFactor
 from skyward.model.fields.memory import written
+from skyward.model.instances.details import NONE, Details, details
 
 if TYPE_CHECKING:
     from skyward.model.spec.spec import Architecture

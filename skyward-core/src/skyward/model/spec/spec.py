@@ -12,12 +12,12 @@ from attrs import field, frozen
 
 from skyward.errors import ConfigError
 from skyward.model.accelerators.accelerator import Accelerator, AcceleratorLike, accelerator
-from skyward.model.spec.allocation import Allocation, AllocationLike, allocation
 from skyward.model.fields.duration import seconds
-from skyward.model.spec.image import Image
 from skyward.model.fields.memory import gigabytes
-from skyward.model.spec.nodes import Nodes, NodeSpec, nodes
 from skyward.model.fields.setting import choice, lasting, positive, suggesting, text
+from skyward.model.spec.allocation import Allocation, AllocationLike, allocation
+from skyward.model.spec.image import Image
+from skyward.model.spec.nodes import Nodes, NodeSpec, nodes
 from skyward.model.spec.trust_setting import Data, trusted
 
 __all__ = ["Architecture", "Spec"]

@@ -16,23 +16,23 @@ from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel, Link
 from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag, decode_start
+from skyward.node.agent.agent_watch import Watching
+from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.deadlines import Deadlines
 from skyward.node.agent.descendants import MARK
-from skyward.node.data.peer_transfers import Errands
 from skyward.node.agent.fds import Held, close_all
 from skyward.node.agent.lane import WorkerLane
 from skyward.node.agent.last_answers import last_answers
 from skyward.node.agent.line_flow import Lines, SpooledLines
 from skyward.node.agent.listening import Door
 from skyward.node.agent.members import Members
-from skyward.node.data.module_files import write_packed
 from skyward.node.agent.neighbours import Neighbours
-from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.spool import Spool
-from skyward.node.data.node_store import NodeStore
-from skyward.node.data.result_store import Vault
-from skyward.node.agent.agent_watch import Watching
 from skyward.node.agent.welcome import meeting_socket, welcome
+from skyward.node.data.module_files import write_packed
+from skyward.node.data.node_store import NodeStore
+from skyward.node.data.peer_transfers import Errands
+from skyward.node.data.result_store import ResultStore
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Agent:
         self._members = Members(self._tell)
         self._app_environment: dict[str, str] = {}
         self._lines = Lines(self._tell, self._processes.values)
-        self._vault: Vault | None = None
+        self._result_store: ResultStore | None = None
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
@@ -91,7 +91,9 @@ class Agent:
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
-        self._vault = Vault(self._loop, link, os.path.join(self._directory, "results"), on_stored=self._resume_workers)
+        self._result_store = ResultStore(
+            self._loop, link, os.path.join(self._directory, "results"), on_stored=self._resume_workers
+        )
         spool = Spool(os.path.join(self._directory, "lines"))
         self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
 
@@ -115,8 +117,8 @@ class Agent:
 
     def interrupt(self) -> None:
         """End everything at once, as the machine says; results that the client may not have stay on its disk."""
-        if self._vault is not None:
-            self.leaves_results = self._vault.save()
+        if self._result_store is not None:
+            self.leaves_results = self._result_store.save()
         self.leave()
 
     def leave(self) -> None:
@@ -140,8 +142,8 @@ class Agent:
             return
         self._each_process(ChildProcess.kill)
         self._lines.close()
-        if self._vault is not None:
-            self._vault.close()
+        if self._result_store is not None:
+            self._result_store.close()
         self.finished.set_result(None)
 
     # Frames from the client.
@@ -266,8 +268,8 @@ class Agent:
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
             self._deadlines.watch()
-        if self._vault is not None:
-            self._vault.begins(call, streams=bool(flags & TaskFlag.STREAM))
+        if self._result_store is not None:
+            self._result_store.begins(call, streams=bool(flags & TaskFlag.STREAM))
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
@@ -360,10 +362,10 @@ class Agent:
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
         told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
-        if self._vault is None:
+        if self._result_store is None:
             self._tell(told, fds, Held(fds) if fds else None)
         else:
-            self._vault.send(told, fds, Held(fds))
+            self._result_store.send(told, fds, Held(fds))
             self._mind_backlog()
         if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
             process.tasks.end()
@@ -424,7 +426,7 @@ class Agent:
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""
-        stored = self._vault.on_disk if self._vault is not None else 0
+        stored = self._result_store.on_disk if self._result_store is not None else 0
         behind = self._client is not None and self._client.backlog - stored > _BACKLOG
         if behind or self._lines.holding:
             self._each_process(lambda process: process.tasks.pause())

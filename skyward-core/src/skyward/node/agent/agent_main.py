@@ -1,9 +1,11 @@
 """
 The agent's program: start it, give it its client, end all that it started.
 
-`python -m skyward.node.agent.agent_main CONNECTED_FD` serves the client at the other end of a socket, in the directory that the
-environment names;
-`python -m skyward.node.agent.agent_main --listen DIRECTORY SESSION` the one that will come and knows the session's name.
+    python -m skyward.node.agent.agent_main CONNECTED_FD
+    python -m skyward.node.agent.agent_main --listen DIRECTORY SESSION
+
+The first serves the client at the other end of a socket, in the directory that the environment names; the second the
+client that will come and knows the session's name.
 """
 
 from __future__ import annotations

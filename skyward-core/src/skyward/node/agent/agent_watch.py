@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skyward.link.channel import Link
-from skyward.node.metrics.metrics import Sampler
 from skyward.node.agent.notice import NoticeWatch
+from skyward.node.metrics.metrics import Sampler
 
 
 class Watching:

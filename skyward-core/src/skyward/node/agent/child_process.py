@@ -20,10 +20,10 @@ from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import BLOB, LogLine
 from skyward.link.pickling import MOST_BUFFERS
 from skyward.link.segment import Segment
-from skyward.node.agent.slot_table import RunningCall, new_board
 from skyward.node.agent.descendants import end_group
-from skyward.node.agent.entry import BOARD_FD, CONTROL_FD, TASK_FD
+from skyward.node.agent.entry import CONTROL_FD, SLOT_TABLE_FD, TASK_FD
 from skyward.node.agent.out_of_memory import kills, limit_mb, total_mb
+from skyward.node.agent.slot_table import RunningCall, new_slot_table
 from skyward.node.task.output import TaggedReader
 
 _READ = 64 << 10
@@ -112,7 +112,7 @@ class ChildProcess:
         self.last_lines: deque[LogLine] = deque(maxlen=_LAST_LINES)
         self._kills_before = kills()
         self._peak_mb = 0.0
-        self.board = new_board(slots)
+        self.slot_table = new_slot_table(slots)
         tasks, its_tasks = socket.socketpair()
         control, its_control = socket.socketpair()
         for end in (tasks, its_tasks):
@@ -125,13 +125,15 @@ class ChildProcess:
         for pipe in self.pipes:
             self._waiting_output.register(pipe.fd, select.POLLIN)
         try:
-            self.pid = _spawn(argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.board.fd])
+            self.pid = _spawn(
+                argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.slot_table.fd]
+            )
         except BaseException:
             for end in (tasks, control):
                 end.close()
             for pipe in self.pipes:
                 pipe.close()
-            self.board.close()
+            self.slot_table.close()
             raise
         finally:
             for end in (its_tasks, its_control):
@@ -208,7 +210,7 @@ class ChildProcess:
         # It sends nothing more, so the rest is read, however much waits for the client.
         self.tasks.resume()
         self.tasks.drain()
-        self.running = self.board.running()
+        self.running = self.slot_table.running()
         self.drain_output(self.running[0].call if len(self.running) == 1 else 0)
         for pipe in self.pipes:
             if rest := pipe._reader.finish():
@@ -219,7 +221,7 @@ class ChildProcess:
             pipe.close()
         self.tasks.close()
         self.control.close()
-        self.board.close()
+        self.slot_table.close()
         self._on_ended(self)
 
     def cause(self) -> dict[str, Any]:
@@ -284,15 +286,15 @@ class ChildProcess:
 
     def _talking(self) -> int:
         """Name the only call that can have written what is there now; 0 if there is none."""
-        if running := self.board.running():
+        if running := self.slot_table.running():
             return running[0].call
         # It is over, and its result waits to be read as what it wrote does.
-        return next((call for call in self.board.over() if call in self.in_flight), 0)
+        return next((call for call in self.slot_table.over() if call in self.in_flight), 0)
 
 
 def _spawn(argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> int:
     """Start a process that leads its own session, with these descriptors as 1, 2, 3, 4, 5."""
-    targets = (1, 2, TASK_FD, CONTROL_FD, BOARD_FD)
+    targets = (1, 2, TASK_FD, CONTROL_FD, SLOT_TABLE_FD)
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE_TARGETS) for fd in fds]
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, source, target) for source, target in zip(sources, targets, strict=True)]

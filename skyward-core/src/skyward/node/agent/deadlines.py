@@ -20,7 +20,7 @@ class Deadlines:
     """
     Watch the calls that have a timeout, and those that were cancelled.
 
-    A call's clock starts when it starts on the worker, which the board tells.
+    A call's clock starts when it starts on the worker, which the slot_table tells.
 
     Args:
         loop: The agent's loop.
@@ -33,7 +33,7 @@ class Deadlines:
         self._ticking = False
 
     def watch(self) -> None:
-        """Look at the boards until no call with a timeout is left."""
+        """Look at the slot_tables until no call with a timeout is left."""
         if not self._ticking:
             self._ticking = True
             self._loop.call_later(_TICK, self._look)
@@ -45,7 +45,7 @@ class Deadlines:
     def _end_unless_left(self, process: ChildProcess, call: int) -> None:
         if process.exit_status is not None or call not in process.in_flight:
             return
-        if any(running.call == call for running in process.board.running()):
+        if any(running.call == call for running in process.slot_table.running()):
             process.kill(f"cancel:{call}")
 
     def _look(self) -> None:
@@ -55,7 +55,7 @@ class Deadlines:
             if not any(process.in_flight.values()):
                 continue
             self.watch()
-            for running in process.board.running():
+            for running in process.slot_table.running():
                 timeout = process.in_flight.get(running.call, 0.0)
                 over = now - running.since - timeout
                 if timeout and over >= 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 from skyward.link.frames import decode_json
 
-TASK_FD, CONTROL_FD, BOARD_FD = 3, 4, 5
+TASK_FD, CONTROL_FD, SLOT_TABLE_FD = 3, 4, 5
 """The descriptors that the agent hands to a process."""
 
 INTERRUPT_SIGNAL = signal.SIGURG

@@ -12,8 +12,8 @@ from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import LogLine, encode_lines
 from skyward.link.windows import OUTPUT_WINDOW, cost
 from skyward.link.wire import Wire
-from skyward.node.agent.fds import Held
 from skyward.node.agent.child_process import ChildProcess
+from skyward.node.agent.fds import Held
 from skyward.node.agent.spool import Spool
 
 WINDOW = OUTPUT_WINDOW

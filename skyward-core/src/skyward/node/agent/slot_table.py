@@ -1,4 +1,4 @@
-"""The page that a worker and its agent share: which slot runs which call since when."""
+"""The slot table, a page that a worker and its agent share: which slot runs which call since when."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunningCall(NamedTuple):
     thread: int
 
 
-class Board:
+class SlotTable:
     """
     Read and write the page.
 
@@ -71,7 +71,7 @@ def size_of(slots: int) -> int:
     return max(1, slots) * _SLOT.size
 
 
-def new_board(slots: int) -> Board:
+def new_slot_table(slots: int) -> SlotTable:
     """Make a page on which no slot runs anything."""
     segment = write_segment([[bytes(size_of(slots))]])
-    return Board(os.dup(segment.fd), slots)
+    return SlotTable(os.dup(segment.fd), slots)

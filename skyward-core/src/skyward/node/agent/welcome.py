@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from skyward.link.frames import VERSION
-from skyward.node.metrics.interfaces import network
 from skyward.node.data.memory_share import share_of_memory
+from skyward.node.metrics.interfaces import network
 
 
 def welcome(meeting_port: int, addresses: Sequence[str | None]) -> dict[str, Any]:

@@ -99,7 +99,9 @@ class Fetching:
             there, size = ANSWER.unpack(_exactly(tls, ANSWER.size))
         except OSError as error:
             # With TLS 1.3 the end that connects learns here that it was refused.
-            raise FetchError(TransferOutcome.UNREACHED, f"{errand.host}:{errand.port} does not answer: {error}") from error
+            raise FetchError(
+                TransferOutcome.UNREACHED, f"{errand.host}:{errand.port} does not answer: {error}"
+            ) from error
         if not there:
             raise FetchError(TransferOutcome.GONE, "the source does not have it any more")
         if size != errand.size:

@@ -16,10 +16,10 @@ from skyward.link.handing import Errand, Report, decode_errand, encode_report
 from skyward.link.messages import BLOB
 from skyward.link.segment import Segment
 from skyward.model.instances.transfer import TransferOutcome
+from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_fetch import FetchError, Fetching
 from skyward.node.data.peer_server import PeerDoor, listening
 from skyward.node.data.pool_tls import Contexts, contexts
-from skyward.node.data.node_store import NodeStore
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +128,9 @@ class Errands:
             self._tell(encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, "too many others wait")))
             return
         if not self._store.make_room(errand.name, errand.size):
-            self._tell(encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, self._store.refused[errand.name])))
+            self._tell(
+                encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, self._store.refused[errand.name]))
+            )
             return
         task = self._loop.create_task(self._run(errand))
         self._errands[errand.name] = errand, task

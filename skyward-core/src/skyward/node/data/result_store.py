@@ -1,4 +1,4 @@
-"""Results that the client may not have yet, on the disk of a node: they outlive the agent."""
+"""Durable store of unacknowledged results, on the disk of a node: they outlive the agent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _StoredResult:
         self.receipt: Callable[[], None] = lambda: None
 
 
-class Vault:
+class ResultStore:
     """
     Send results, and store those that the client does not acknowledge at once.
 
@@ -77,7 +77,7 @@ class Vault:
         self._kept: dict[int, _StoredResult] = {}
         self._streams: set[int] = set()
         # One thread, so that a file is written before it is removed.
-        self._thread = ThreadPoolExecutor(1, "vault")
+        self._thread = ThreadPoolExecutor(1, "result_store")
         self._looking: asyncio.TimerHandle | None = None
         self._over = False
         self.stored = 0
@@ -156,7 +156,7 @@ class Vault:
         size = len(kept.frame) + sum(sizes)
         kept.stored = True
         if self.stored + size > self._most:
-            _log.warning("vault.full call=%x bytes=%d: it stays in memory", call, size)
+            _log.warning("result_store.full call=%x bytes=%d: it stays in memory", call, size)
             return
         kept.size = size
         self.stored += size
@@ -218,7 +218,7 @@ class Vault:
             _sync_directory(self._directory)
             buffers = _mapped(path, len(begin) + len(frame), sizes)
         except OSError as error:
-            _log.warning("vault.not_stored path=%s: %s", path, error)
+            _log.warning("result_store.not_stored path=%s: %s", path, error)
             _remove(hidden)
             _remove(path)
         finally:

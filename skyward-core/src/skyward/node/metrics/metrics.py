@@ -14,8 +14,8 @@ from typing import Any
 
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode_json
-from skyward.node.metrics import readings
 from skyward.node.agent.agent_command import AgentCommand
+from skyward.node.metrics import readings
 
 LEAST_INTERVAL = 0.1
 """Seconds between two measurements at least, whatever was asked for."""

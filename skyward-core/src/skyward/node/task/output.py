@@ -13,8 +13,8 @@ import io
 import threading
 import types
 
-from skyward.node.worker import print_routing as route
 from skyward.node.task import runtime
+from skyward.node.worker import print_routing as route
 from skyward.node.worker.tagged_lines import TaggedReader, TaggedStream
 
 TYPE_CHECKING = False

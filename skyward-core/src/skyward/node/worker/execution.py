@@ -25,10 +25,10 @@ from skyward.link.messages import (
 from skyward.link.payload import Payload, dump, load
 from skyward.link.refs import HERE
 from skyward.link.windows import LARGEST_EVENT
-from skyward.node.task import runtime
-from skyward.node.worker.driving import PATIENCE, Driver, interruption
 from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
+from skyward.node.task import runtime
+from skyward.node.worker.driving import PATIENCE, Driver, interruption
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:

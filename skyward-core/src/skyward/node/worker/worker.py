@@ -21,15 +21,15 @@ from typing import Any
 from skyward.link.channel import receive, take
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode, encode_json
 from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, ITEM, RECALL, TASK, CancelReason, TaskFlag
-from skyward.link.payload_parts import Place
 from skyward.link.payload import Payload, decode
+from skyward.link.payload_parts import Place
 from skyward.link.recycling import recycling
-from skyward.node.agent.slot_table import Board
-from skyward.node.agent.entry import BOARD_FD, CONTROL_FD, INTERRUPT_SIGNAL, TASK_FD, die_with_parent, read_start
+from skyward.node.agent.entry import CONTROL_FD, INTERRUPT_SIGNAL, SLOT_TABLE_FD, TASK_FD, die_with_parent, read_start
+from skyward.node.agent.slot_table import SlotTable
+from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.peer_lookup import Directory
-from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.streams import Interrupted
 from skyward.node.worker.tagged_lines import TaggedStream, send_all
 
@@ -43,17 +43,17 @@ class WorkerProcess:
     Args:
         tasks: The socket that tasks come from and results go to.
         control: The socket for what cannot wait.
-        board: Where the agent reads what runs.
+        slot_table: Where the agent reads what runs.
         setting: What every task of this worker shares.
         slots: How many tasks run at once.
     """
 
     def __init__(
-        self, tasks: socket.socket, control: socket.socket, board: Board, setting: Setting, slots: int
+        self, tasks: socket.socket, control: socket.socket, slot_table: SlotTable, setting: Setting, slots: int
     ) -> None:
         self._tasks = tasks
         self._control = control
-        self._board = board
+        self._slot_table = slot_table
         self._setting = setting
         self._slots = slots
         self._functions = FunctionStore()
@@ -178,7 +178,7 @@ class WorkerProcess:
             early = self._early.pop(call, ())
         for frame, its_fds in early:
             self._deliver(execution, frame, its_fds)
-        self._board.start(slot, call, execution.thread)
+        self._slot_table.start(slot, call, execution.thread)
         try:
             outcome = execution.run(self._functions, digest, payload, members, streams=bool(flags & TaskFlag.STREAM))
         finally:
@@ -190,7 +190,7 @@ class WorkerProcess:
         with self._state:
             self._executions.pop(call, None)
             self._over.append(call)
-        self._board.stop(slot, call)
+        self._slot_table.stop(slot, call)
 
     def _report(self, call: int, outcome: Outcome) -> None:
         _flush(sys.stdout)
@@ -281,8 +281,8 @@ def main() -> None:
     _install_streams(config["slots"])
     recycling.bound(share_of_memory())
     setting = Setting(facts=config["facts"])
-    board = Board(BOARD_FD, config["slots"])
-    worker = WorkerProcess(tasks, control, board, setting, config["slots"])
+    slot_table = SlotTable(SLOT_TABLE_FD, config["slots"])
+    worker = WorkerProcess(tasks, control, slot_table, setting, config["slots"])
     with contextlib.ExitStack() as stack:
         try:
             _enter_plugins(stack, setting, plugins_pickle)

@@ -14,9 +14,9 @@ from attrs import frozen
 from skyward.model.spec.image import Image, python_version
 from skyward.model.spec.op import AptInstall, Op, Shell
 from skyward.plain import redacted
-from skyward.plan.bootstrap.environment_commands import SHELL_VARS, Step, apt_packages, environment_steps, op_step
-from skyward.plan.bootstrap.cache_text import CACHE, MAKE
 from skyward.plan.bootstrap.bootstrap_script_text import BEGIN, CARRIES, HEAD, WATCHDOG
+from skyward.plan.bootstrap.cache_text import CACHE, MAKE
+from skyward.plan.bootstrap.environment_commands import SHELL_VARS, Step, apt_packages, environment_steps, op_step
 from skyward.plan.bootstrap.uv_text import UV
 
 __all__ = ["Ground", "preview", "render"]

@@ -20,10 +20,10 @@ import attrs
 from attrs import frozen
 
 from skyward.errors import ConfigError, UsageError
+from skyward.model.fields.setting import nearest
 from skyward.model.spec.image import Image, PipIndex
 from skyward.model.spec.nodes import Nodes
 from skyward.model.spec.options import LogConfig, Options, Worker
-from skyward.model.fields.setting import nearest
 
 __all__ = ["NamedPool", "load_named"]
 

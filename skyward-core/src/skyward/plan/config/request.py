@@ -11,12 +11,12 @@ import attrs
 from attrs import frozen
 
 from skyward.errors import ConfigError, UsageError
-from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python
 from skyward.model.fields.memory import gigabytes
-from skyward.model.spec.options import Options, Worker, console_shown
 from skyward.model.fields.setting import known_only, positive
-from skyward.model.spec.spec import Spec
 from skyward.model.fields.variables import variables
+from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python
+from skyward.model.spec.options import Options, Worker, console_shown
+from skyward.model.spec.spec import Spec
 from skyward.plan.config.named_pools import NamedPool
 
 __all__ = ["ALIASES", "Request", "known_keywords", "request"]

@@ -171,7 +171,14 @@ def committed(lives: Iterable[BilledLife], now: float, ending_s: float = ENDING_
 
 
 def check_launch(
-    lives: Iterable[BilledLife], tariff: Tariff, count: int, *, budget: float, now: float, reserved: float = 0.0, pool: str
+    lives: Iterable[BilledLife],
+    tariff: Tariff,
+    count: int,
+    *,
+    budget: float,
+    now: float,
+    reserved: float = 0.0,
+    pool: str,
 ) -> float:
     """
     Return what machines will cost at least once they are rented.

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 from attrs import evolve, field, frozen
 
 from skyward.model.instances.cluster import Cluster
-from skyward.model.spec.image import Image
 from skyward.model.instances.machine import Instance, InstanceState, ProviderFacts
-from skyward.plan.instances.owned_instances import of_another
+from skyward.model.spec.image import Image
 from skyward.plan.instances.instance_list import APPEARING, MISSES
+from skyward.plan.instances.owned_instances import of_another
 
 __all__ = ["Dismissed", "Duty", "InstanceEnded", "Message", "RegionOpened", "Opening", "InstanceRented", "TakeOver"]
 __all__ += ["LIFE", "Ender", "due", "ender", "existing", "needed", "over", "pause", "promise", "take", "to_end"]

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from skyward.model.instances.machine import Instance, InstanceState
 
-__all__ = ["APPEARING", "MISSES", "ListFindings", "Known", "Stray", "compare"]
+__all__ = ["APPEARING", "MISSES", "ListFindings", "Known", "Orphan", "compare"]
 
 APPEARING = 60.0
 """Seconds for which a machine may be missing from lists after it was rented: they lag behind."""
@@ -18,7 +18,7 @@ APPEARING = 60.0
 MISSES = 2
 """Lists in a row that a machine has to be missing from to count as gone; one may come from a replica that lags."""
 
-STRAYING = 20.0
+ORPHANED_FOR = 20.0
 """Seconds after which a machine that no node has is ended; the answer to its launch may be on its way."""
 
 
@@ -45,7 +45,7 @@ class Known:
 
 
 @frozen
-class Stray:
+class Orphan:
     """
     Name a machine of the pool that no node has.
 
@@ -69,8 +69,8 @@ class ListFindings:
         busy: Ids of those on their way that began something else, each with what they do, in words.
         gone: Ids of those that ended, each with the reason in words.
         overdue: Ids of those that should run by now.
-        strays: Those that no node has.
-        unwanted: Ids of the strays that have to be ended.
+        orphans: Those that no node has.
+        unwanted: Ids of the orphans that have to be ended.
     """
 
     known: tuple[Known, ...]
@@ -78,7 +78,7 @@ class ListFindings:
     busy: tuple[tuple[str, str], ...]
     gone: tuple[tuple[str, str], ...]
     overdue: tuple[str, ...]
-    strays: tuple[Stray, ...]
+    orphans: tuple[Orphan, ...]
     unwanted: tuple[str, ...]
 
 
@@ -86,7 +86,7 @@ def compare(
     known: Iterable[Known],
     listed: Iterable[Instance],
     *,
-    strays: Iterable[Stray] = (),
+    orphans: Iterable[Orphan] = (),
     held: Collection[str] = (),
     under_way: Collection[str] = (),
     now: float,
@@ -98,9 +98,9 @@ def compare(
     Args:
         known: The machines that nodes have.
         listed: What the provider lists.
-        strays: What no node had at the last list.
+        orphans: What no node had at the last list.
         held: Ids of machines that are looked after besides the nodes: those that are being given back.
-        under_way: Tokens of launches whose answers are awaited: their machines are no strays.
+        under_way: Tokens of launches whose answers are awaited: their machines are no orphans.
         now: The time, in seconds of a monotonic clock.
         patience: Seconds that a machine may take until it runs.
 
@@ -129,9 +129,9 @@ def compare(
         elif row is not None and not machine.runs and row.doing and row.doing != machine.doing:
             busy.append((machine.id, row.doing))
         after.append(_after(machine, row))
-    before = {stray.id: stray for stray in strays}
+    before = {orphan.id: orphan for orphan in orphans}
     loose = [
-        before.get(row.id, Stray(row.id, now))
+        before.get(row.id, Orphan(row.id, now))
         for row in rows.values()
         if row.id not in ours and row.state is not InstanceState.ENDING and not _awaited(row, under_way)
     ]
@@ -141,8 +141,8 @@ def compare(
         busy=tuple(busy),
         gone=tuple(gone),
         overdue=tuple(overdue),
-        strays=tuple(loose),
-        unwanted=tuple(stray.id for stray in loose if now - stray.since >= STRAYING),
+        orphans=tuple(loose),
+        unwanted=tuple(orphan.id for orphan in loose if now - orphan.since >= ORPHANED_FOR),
     )
 
 

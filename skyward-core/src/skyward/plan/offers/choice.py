@@ -11,8 +11,8 @@ from attrs import field, frozen
 
 from skyward.errors import LIMITED, Limited
 from skyward.model.accelerators.accelerator import Accelerator, recognise
-from skyward.model.spec.allocation import Allocation
 from skyward.model.instances.offer import Offer
+from skyward.model.spec.allocation import Allocation
 from skyward.model.spec.spec import Spec
 from skyward.plan.offers.nearest import Rejection, why_not
 from skyward.plan.offers.permission import Least, least_of, not_asked_for, seen, too_dear

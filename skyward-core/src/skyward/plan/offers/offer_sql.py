@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from skyward.model.accelerators.accelerator import Accelerator
-from skyward.model.instances.details import Details
 from skyward.model.accelerators.device import compact
+from skyward.model.instances.details import Details
 from skyward.model.instances.offer import Offer
 from skyward.plan.offers.wanted import Order, Wanted
 

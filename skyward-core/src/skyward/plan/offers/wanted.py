@@ -12,8 +12,8 @@ from attrs import frozen
 
 from skyward.errors import ConfigError
 from skyward.model.accelerators.accelerator import Accelerator
-from skyward.model.instances.offer import Offer
 from skyward.model.fields.setting import nearest
+from skyward.model.instances.offer import Offer
 
 __all__ = ["ORDERS", "Order", "Wanted", "order", "select"]
 

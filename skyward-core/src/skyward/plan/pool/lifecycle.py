@@ -10,7 +10,7 @@ from typing import TypeAlias
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
-from skyward.plan.pool.places import NodeState, Places, NodeStatus
+from skyward.plan.pool.places import NodeState, NodeStatus, Places
 
 
 def _places(nodes: Mapping[int, NodeState]) -> Places:

@@ -43,7 +43,8 @@ def scale(desired: int, bounds: Nodes, load: PoolLoad, *, cooldown: float, idle_
 
     >>> scale(2, Nodes(2, max=8), PoolLoad(queued=20, slots_per_node=1), cooldown=30, idle_timeout=60)
     4
-    >>> scale(4, Nodes(2, max=8), PoolLoad(queued=0, slots_per_node=1, idle_seconds=(90.0,)), cooldown=30, idle_timeout=60)
+    >>> idle = PoolLoad(queued=0, slots_per_node=1, idle_seconds=(90.0,))
+    >>> scale(4, Nodes(2, max=8), idle, cooldown=30, idle_timeout=60)
     3
     """
     if bounds.max is None or load.since_change < cooldown:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from skyward.plan.pool.durations import Durations
 from skyward.plan.pool.call_groups import Group, Groups
+from skyward.plan.pool.durations import Durations
 from skyward.plan.pool.lanes import LARGE, Entry, Lane, LaneKey, Node, Recall
 from skyward.plan.pool.turns import Turns
 
