@@ -222,16 +222,12 @@ def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
 
 def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
     """
-    Check the plugins themselves, and let each refuse what cannot work.
+    Let each plugin refuse what cannot work.
 
     Raises:
-        ConfigError: If two have one name, or one refuses.
-        PluginError: If one is no plugin, or fails otherwise.
+        ConfigError: If one refuses.
+        PluginError: If one fails otherwise.
     """
-    from skyward.registry import plugins_checked
-
-    plugins = tuple(plugins)
-    plugins_checked(plugins)
     for name, validate in _hooks(plugins, "validate"):
         with _attributed(name, "validate", ConfigError):
             validate(cluster)

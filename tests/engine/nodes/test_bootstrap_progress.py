@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import skyward as sky
-from skyward.engine.nodes.bootstrap_progress import BootstrapProgress
+from skyward.engine.nodes.bootstrap_progress import BootstrapReader
 
 WRITTEN = (
     b"noise before\n@@t0 phase started deps\n@@t0 command pip install x\nCollecting x\r\n@@t0 phase completed deps\n"
@@ -17,9 +17,9 @@ WRITTEN = (
 )
 
 
-def _progress() -> tuple[BootstrapProgress, list[sky.SkywardEvent]]:
+def _progress() -> tuple[BootstrapReader, list[sky.SkywardEvent]]:
     told: list[sky.SkywardEvent] = []
-    return BootstrapProgress("t0", told.append, "machine m"), told
+    return BootstrapReader("t0", told.append, "machine m"), told
 
 
 @given(st.lists(st.integers(1, len(WRITTEN) - 1)))

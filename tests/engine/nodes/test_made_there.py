@@ -12,10 +12,10 @@ import pytest
 from skyward.engine.nodes.made_there import MadeThere
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.errors import ProtocolError, RefError
-from skyward.link.absent import Absent
+from skyward.link.absent import Absent, returned
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import BLOB
-from skyward.link.refs import Refs, returned
+from skyward.link.refs import Refs
 from skyward.link.segment import write_segment
 from skyward.model.spec.trust_setting import DATA
 

@@ -11,6 +11,7 @@ from skyward.errors import UsageError
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.lazy_peers import Peers
 from skyward.node.task import runtime
+from skyward.node.worker.peer_lookup import peer
 
 
 @contextmanager
@@ -79,7 +80,7 @@ def test_peers_that_no_call_looks_at_are_not_looked_up():
         raise AssertionError("they were looked up")
 
     facts = InstanceInfo(node=1).to_dict()
-    versions = [{"version": version, "total_nodes": 3, "peers": Peers(3, fail)} for version in range(3)]
+    versions = [{"version": version, "total_nodes": 3, "peers": Peers(3, fail, peer)} for version in range(3)]
     for version, broadcast in ((1, 0), (2, 0), (2, 7), (1, 0)):
         with task(facts=facts, membership={**versions[version], "broadcast": broadcast}):
             info = runtime.instance_info()

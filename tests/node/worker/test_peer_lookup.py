@@ -13,7 +13,7 @@ from skyward.link.frames import Parser
 from skyward.link.roster import Row, decode_question, encode_peers
 from skyward.model.instances.instance import InstanceInfo, PeerInfo
 from skyward.model.instances.lazy_peers import Peers
-from skyward.node.worker.peer_lookup import REMEMBERED, Directory
+from skyward.node.worker.peer_lookup import REMEMBERED, Directory, peer
 
 ROWS = (Row("10.0.0.1", None), Row("10.0.0.2", "1.2.3.4"))
 PEERS = (PeerInfo(node=0, private_ip="10.0.0.1"), PeerInfo(node=1, private_ip="10.0.0.2", public_ip="1.2.3.4"))
@@ -105,10 +105,10 @@ def test_few_versions_are_remembered() -> None:
 
 def test_peers_are_what_the_tuple_of_them_is() -> None:
     """Equal, hashed, shown, joined and pickled alike, and as JSON."""
-    peers = Peers(2, lambda: ROWS)
+    peers = Peers(2, lambda: ROWS, peer)
     assert (peers, hash(peers), repr(peers)) == (PEERS, hash(PEERS), repr(PEERS))
-    assert peers == Peers(2, lambda: ROWS)
-    assert peers != Peers(1, lambda: ROWS[:1])
+    assert peers == Peers(2, lambda: ROWS, peer)
+    assert peers != Peers(1, lambda: ROWS[:1], peer)
     assert peers != list(PEERS)
     assert PEERS + PEERS == peers + PEERS
     info = InstanceInfo(peers=peers, total_nodes=2)

@@ -4,8 +4,8 @@ Queries for offers, as values that are made narrower step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from attrs import evolve, field, frozen
 
@@ -19,12 +19,26 @@ from skyward.plan.offers.wanted import Order, Wanted, order
 
 if TYPE_CHECKING:
     from skyward.market.query_answer import Counted, Listed
-    from skyward.market.repository import Offers
 
 __all__ = ["Query"]
 
 # The name keeps the method's name free inside `Query`.
 _parsed = accelerator
+
+
+class Sellers(Protocol):
+    """Where offers are looked up."""
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Return the names of the providers."""
+
+    @property
+    def regions(self) -> tuple[str, ...] | None:
+        """Return where they sell; None where one of them does not say."""
+
+    def look_up(self, wanted: Wanted, look: Callable[..., Any], read: Callable[[Any], Any] = ...) -> Any:
+        """Look once what is known is new enough: `look` gives what there is, and `read` makes the answer of it."""
 
 
 @frozen(kw_only=True)
@@ -44,7 +58,7 @@ class Query:
     'local'
     """
 
-    offers: Offers = field(repr=False)
+    offers: Sellers = field(repr=False)
     wanted: Wanted = field(factory=Wanted)
 
     def accelerator(self, name: Accelerator | str) -> Query:

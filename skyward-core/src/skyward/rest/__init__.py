@@ -6,10 +6,11 @@ What providers of clouds need whose API speaks JSON over HTTP; wants httpx, the 
 
 from __future__ import annotations
 
-from skyward.rest.api import Api, Login, Service
+from skyward.rest.api import Api, Login
 from skyward.rest.checked_answer import Misread, field, flag, listed, number, optional, readable, text, whole, word
 from skyward.rest.rate_limit import Limit
 from skyward.rest.reply import Meaning, Reply, hidden, reply_of, shortened
+from skyward.rest.service import Service
 from skyward.rest.shared import Shared
 from skyward.rest.terminate import end_for_good
 

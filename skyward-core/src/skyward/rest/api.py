@@ -18,9 +18,10 @@ from skyward.errors import CredentialsError, ProvisionError, QuotaError, Skyward
 from skyward.plan.instances.clocks import ahead_of_reply
 from skyward.rest.checked_answer import Misread
 from skyward.rest.line import AT_ONCE, HTTPLine
-from skyward.rest.rate_limit import Limit, RateLimit
+from skyward.rest.rate_limit import RateLimit
 from skyward.rest.reply import Meaning, Reply, hidden, shortened
 from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, RetryLater, decide, held
+from skyward.rest.service import Service
 
 __all__ = ["Api", "Login", "Service"]
 
@@ -32,11 +33,6 @@ _log = logging.getLogger(__name__)
 def _headers(value: Mapping[str, str]) -> dict[str, str]:
     """Return headers, as a copy."""
     return dict(value)
-
-
-def _limits(value: Mapping[str, Sequence[Limit]]) -> dict[str, tuple[Limit, ...]]:
-    """Return limits by lane, as a copy."""
-    return {lane: tuple(limits) for lane, limits in value.items()}
 
 
 @frozen(kw_only=True)
@@ -72,30 +68,6 @@ class Login:
         if not token or not all("!" <= character <= "~" for character in token):
             raise CredentialsError("The key is empty, or has characters in it that no key has.")
         return cls(headers={"Authorization": f"Bearer {token}"}, account=token, secrets=(token,))
-
-
-@frozen(kw_only=True)
-class Service:
-    """
-    Say what holds for an API, for all of its callers.
-
-    Args:
-        provider: The provider's name in errors, such as `"digitalocean"`.
-        title: The company's own name, such as `"DigitalOcean"`.
-        base_url: Where it is, without a slash at the end; plain HTTP only on this machine.
-        limits: How many calls an account may make, by lane; `""` counts all.
-        meaning: Says what a reply means; None leaves it to the status. It is asked about successes as well.
-        timeout: Seconds to wait for a whole answer.
-        largest: Bytes of the largest answer that is taken.
-    """
-
-    provider: str
-    title: str
-    base_url: str
-    limits: Mapping[str, Sequence[Limit]] = field(factory=dict, converter=_limits)
-    meaning: Callable[[Reply], Meaning | None] = lambda _reply: None
-    timeout: float = 30.0
-    largest: int = 16 * 1024 * 1024
 
 
 class Api:

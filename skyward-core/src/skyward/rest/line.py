@@ -13,11 +13,11 @@ from attrs import evolve
 
 from skyward.errors import ConfigError
 from skyward.rest.reply import Reply
+from skyward.rest.service import Service
 
 if TYPE_CHECKING:
     import httpx
 
-    from skyward.rest.api import Service
 
 __all__ = ["AT_ONCE", "HTTPLine"]
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from skyward.link.failure import RemoteTraceback
+from skyward.link.remote_traceback import RemoteTraceback
 
 OURS = f"{Path(__file__).parents[2]}{os.sep}"
 """Where our own code is."""

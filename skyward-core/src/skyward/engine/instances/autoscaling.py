@@ -3,16 +3,45 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from skyward.plan.pool.scaling import PoolLoad, resized, scale
 
 if TYPE_CHECKING:
-    from skyward.engine.pool.running import Running
+    from skyward.engine.instances.provisioning import Provisioning
+    from skyward.engine.pool.event_loop import Engine
     from skyward.model.spec.nodes import Nodes, NodeSpec
     from skyward.model.spec.options import Options
 
 _ELASTIC_TICK = 1.0
+
+
+class Elastic(Protocol):
+    """What of an open pool its size depends on."""
+
+    engine: Engine
+    provisioning: Provisioning
+    name: str
+    closing: bool
+
+    @property
+    def desired(self) -> int:
+        """Return how many nodes are wanted."""
+
+    @property
+    def ready_nodes(self) -> int:
+        """Count the nodes that take calls."""
+
+    @property
+    def queued(self) -> int:
+        """Count the calls that wait."""
+
+    def idle_nodes(self) -> Sequence[int]:
+        """List the nodes that run nothing."""
+
+    def change_size(self, desired: int) -> None:
+        """Want another number of nodes."""
 
 
 class Sizing:
@@ -25,7 +54,7 @@ class Sizing:
         options: How fast it may change.
     """
 
-    def __init__(self, pool: Running, bounds: Nodes, options: Options) -> None:
+    def __init__(self, pool: Elastic, bounds: Nodes, options: Options) -> None:
         self._pool = pool
         self._options = options
         self._idle_since: dict[int, float] = {}

@@ -15,6 +15,7 @@ from skyward.model.instances.machine import Instance, SSHAddress
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image
 from skyward.origin import install
+from skyward.registry import plugins_checked
 
 SSH_PORT = 22
 """Port of SSH servers that nothing else is said of."""
@@ -95,6 +96,7 @@ def draw(cluster: Cluster, offer: Offer) -> Blueprint:
     topology = hooks.topology(plugins, cluster)
     cluster = evolve(cluster, ranks_per_node=topology.ranks_per_node or _ranks(cluster))
     _check_joined(cluster, collective=topology.collective)
+    plugins_checked(plugins)
     hooks.validated(plugins, cluster)
     image = hooks.transform_image(plugins, cluster.spec.image, cluster)
     ops = hooks.bootstrap_ops(plugins, cluster)

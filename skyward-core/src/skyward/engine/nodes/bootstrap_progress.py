@@ -17,7 +17,7 @@ LINE = 16 << 10
 _LINES = 15
 
 
-class BootstrapProgress:
+class BootstrapReader:
     """
     Turn what a bootstrap writes into events, and its failure into an error.
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 from weakref import WeakSet
 
 from skyward.link.windows import OVERHEAD
 from skyward.node.worker.streams import WINDOW_BYTES
 
-if TYPE_CHECKING:
-    from skyward.engine.calls.input_streams import Feeder
-
 MOST: Final = 2 * WINDOW_BYTES
 """Bytes of items that may be on their way to a node, over all of its calls, those that are over included."""
+
+
+class RoomWaiter(Protocol):
+    """What waits for room."""
+
+    def wake(self) -> None:
+        """Look again whether there is any."""
 
 
 class Outflow:
@@ -36,14 +40,14 @@ class Outflow:
 
     def __init__(self) -> None:
         self._unconfirmed = 0
-        self._feeders: WeakSet[Feeder] = WeakSet()
+        self._feeders: WeakSet[RoomWaiter] = WeakSet()
 
     @property
     def full(self) -> bool:
         """Tell whether no more items may be sent now."""
         return self._unconfirmed >= MOST
 
-    def join(self, feeder: Feeder) -> None:
+    def join(self, feeder: RoomWaiter) -> None:
         """Have a feeder go on when there is room again."""
         self._feeders.add(feeder)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skyward.engine.instances.recipe import Recipe
-from skyward.engine.nodes.bootstrap_progress import BootstrapProgress
+from skyward.engine.nodes.bootstrap_progress import BootstrapReader
 from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.engine.source.bundle import runtime_bundle
@@ -379,7 +379,7 @@ class SSHHost:
             life=recipe.life,
             end=recipe.end,
         )
-        progress = BootstrapProgress(token, recipe.tell, str(self._address))
+        progress = BootstrapReader(token, recipe.tell, str(self._address))
         self._last = progress.last
         self._caller = Caller(made.connection, call_path(node))
         # Asked for before the script is sent, so that it is there when the agent looks for it.

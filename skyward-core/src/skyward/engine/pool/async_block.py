@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from skyward.pool import Pool
+from typing import Protocol
 
 
-async def opened(pool: Pool) -> None:
+class Openable(Protocol):
+    """A pool, as far as it is opened and closed."""
+
+    def open(self) -> object:
+        """Open it."""
+
+    def break_off(self) -> None:
+        """Stop its opening."""
+
+    def close(self, error: BaseException | None) -> None:
+        """Close it."""
+
+    def skip_handlers(self) -> None:
+        """Close it without waiting for handlers."""
+
+
+async def opened(pool: Openable) -> None:
     """
     Open a pool; a task that is cancelled meanwhile breaks that off, and waits until everything is given back.
 
@@ -27,7 +40,7 @@ async def opened(pool: Pool) -> None:
         raise
 
 
-async def closed(pool: Pool, error: BaseException | None) -> None:
+async def closed(pool: Openable, error: BaseException | None) -> None:
     """
     Close a pool; a task that is cancelled meanwhile waits for the machines, and not for handlers.
 

@@ -17,7 +17,7 @@ __all__ = ["listed", "own"]
 
 def own() -> Shelf:
     """Return the names of Skyward's own values: places and events."""
-    from skyward.link.failure import RemoteTraceback
+    from skyward.link.remote_traceback import RemoteTraceback
     from skyward.model.events.event import ALL
     from skyward.model.instances.instance import AcceleratorInfo, InstanceInfo, NetworkInfo, PeerInfo
 
@@ -131,7 +131,7 @@ def _assigned(made: Any, state: Any) -> Any:
 
 
 def _traceback(text: Any) -> Any:
-    from skyward.link.failure import RemoteTraceback
+    from skyward.link.remote_traceback import RemoteTraceback
 
     if type(text) is not str:
         malformed("a traceback that is no text")

@@ -7,15 +7,14 @@ This module imports nothing of attrs: a worker makes one for each version of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
-
-if TYPE_CHECKING:
-    from skyward.model.instances.instance import PeerInfo
+from typing import Any, TypeVar, overload
 
 __all__ = ["Peers"]
 
+T = TypeVar("T")
 
-class Peers(Sequence["PeerInfo"]):
+
+class Peers(Sequence[T]):
     """
     Be the tuple of a pool's nodes, in the order of their ranks; it is made when anything but its length is asked for.
 
@@ -24,29 +23,36 @@ class Peers(Sequence["PeerInfo"]):
     Args:
         count: How many nodes there are.
         find: Gives private and public address of each, in order; called once, and may have to wait.
+        make: Makes a node of its rank and its two addresses.
 
-    >>> peers = Peers(1, lambda: [("10.0.0.1", None)])
-    >>> len(peers), peers[0].private_ip, peers == tuple(peers)
-    (1, '10.0.0.1', True)
+    >>> peers = Peers(1, lambda: [("10.0.0.1", None)], lambda rank, private, public: (rank, private))
+    >>> len(peers), peers[0], peers == tuple(peers)
+    (1, (0, '10.0.0.1'), True)
     """
 
-    __slots__ = ("_count", "_find", "_found")
+    __slots__ = ("_count", "_find", "_found", "_make")
 
-    def __init__(self, count: int, find: Callable[[], Iterable[tuple[str, str | None]]]) -> None:
+    def __init__(
+        self,
+        count: int,
+        find: Callable[[], Iterable[tuple[str, str | None]]],
+        make: Callable[[int, str, str | None], T],
+    ) -> None:
         self._count = count
         self._find = find
-        self._found: tuple[PeerInfo, ...] | None = None
+        self._make = make
+        self._found: tuple[T, ...] | None = None
 
     def __len__(self) -> int:
         return self._count if self._found is None else len(self._found)
 
     @overload
-    def __getitem__(self, index: int) -> PeerInfo: ...
+    def __getitem__(self, index: int) -> T: ...
 
     @overload
-    def __getitem__(self, index: slice) -> tuple[PeerInfo, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
 
-    def __getitem__(self, index: int | slice) -> PeerInfo | tuple[PeerInfo, ...]:
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         return self._all()[index]
 
     def __add__(self, other: object) -> tuple[Any, ...]:
@@ -68,12 +74,7 @@ class Peers(Sequence["PeerInfo"]):
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (list(self._all()),)
 
-    def _all(self) -> tuple[PeerInfo, ...]:
+    def _all(self) -> tuple[T, ...]:
         if self._found is None:
-            from skyward.model.instances.instance import PeerInfo
-
-            self._found = tuple(
-                PeerInfo(node=rank, private_ip=private, public_ip=public)
-                for rank, (private, public) in enumerate(self._find())
-            )
+            self._found = tuple(self._make(rank, *addresses) for rank, addresses in enumerate(self._find()))
         return self._found

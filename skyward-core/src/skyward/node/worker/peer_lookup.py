@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skyward.errors import TransportError
 from skyward.link.roster import Row, decode_peers, encode_question
 from skyward.model.instances.lazy_peers import Peers
+
+if TYPE_CHECKING:
+    from skyward.model.instances.instance import PeerInfo
 
 PATIENCE: Final = 120.0
 """Seconds that a task waits for who the members are; a link that is lost meanwhile may come back."""
 
 REMEMBERED: Final = 4
 """Of how many versions a worker remembers who the members are, for tasks that begin later."""
+
+
+def peer(rank: int, private: str, public: str | None) -> PeerInfo:
+    """
+    Make a member of its addresses.
+
+    >>> peer(1, "10.0.0.2", None).private_ip
+    '10.0.0.2'
+    """
+    # Imported late: a worker has no attrs before a task asks.
+    from skyward.model.instances.instance import PeerInfo
+
+    return PeerInfo(node=rank, private_ip=private, public_ip=public)
 
 
 class _Answer:
@@ -40,7 +56,7 @@ class Directory:
         self._lock = threading.Lock()
         self._answers: dict[int, _Answer] = {}
 
-    def peers(self, membership: dict[str, Any]) -> Peers:
+    def peers(self, membership: dict[str, Any]) -> Peers[PeerInfo]:
         """
         Give the members of a version, which are asked for when they are first looked at.
 
@@ -49,9 +65,9 @@ class Directory:
         """
         told: Sequence[tuple[str, str | None]] | None = membership.get("peers")
         if told is not None:
-            return Peers(len(told), lambda: told)
+            return Peers(len(told), lambda: told, peer)
         version = membership["version"]
-        return Peers(membership.get("total_nodes", 1), lambda: self.find(version))
+        return Peers(membership.get("total_nodes", 1), lambda: self.find(version), peer)
 
     def find(self, version: int, patience: float = PATIENCE) -> tuple[Row, ...]:
         """
