@@ -10,6 +10,17 @@ Run decorated Python functions on machines that exist only as long as the work d
     with sky.Compute(nodes=2) as pool:
         print(square(7) >> pool)
 
+What to know first:
+
+    @sky.function           a function whose calls can be sent
+    sky.Compute(...)        a pool of nodes, for the time of a `with` block
+    call >> pool            one result; `>` promises it, `@` runs on all nodes, `&` and `sky.gather` run many
+    pool.map(fn, items)     a function over many items
+    sky.Image(pip=[...])    what the nodes' Python has
+    sky.offers(...)         what machines there are, and what they cost
+    sky.plugins             frameworks: torch, jax, keras, sklearn
+    sky.SkywardError        what every error of Skyward is
+
 Public names are loaded when they are first used, so that `import skyward` costs next to nothing.
 `skyward.names` tells where each one lives.
 """

@@ -155,7 +155,7 @@ OLDER: Mapping[str, str] = {
     "PendingCompute": "PendingFunction",
     "compute": "function",
 }
-"""Newer name of each older one; both are the same object."""
+"""Newer name of each older one; both are the same object, and `dir(sky)` lists the newer one."""
 
 _COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
 _SHARED = "barrier counter dict lock queue set".split()
@@ -205,17 +205,17 @@ def resolve(name: str) -> Any:
         return provider(name)
     from skyward.model.fields.setting import nearest
 
-    meant = nearest(name, sorted(set(public()) - set(OLDER)))
+    meant = nearest(name, public())
     offer = f" Did you mean sky.{meant}?" if meant else ""
     # With `name` and no object the interpreter makes no second offer of its own.
     raise AttributeError(f"module 'skyward' has no attribute {name!r}.{offer}", name=name)
 
 
 def public() -> list[str]:
-    """Return every name that resolves here: those of core and the providers that are installed."""
+    """Return the documented names: those of core and the providers that are installed; older names resolve too."""
     from skyward.registry import providers
 
-    return sorted({*LIVES_IN, *MODULES, *OLDER, *providers()})
+    return sorted({*LIVES_IN, *MODULES, *providers()})
 
 
 def _submodule(name: str) -> Any:

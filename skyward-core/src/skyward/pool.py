@@ -22,6 +22,7 @@ from skyward.model.spec.spec import Spec
 from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.config.request import request
+from skyward.plan.config.signature import pool_signature
 
 if TYPE_CHECKING:
     from skyward.engine.calls.waiters import Future
@@ -48,7 +49,10 @@ class Pool(RightOperand, Mapper):
         specs: What hardware, in order of preference; or give the fields of one spec as keywords.
         name: A pool of `skyward.toml`.
         options: How the pool behaves; its fields can also be given as keywords.
-        keywords: Fields of `Spec`, `Options` and `Worker`.
+        keywords: Fields of `Spec`, `Options` and `Worker`. Those that most pools need come first: `provider` (where),
+            `accelerator` and `nodes` (what and how many; `(2, 8)` grows and shrinks), `image` (Python packages and
+            files), `plugins` (frameworks), `allocation` (spot or on demand), `max_hourly_cost` and `budget` (USD an
+            hour for each node, and in all), `concurrency` (calls at a time on each node).
 
     Raises:
         UsageError: If the ways to ask are mixed, or a keyword is unknown.
@@ -66,6 +70,9 @@ class Pool(RightOperand, Mapper):
     [8, 8]
     [0, 2, 4, 6, 8]
     """
+
+    # Type checkers read the keywords from their table, `help` and notebooks from here.
+    __signature__ = pool_signature()
 
     def __init__(
         self,
@@ -359,7 +366,7 @@ class Pool(RightOperand, Mapper):
         self._open = opened
 
     @property
-    def _running(self) -> Any:
+    def _running(self) -> Running:
         if self._open is None:
             state = "closed" if self._used else "not open yet: use it inside `with sky.Compute(...) as pool:`"
             raise PoolClosedError(f"The pool {self.name!r} is {state}.", pool=self.name)
