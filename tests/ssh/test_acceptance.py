@@ -12,7 +12,7 @@ import pytest
 from attrs import define, evolve, field
 
 import skyward as sky
-from skyward.engine.nodes import upload_rates as uploads
+from skyward.engine.nodes import upload_rates
 from skyward.hookspecs import Instance, LaunchRequest, ProviderFacts, SSHAddress, hookimpl
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image
@@ -223,7 +223,7 @@ def slowly(site: Site, way: SSHAddress) -> SSHAddress:
 @pytest.fixture
 def floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask for more of a machine's network, so that a slow one is found in less time."""
-    for module in (acceptance, uploads):
+    for module in (acceptance, upload_rates):
         monkeypatch.setattr(module, "NETWORK_FLOOR", 300_000.0)
 
 

@@ -87,7 +87,7 @@ class PoolExecutor(concurrent.futures.Executor):
 
                     future.set_result(operations.open_stream(self._running, pending))
                     return future
-                future.call = self._running.call(pending, _Sink(self._landing, future))
+                future.call = self._running.maker.call(pending, _Sink(self._landing, future))
                 self._landing.expect(future)
                 self._posting.put(future.call)
             except PoolClosedError as error:

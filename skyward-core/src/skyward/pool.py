@@ -221,7 +221,7 @@ class Pool(RightOperand, Mapper):
         Raises:
             ConfigError: If it is no number of nodes, or one that the bounds of an elastic pool exclude.
         """
-        self._running.resize(size)
+        self._running.sizing.resize(size)
 
     def refresh(self) -> None:
         """

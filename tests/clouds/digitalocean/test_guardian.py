@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 PROGRAM = """
 import time
 import skyward as sky
-from skyward.engine.guardian import guardian_client as guarding
+from skyward.engine.guardian import guardian_client
 
 # So long an empty list is not believed; a minute outside of tests.
-guarding.APPEARING = 1.0
+guardian_client.APPEARING = 1.0
 provider = sky.DigitalOcean(ssh_port={port})
 with sky.Compute(provider=provider, machine={machine!r}, nodes=2, ttl=6, console=False, logging=False):
     print("ready", flush=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import skyward as sky
-from skyward.engine.calls import captured_functions as outgoing
+from skyward.engine.calls import captured_functions
 from skyward.engine.calls.buffers import Buffers
 from skyward.engine.calls.captured_functions import Captures
 from skyward.link.written import WORTH_IT
@@ -39,8 +39,10 @@ def test_function_that_cannot_be_pickled_is_told_by_its_variable() -> None:
 def test_large_capture_is_hashed_only_on_its_way_to_another_machine(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """There a function with the same content is known under the same digest; here it is sooner handed over again."""
     hashed: list[int] = []
-    digest_of = outgoing.digest_of
-    monkeypatch.setattr(outgoing, "digest_of", lambda *parts: hashed.append(sum(map(len, parts))) or digest_of(*parts))
+    digest_of = captured_functions.digest_of
+    monkeypatch.setattr(
+        captured_functions, "digest_of", lambda *parts: hashed.append(sum(map(len, parts))) or digest_of(*parts)
+    )
     # One buffer of what is kept at once would get a name, and not be in the function's own segment.
     monkeypatch.setattr("skyward.engine.calls.buffers._KEPT_AT_ONCE", 0)
     buffers, array = Buffers(), np.ones(WORTH_IT, np.uint8)

@@ -239,7 +239,7 @@ def test_one_result_may_be_larger_than_the_bound(monkeypatch: pytest.MonkeyPatch
 
 def act_pace(pool: ScriptedPool) -> Any:
     """Give what was learnt of calls of the scripted function."""
-    return pool.caller(act, None)((), 0).function.learnt.pace
+    return pool.maker.caller(act, None)((), 0).function.learnt.pace
 
 
 # Iterators.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.guardian import guardian_messages as charge
+from skyward.engine.guardian import guardian_messages
 from skyward.engine.guardian.guardian_client import STARTS, Guarding
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import PluginError, ProvisionError
@@ -30,8 +30,8 @@ class Link:
     """A guardian that keeps what it hears, until it dies."""
 
     def __init__(self, data: bytes, refuses: type | None) -> None:
-        _, inner = charge.message(data[8:])
-        _, self.duty = charge.charged(inner)
+        _, inner = guardian_messages.message(data[8:])
+        _, self.duty = guardian_messages.charged(inner)
         self.pid = 7
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.ended: list[float] = []
@@ -44,7 +44,7 @@ class Link:
 
     async def ask(self, data: bytes) -> str:
         """Take note of something, and confirm it, or refuse."""
-        message = charge.message(data[8:])
+        message = guardian_messages.message(data[8:])
         if self._refuses and isinstance(message, self._refuses):
             return "it cannot be opened here"
         self.tell(message)
@@ -231,4 +231,4 @@ def test_messages_are_what_a_guardian_takes() -> None:
         TakeOver(),
         Dismissed(),
     ):
-        assert duty != (duty := take(duty, charge.message(charge.packed(message)[8:])))
+        assert duty != (duty := take(duty, guardian_messages.message(guardian_messages.packed(message)[8:])))

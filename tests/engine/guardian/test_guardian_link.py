@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.guardian import guardian_messages as charge
+from skyward.engine.guardian import guardian_messages
 from skyward.engine.guardian.guardian_link import KILLED, START, GuardianLink
 from skyward.plan.instances.guardian_duty import InstanceRented
 from tests.engine.guardian.test_guardian_process import play
@@ -45,7 +45,7 @@ class Pipe:
 
     def write(self, data: bytes) -> None:
         """Take a message."""
-        self.messages.append(charge.message(data[8:]))
+        self.messages.append(guardian_messages.message(data[8:]))
 
     def close(self) -> None:
         """Be closed."""
@@ -61,7 +61,7 @@ class Scene:
 
     def answer(self, trouble: str = "") -> None:
         """Answer what was asked next."""
-        self.reader.feed_data(charge.framed(trouble.encode()))
+        self.reader.feed_data(guardian_messages.framed(trouble.encode()))
 
 
 def test_answers_go_to_those_who_asked_in_their_order() -> None:
@@ -70,7 +70,7 @@ def test_answers_go_to_those_who_asked_in_their_order() -> None:
     async def scene() -> None:
         one = Scene()
         one.link.tell(InstanceRented(("i-0",)))
-        asked = [asyncio.ensure_future(one.link.ask(charge.packed(text))) for text in ("first", "second")]
+        asked = [asyncio.ensure_future(one.link.ask(guardian_messages.packed(text))) for text in ("first", "second")]
         await asyncio.sleep(0)
         one.answer("told")
         one.answer()
@@ -87,14 +87,14 @@ def test_a_guardian_that_dies_answers_nobody_any_more() -> None:
 
     async def scene() -> None:
         one = Scene()
-        waiting = asyncio.ensure_future(one.link.ask(charge.packed("first")))
+        waiting = asyncio.ensure_future(one.link.ask(guardian_messages.packed("first")))
         await asyncio.sleep(0)
         one.reader.feed_eof()
         with pytest.raises(ConnectionError, match=r"guardian \(process 7\) died"):
             await waiting
         assert "guardian (process 7) died" == await one.link.lost
         with pytest.raises(ConnectionError, match="died"):
-            await one.link.ask(charge.packed("second"))
+            await one.link.ask(guardian_messages.packed("second"))
         one.link.tell(InstanceRented(("i-0",)))
         assert ["first"] == one.pipe.messages
         assert one.pipe.closed
@@ -108,7 +108,7 @@ def test_one_that_does_not_answer_is_ended() -> None:
     async def scene() -> None:
         one, loop = Scene(), asyncio.get_running_loop()
         with pytest.raises(TimeoutError, match=f"did not answer within {START:g} s"):
-            await one.link.ask(charge.packed("first"))
+            await one.link.ask(guardian_messages.packed("first"))
         assert (1, START) == (one.process.killed, pytest.approx(loop.time()))
 
     play(scene())

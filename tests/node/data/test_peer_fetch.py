@@ -13,7 +13,7 @@ import pytest
 
 from skyward.link.handing import ANSWER, REQUEST, Report
 from skyward.model.instances.transfer import TransferOutcome
-from skyward.node.data import peer_fetch as fetching
+from skyward.node.data import peer_fetch
 from tests.node.data.peering import another_certificate, impostor, peers
 
 CONTENT = bytes(range(256)) * (3 << 10)
@@ -128,7 +128,7 @@ def test_a_port_where_nothing_listens_is_not_reached() -> None:
 
 def test_a_port_that_says_nothing_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection alone is no answer."""
-    monkeypatch.setattr(fetching, "CONNECT_WITHIN", 0.2)
+    monkeypatch.setattr(peer_fetch, "CONNECT_WITHIN", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         report, _ = fetched(deaf.getsockname()[1])
     assert TransferOutcome.UNREACHED == report.outcome

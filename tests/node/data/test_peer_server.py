@@ -13,7 +13,7 @@ import pytest
 
 from skyward.link.handing import MARK, REQUEST
 from skyward.model.instances.transfer import TransferOutcome
-from skyward.node.data import peer_server as peer_door
+from skyward.node.data import peer_server
 from skyward.node.data.peer_server import MOST_SERVED, listening
 from skyward.node.data.pool_tls import contexts
 from tests.node.data.peering import NAME, PATIENCE, another_certificate, peers, pool_certificate, until
@@ -89,7 +89,7 @@ def test_nothing_older_than_tls_1_3_is_spoken(tmp_path) -> None:  # type: ignore
 
 def test_one_that_stays_silent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """After some seconds, also if a byte comes now and then."""
-    monkeypatch.setattr(peer_door, "AUTHENTICATED_WITHIN", 0.2)
+    monkeypatch.setattr(peer_server, "AUTHENTICATED_WITHIN", 0.2)
 
     def visit(host: str, port: int) -> tuple[bytes, bytes]:
         over = threading.Event()
@@ -117,7 +117,7 @@ def test_one_that_stays_silent_is_dropped(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_silent_ones_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of them goes when one more comes."""
-    monkeypatch.setattr(peer_door, "MOST_SILENT", 3)
+    monkeypatch.setattr(peer_server, "MOST_SILENT", 3)
 
     def visit(host: str, port: int) -> None:
         socks = [socket.create_connection((host, port)) for _ in range(5)]

@@ -14,7 +14,7 @@ from skyward.link.payload_parts import Place
 from skyward.link.refs import HERE
 from skyward.link.segment import write_segment
 from skyward.node.data.node_store import NodeStore
-from skyward.node.worker import put_in_task as putting
+from skyward.node.worker import put_in_task
 from skyward.node.worker.put_in_task import put_here
 
 
@@ -48,7 +48,7 @@ def test_events_and_arguments_hold_no_refs_of_a_node() -> None:
 @pytest.mark.parametrize(("free", "fits"), [(None, True), (1 << 40, True), (65 << 20, False)])
 def test_memory_that_is_not_free_is_not_taken(free: int | None, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node is left some for itself."""
-    monkeypatch.setattr(putting, "free_memory", lambda: free)
+    monkeypatch.setattr(put_in_task, "free_memory", lambda: free)
     if fits:
         assert put_here(bytes(2 << 20), data=True).nbytes > 2 << 20
     else:

@@ -33,7 +33,7 @@ from skyward.link.payload import Payload, load
 from skyward.model.spec.retry_setting import Retries, Retry, times
 from skyward.model.spec.trust_setting import Data
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
-from skyward.plan.offers import memory_advice as exhaustion
+from skyward.plan.offers import memory_advice
 from skyward.plan.pool.map_flow import Pace
 
 _ids = itertools.count(1)
@@ -410,8 +410,8 @@ class Answer:
         theirs = [line for line in output if not any(ours in line for ours in _OURS)]
         tail = "".join(f"\n  | {line}" for line in theirs[-10:])
         how = f"was killed by {facts['signal']}" if facts.get("signal") else f"exited with code {facts['exit_code']}"
-        how += exhaustion.told(facts.get("memory") or {})
-        blame, advice = facts.get("blame", ""), exhaustion.advice(facts.get("memory") or {})
+        how += memory_advice.told(facts.get("memory") or {})
+        blame, advice = facts.get("blame", ""), memory_advice.advice(facts.get("memory") or {})
         return WorkerDiedError(
             f"The worker process that ran {what} {how}{blame}.{advice}{' Its last output:' + tail if tail else ''}",
             exit_code=facts.get("exit_code"),

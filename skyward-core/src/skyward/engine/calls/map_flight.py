@@ -71,7 +71,7 @@ class Flight:
         self._ordered = ordered
         self._bounds = bounds
         self._clock = pool.engine.loop.time
-        self._make = pool.caller(function, self)
+        self._make = pool.maker.caller(function, self)
         self._posting = Posting(pool.engine, idle=self._idle, submit=self._submit)
         self._open: dict[int, _Open] = {}
         self._function: Any = None

@@ -38,7 +38,7 @@ def collect(pool: Running, function: Function[..., Any], source: ItemSource, *, 
             hint="Write `async for result in pool.map(..., stream=True)`.",
         )
     flight = _flight(pool, function, source, ordered=False, bounds=LISTED)
-    gathered = _Gathered(flight, pool.progress(function.name, source.total), keep_errors=keep_errors)
+    gathered = _Gathered(flight, pool.reporting.progress(function.name, source.total), keep_errors=keep_errors)
     try:
         while not gathered.settled:
             if gathered.take():
@@ -61,7 +61,7 @@ def stream(
 ) -> Results[Any]:
     """Give results as they come."""
     flight = _flight(pool, function, source, ordered=ordered, bounds=BOUNDS)
-    return Results(flight, pool.progress(function.name, source.total), keep_errors=keep_errors)
+    return Results(flight, pool.reporting.progress(function.name, source.total), keep_errors=keep_errors)
 
 
 def _flight(

@@ -30,7 +30,7 @@ def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None
     if pending.function.streams:
         return open_stream(pool, pending, node=node)
     waiter = Waiter()
-    call = pool.call(pending, waiter, node=node)
+    call = pool.maker.call(pending, waiter, node=node)
     try:
         pool.submit([call])
         answer = waiter.wait()
@@ -48,7 +48,7 @@ def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None 
     if pending.function.streams:
         Promise(future).settle(open_stream(pool, pending, node=node))
         return future
-    calls.append(pool.call(pending, Promise(future), node=node))
+    calls.append(pool.maker.call(pending, Promise(future), node=node))
     pool.submit(calls)
     return future
 
@@ -56,7 +56,7 @@ def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None 
 def open_stream(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Stream[Any]:
     """Run a generator function, and give its items as they come."""
     end = StreamEnd()
-    call = pool.call(pending, end, node=node)
+    call = pool.maker.call(pending, end, node=node)
     pool.submit([call])
     return _stream_of(pool, call, end)
 
@@ -69,8 +69,8 @@ def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_e
     """Run many calls; the first failure in the order of the calls is raised, and what it makes useless is stopped."""
     collector = AnswerCollector()
     caller = new_caller()
-    calls = [pool.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
-    progress = pool.progress("gather", len(calls))
+    calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
+    progress = pool.reporting.progress("gather", len(calls))
     results = GroupResults(len(calls), keep_errors=keep_errors)
     try:
         pool.submit(calls)
@@ -91,8 +91,8 @@ def stream_all(
     """Run many calls, and give their results as they come."""
     collector = AnswerCollector()
     caller = new_caller()
-    calls = [pool.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
-    progress = pool.progress("gather", len(calls))
+    calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
+    progress = pool.reporting.progress("gather", len(calls))
     results = _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
     # It sends the calls, and stops them when it is let go of, which one that has not begun could not.
     next(results)

@@ -146,7 +146,7 @@ def wait(pool: Any, seconds: float) -> None:
     if not seconds:
         return
     over = threading.Event()
-    pool.engine.post(pool.pause, seconds, over)
+    pool.engine.post(pool.dispatch.pause, seconds, over)
     over.wait()
 
 

@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
 from skyward.engine.nodes.outflow import Outflow
@@ -32,6 +32,9 @@ from skyward.link.messages import (
 from skyward.link.payload import Payload
 from skyward.link.segment import Segment
 
+if TYPE_CHECKING:
+    from skyward.engine.calls.call import Call, CapturedFunction
+
 KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
 
@@ -51,7 +54,7 @@ UNREAD = 1 << 20
 class _Waiting:
     """A call that waits at the client for buffers, and the frames about it that come after it."""
 
-    def __init__(self, call: Any, missing: set[bytes], *, held: bool) -> None:
+    def __init__(self, call: Call, missing: set[bytes], *, held: bool) -> None:
         self.call = call
         self.missing = missing
         self.held = held
@@ -87,7 +90,7 @@ class NodeLink:
         self.supply: BufferSource | None = None
         self.puts: Puts | None = None
         # Called with a call that needs what is lost, and what to say.
-        self.on_lacking: Callable[[Any, str], None] = lambda *_: None
+        self.on_lacking: Callable[[Call, str], None] = lambda *_: None
 
     @property
     def passed(self) -> int:
@@ -103,7 +106,7 @@ class NodeLink:
         if type(share) is int and share >= 0:
             self.kept_bytes = min(share, MOST_KEPT_BYTES)
 
-    def send_task(self, call: Any, *, held: bool = False) -> None:
+    def send_task(self, call: Call, *, held: bool = False) -> None:
         """
         Send a call, and before it whatever it needs that the node does not have.
 
@@ -133,7 +136,7 @@ class NodeLink:
             self._channel.send(encode(Kind.TASK, body, lane=call.lane, fds=1), (segment.fd,), segment)
         call.sent = self._channel.queued - before
 
-    def _waits(self, call: Any, *, held: bool) -> bool:
+    def _waits(self, call: Call, *, held: bool) -> bool:
         """Have what a call needs brought to the node, and tell whether it has to wait for that."""
         wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
         missing: set[bytes] = set()
@@ -156,7 +159,7 @@ class NodeLink:
             self._soon(partial(self.bring, segment, _nothing))
         return bool(missing)
 
-    def answered(self, call: Any) -> None:
+    def answered(self, call: Call) -> None:
         """
         Take note that the node answered a call that it was sent, or gave it back.
 
@@ -195,22 +198,22 @@ class NodeLink:
         self._channel.send(since(self._roster, version))
         self._roster = version
 
-    def send_item(self, call: Any, stream: int, payload: Payload) -> None:
+    def send_item(self, call: Call, stream: int, payload: Payload) -> None:
         """Send an item of an input stream."""
         body = ITEM.pack(call.id, stream) + payload.encode()
         fds = payload.fds
         frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(fds))
         self._about(call, frame, fds, payload, self.outflow.sent(payload.size))
 
-    def send_end(self, call: Any, stream: int, failure: bytes) -> None:
+    def send_end(self, call: Call, stream: int, failure: bytes) -> None:
         """Send the end of an input stream, or the failure that stands in for it."""
         self._about(call, encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))
 
-    def send_credit(self, call: Any, items: int) -> None:
+    def send_credit(self, call: Call, items: int) -> None:
         """Let the node send more items."""
         self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
 
-    def send_cancel(self, call: Any) -> None:
+    def send_cancel(self, call: Call) -> None:
         """Have the node stop a call."""
         self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
 
@@ -344,7 +347,7 @@ class NodeLink:
 
     def _about(
         self,
-        call: Any,
+        call: Call,
         frame: bytes,
         fds: Sequence[int] = (),
         hold: object = None,
@@ -357,7 +360,7 @@ class NodeLink:
         else:
             waiting.later.append((frame, fds, hold, receipt))
 
-    def _send_function(self, function: Any) -> None:
+    def _send_function(self, function: CapturedFunction) -> None:
         payload = function.payload
         if payload.stored:
             self._send_blobs(payload)

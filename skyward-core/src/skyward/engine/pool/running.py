@@ -74,20 +74,17 @@ class Running:
         self.options = request.options
         self.spec = spec
         self.reporting = Reporting(dispatcher, meter)
-        self.progress = self.reporting.progress
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
         self.maker = CallMaker(self._shipping, self.options, self.feed)
-        self.call, self.caller = self.maker.call, self.maker.caller
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
         self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
-        self._dispatch = Dispatch(
+        self.dispatch = Dispatch(
             self.engine,
             pool=self.name,
             buffer=self.options.workers.buffer if self.options.workers.reuse_processes else None,
             observer=self.reporting,
             membership=self._membership.of,
         )
-        self.pause = self._dispatch.pause
         self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
             needed=spec.nodes.min or spec.nodes.desired,
@@ -98,19 +95,18 @@ class Running:
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
         self._whole = threading.Condition()
-        self.stopping = Stopping(self.name, self._usable, self._dispatch, self.reporting, self._stopped)
+        self.stopping = Stopping(self.name, self._usable, self.dispatch, self.reporting, self._stopped)
         meter.begin(self.provisioning.facts, spec.timeout, self.stopping.stop, dispatcher.publish)
         self.forwards = Forwards(
             self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
         )
         self.reporting.ordered(spec.nodes.desired, self.engine.loop.time)
-        self._sizing = Sizing(self, spec.nodes, request.options)
+        self.sizing = Sizing(self, spec.nodes, request.options)
         self._orders = Orders(self.options, lambda: self._state, lambda: self._start_error, self._spawn, self._launch)
-        self.resize = self._sizing.resize
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
-        self._drains = Drain(self._dispatch, lambda: self._state.closing, self._give_back)
+        self._drains = Drain(self.dispatch, lambda: self._state.closing, self._give_back)
         self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._drains.shells)
         self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells, self._ended)
 
@@ -129,7 +125,7 @@ class Running:
     @property
     def slots(self) -> int:
         """Count the slots of the nodes that the pool is to have, or may grow to; cheap, and from any thread."""
-        return self._sizing.most * self.provisioning.slots_per_node
+        return self.sizing.most * self.provisioning.slots_per_node
 
     @property
     def instance_count(self) -> int:
@@ -138,7 +134,7 @@ class Running:
 
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
-        post_in_parts(self.engine.post, self._dispatch.submit, calls)
+        post_in_parts(self.engine.post, self.dispatch.submit, calls)
 
     def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any]) -> list[Call]:
         """
@@ -147,25 +143,25 @@ class Running:
         Args:
             sinks: One for each rank, or one for all.
         """
-        first = self.call(pending, sinks[0], shared=True)
+        first = self.maker.call(pending, sinks[0], shared=True)
         ready: Future[list[Call]] = Future()
         ranks = self.provisioning.ranks_per_node
         self.engine.post(
-            lambda: broadcast(first, sinks, ready, self._dispatch, self._state.ready, ranks, self._membership)
+            lambda: broadcast(first, sinks, ready, self.dispatch, self._state.ready, ranks, self._membership)
         )
         return ready.result()
 
     def cancel(self, calls: Iterable[Call]) -> None:
         """Stop calls; harmless for those that ended."""
-        post_in_parts(self.engine.post, self._dispatch.cancel, list(calls))
+        post_in_parts(self.engine.post, self.dispatch.cancel, list(calls))
 
     def credit(self, call: Call, items: int) -> None:
         """Let a streaming call send more items."""
-        self.engine.post(self._dispatch.credit, call, items)
+        self.engine.post(self.dispatch.credit, call, items)
 
     def feed(self, call: Call, send: Callable[[NodeLink], None]) -> None:
         """Send something to a call's input stream."""
-        self.engine.post(self._dispatch.send_input, call, send)
+        self.engine.post(self.dispatch.send_input, call, send)
 
     def wait_until_whole(self) -> None:
         """Wait until the pool has the nodes it is to have, or has given up."""
@@ -190,7 +186,7 @@ class Running:
         self._step(lifecycle.Opened())
         await self._usable
         self.reporting.cluster_ready(self._state.ready_count)
-        self._sizing.start()
+        self.sizing.start()
 
     def break_off(self) -> None:
         """Stop getting nodes, if that is under way: what waits for it hears so when all was given back."""
@@ -209,7 +205,7 @@ class Running:
         """
         if self._closed:
             return
-        await self._dispatch.leave(f"The pool {self.name!r} is closed.")
+        await self.dispatch.leave(f"The pool {self.name!r} is closed.")
         await self.forwards.close()
         self._patience = patience
         await self._clouds.leave(patience)
@@ -240,18 +236,18 @@ class Running:
         return {
             "nodes": {index: node.status.value for index, node in self._state.nodes.items()},
             "desired": self._state.desired,
-            "slots": self._dispatch.slots,
-            "queued": self._dispatch.queued + self._dispatch.waiting,
-            "running": self._dispatch.running,
+            "slots": self.dispatch.slots,
+            "queued": self.dispatch.queued + self.dispatch.waiting,
+            "running": self.dispatch.running,
         }
 
     def cancel_all(self) -> None:
         """Stop every call."""
-        self._dispatch.cancel_all()
+        self.dispatch.cancel_all()
 
     async def settled(self) -> None:
         """Wait until no call is under way; streams that are not read any more are stopped."""
-        await settled(self._dispatch)
+        await settled(self.dispatch)
 
     async def refresh(self) -> None:
         """Start every worker anew, and send what changed of the local modules."""
@@ -306,7 +302,7 @@ class Running:
             self._usable.set_exception(error)
         else:
             self.reporting.error(reason, fatal=True)
-            self._dispatch.close(f"The pool {self.name!r} has no nodes left: {reason}")
+            self.dispatch.close(f"The pool {self.name!r} has no nodes left: {reason}")
 
     _start_error: SkywardError | None = None
 
@@ -337,9 +333,9 @@ class Running:
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
-        shell.on_call_frame = lambda shell, frame, fds: self._dispatch.on_frame(shell.seat, frame, fds)
-        shell.on_call_announced = lambda shell, frame: self._dispatch.on_announced(shell.seat, frame)
-        self.reporting.hear(shell, self._dispatch.runs)
+        shell.on_call_frame = lambda shell, frame, fds: self.dispatch.on_frame(shell.seat, frame, fds)
+        shell.on_call_announced = lambda shell, frame: self.dispatch.on_announced(shell.seat, frame)
+        self.reporting.hear(shell, self.dispatch.runs)
         shell.on_notice = self._on_notice
         shell.on_asked = self._membership.answer
         shell.on_lost = self._on_lost
@@ -360,7 +356,7 @@ class Running:
         if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
-            self._dispatch.add(
+            self.dispatch.add(
                 Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
             )
             self._depart(shell)
@@ -375,7 +371,7 @@ class Running:
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
         try:
-            self._dispatch.remove(node, reason)
+            self.dispatch.remove(node, reason)
         except Exception:
             # Whatever is wrong with the calls, the machine is given back.
             _log.exception("node.remove_failed node=%s", node)
@@ -385,7 +381,7 @@ class Running:
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
             self._step(lifecycle.Ended(node))
         if node not in self._state.nodes:
-            self._dispatch.forsake(node, reason)
+            self.dispatch.forsake(node, reason)
 
     async def _give_back(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
@@ -439,11 +435,11 @@ class Running:
     @property
     def queued(self) -> int:
         """Count the calls that wait for a slot."""
-        return self._dispatch.queued
+        return self.dispatch.queued
 
     def idle_nodes(self) -> tuple[int, ...]:
         """List the ready nodes that nothing runs on."""
-        return tuple(index for index in self._state.ready if self._dispatch.idle(index))
+        return tuple(index for index in self._state.ready if self.dispatch.idle(index))
 
     def change_size(self, desired: int) -> None:
         """Have another number of nodes; idle ones go first."""

@@ -14,7 +14,7 @@ import threading
 import types
 
 from skyward.node.task import runtime
-from skyward.node.worker import print_routing as route
+from skyward.node.worker import print_routing
 from skyward.node.worker.tagged_lines import TaggedReader, TaggedStream
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
     Only: TypeAlias = Literal["head"] | Callable[[InstanceInfo], bool]
-    Route: TypeAlias = tuple[route.Sink | None, route.Sink | None]
+    Route: TypeAlias = tuple[print_routing.Sink | None, print_routing.Sink | None]
 
     class Decorator(Protocol):
         """Give a function back with its output filtered."""
@@ -124,10 +124,10 @@ def redirect_output(callback: Callable[[str], object]) -> Iterator[tuple[Callbac
     >>> lines
     ['captured']
     """
-    outer = route.current_route()
+    outer = print_routing.current_route()
     out, err = CallbackWriter(callback), CallbackWriter(callback)
     out._outer = err._outer = outer
-    with route.routed(out, err):
+    with print_routing.routed(out, err):
         try:
             yield out, err
         finally:
@@ -183,7 +183,7 @@ class CallbackWriter(io.TextIOBase):
 
     def _deliver(self, lines: list[str]) -> None:
         if lines:
-            with route.on_route(self._outer):
+            with print_routing.on_route(self._outer):
                 for line in lines:
                     self._callback(line)
 
@@ -246,7 +246,7 @@ class _Filter:
     def sinks(self) -> Route:
         """Ask the predicates about this rank."""
         out, err = self._predicates
-        quiet = route.Silence()
+        quiet = print_routing.Silence()
         return (
             None if out is None or out(runtime.instance_info()) else quiet,
             None if err is None or err(runtime.instance_info()) else quiet,
@@ -255,7 +255,7 @@ class _Filter:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function, and filter what it writes now and what its generator or coroutine writes later."""
         sinks = self.sinks()
-        with route.routed(*sinks):
+        with print_routing.routed(*sinks):
             result = fn(*args, **kwargs)
         if isinstance(result, types.GeneratorType):
             return _generator(sinks, result)
@@ -301,7 +301,7 @@ def _generator(sinks: Route, items: Generator[Any, Any, Any]) -> Generator[Any, 
     step: Callable[[Any], Any] = items.send
     value: Any = None
     while True:
-        with route.routed(*sinks):
+        with print_routing.routed(*sinks):
             try:
                 item = step(value)
             except StopIteration as end:
@@ -310,7 +310,7 @@ def _generator(sinks: Route, items: Generator[Any, Any, Any]) -> Generator[Any, 
             value = yield item
             step = items.send
         except GeneratorExit:
-            with route.routed(*sinks):
+            with print_routing.routed(*sinks):
                 items.close()
             raise
         except BaseException as error:
@@ -318,7 +318,7 @@ def _generator(sinks: Route, items: Generator[Any, Any, Any]) -> Generator[Any, 
 
 
 async def _coroutine(sinks: Route, running: Coroutine[Any, Any, Any]) -> Any:
-    with route.routed(*sinks):
+    with print_routing.routed(*sinks):
         return await running
 
 
@@ -327,7 +327,7 @@ async def _async_generator(sinks: Route, items: AsyncGenerator[Any, Any]) -> Asy
     step: Callable[[Any], Any] = items.asend
     value: Any = None
     while True:
-        with route.routed(*sinks):
+        with print_routing.routed(*sinks):
             try:
                 item = await step(value)
             except StopAsyncIteration:
@@ -336,7 +336,7 @@ async def _async_generator(sinks: Route, items: AsyncGenerator[Any, Any]) -> Asy
             value = yield item
             step = items.asend
         except GeneratorExit:
-            with route.routed(*sinks):
+            with print_routing.routed(*sinks):
                 await items.aclose()
             raise
         except BaseException as error:
