@@ -47,6 +47,13 @@ def test_a_room_imports_only_from_those_above_it() -> None:
     )
 
 
+def test_the_house_points_to_files_that_are_there() -> None:
+    """Each path in `docs/architecture.md` leads to a file of core, of the checks or of the documents."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_/]+/[a-z_]+\.[a-z]+)`", text))
+    assert [] == sorted(name for name in named if not (CORE / name).exists() and not (ROOT / name).exists())
+
+
 def test_values_and_decisions_touch_nothing() -> None:
     """`model/` and `plan/` compute: they have no clock, no randomness, no log and no threads."""
     assert [] == _importing(
