@@ -79,6 +79,16 @@ def test_core_names_no_other_distribution() -> None:
     assert [] == _importing(MODULES, lambda _, name: name.startswith("skyward_"))
 
 
+def test_a_provider_imports_from_one_place() -> None:
+    """The distributions of clouds need no name of core but those of `skyward.provider`."""
+    clouds = ("aws", "container", "digitalocean", "runpod", "vastai", "verda")
+    modules = [path for path in sources() if path.relative_to(ROOT).parts[0].removeprefix("skyward-") in clouds]
+    assert modules
+    assert [] == _importing(
+        modules, lambda _, name: name.split(".")[0] == "skyward" and not name.startswith("skyward.provider.")
+    )
+
+
 def _importing(modules: Iterable[Path], wrong: Callable[[Path, str], bool]) -> list[str]:
     """List the imports of modules that are wrong."""
     return [

@@ -7,12 +7,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skyward.model.accelerators.accelerator import recognise
-from skyward.model.instances.offer import Offer
-from skyward.providers.facts import sold
+from skyward.provider import Offer, recognise, sold
 
 if TYPE_CHECKING:
-    from skyward.model.spec.spec import Architecture, Spec
+    from skyward.provider import Architecture, Spec
 
 __all__ = ["ACCELERATED", "GENERAL", "patterns", "price_filters", "prices", "spot_prices", "to_offer", "useful"]
 

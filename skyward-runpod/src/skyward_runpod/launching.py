@@ -9,12 +9,17 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.model.spec.container import DockerImage, runpod_base
-from skyward.plan.bootstrap.container_start import container_start
-from skyward.plan.bootstrap.first_boot import host_key
-from skyward.providers.side_by_side import rented
-from skyward.rest import text
+from skyward.provider import (
+    DockerImage,
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    container_start,
+    host_key,
+    rented,
+    runpod_base,
+    text,
+)
 from skyward_runpod.account import KEY, Account
 from skyward_runpod.failure import PODS
 from skyward_runpod.market import kind_of, most_disk_gb

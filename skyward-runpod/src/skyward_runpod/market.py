@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
-from skyward.hookspecs import Offer
-from skyward.rest import Misread, flag, listed, number, optional, readable, text, whole, word
+from skyward.provider import Misread, Offer, flag, listed, number, optional, readable, text, whole, word
 from skyward_runpod.account import Account
 
 if TYPE_CHECKING:
-    from skyward.model.spec.spec import Spec
+    from skyward.provider import Spec
 
 __all__ = [
     "COUNTS",

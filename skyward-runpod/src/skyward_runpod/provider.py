@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING
 from attrs import Factory, field, frozen
 from attrs.converters import optional
 
-from skyward.errors import ConfigError
-from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.fields.memory import gigabytes
-from skyward.model.fields.setting import choice, suggesting, text
-from skyward.model.spec.container import DockerImage, docker_image
-from skyward.plan.bootstrap.container_start import END_COMMAND
-from skyward.plan.offers.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.provider import (
+    END_COMMAND,
+    ConfigError,
+    DockerImage,
+    Instance,
+    Offer,
+    ProviderFacts,
+    check_volume,
+    choice,
+    docker_image,
+    gigabytes,
+    hookimpl,
+    mount_path,
+    mount_point,
+    suggesting,
+    text_setting,
+    volume_name,
+)
 from skyward_runpod.account import Account
 from skyward_runpod.launching import BASE_CUDA, Order, launch
 from skyward_runpod.market import Cloud, Wish, data_centers, offers
@@ -23,8 +34,7 @@ from skyward_runpod.pods import end, listed_of, owned
 from skyward_runpod.volumes import find_volume
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 __all__ = ["RunPod"]
 
@@ -79,7 +89,7 @@ def _disk_gb(value: float | str) -> float:
 
 def _registry(value: str) -> str:
     """Return the id of a credential, checked."""
-    return text(value, "registry")
+    return text_setting(value, "registry")
 
 
 @suggesting

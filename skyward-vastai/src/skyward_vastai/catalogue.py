@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from skyward.model.instances.offer import Offer
-from skyward.rest import Misread, number, optional, text, whole
+from skyward.provider import Misread, Offer, number, optional, text, whole
 
 if TYPE_CHECKING:
-    from skyward.model.spec.spec import Architecture, Spec
+    from skyward.provider import Architecture, Spec
 
 __all__ = ["HIGHEST_BID", "LEAST_DISK_GB", "Wish", "country", "disk_gb", "is_country", "kind", "query", "to_offer"]
 
