@@ -176,7 +176,7 @@ def test_a_ready_node_is_lost_once(engine: SimulatedEngine) -> None:
     lost: list[str] = []
 
     async def body(shell: NodeShell) -> None:
-        shell.on_lost = lambda _, why: lost.append(why)
+        shell.listener.lost = lambda _, why: lost.append(why)
         machine = await connected(shell)
         await shell.ready(10.0)
         machine.switch_off("the line is cut")
@@ -192,7 +192,7 @@ def test_a_node_that_is_given_back_is_not_lost(engine: SimulatedEngine) -> None:
     lost: list[str] = []
 
     async def body(shell: NodeShell) -> None:
-        shell.on_lost = lambda _, why: lost.append(why)
+        shell.listener.lost = lambda _, why: lost.append(why)
         await connected(shell)
         await shell.ready(10.0)
         await shell.end(5.0)
@@ -237,7 +237,7 @@ def test_a_node_that_sends_more_than_it_may_is_refused(engine: SimulatedEngine) 
 
     async def body(shell: NodeShell) -> None:
         told: list[Any] = []
-        shell.on_notice = lambda _, notice: told.append(notice)
+        shell.listener.noticed = lambda _, notice: told.append(notice)
         await connected(shell)
         notice = Frame(Kind.NOTICE, 0, 0, encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False})[8:])
         for _ in range(16):
@@ -257,9 +257,9 @@ def test_an_event_is_of_the_call_that_ran_when_it_came(engine: SimulatedEngine) 
 
     async def body(shell: NodeShell) -> None:
         behind, running = True, {7}
-        shell.on_behind = lambda _: behind
-        shell.on_emitting = lambda _, frame: CALL.unpack_from(frame.body)[0] in running
-        shell.on_emitted = lambda _, emitted: heard.append(emitted.call)
+        shell.listener.behind = lambda _: behind
+        shell.listener.emitting = lambda _, frame: CALL.unpack_from(frame.body)[0] in running
+        shell.listener.emitted = lambda _, emitted: heard.append(emitted.call)
         await connected(shell)
         for call in (8, 7):
             shell._on_frame(Frame(Kind.EMIT, 0, 0, encode_event(call, Progress(label="f", done=1))[0]), ())
@@ -277,8 +277,8 @@ def test_a_line_that_makes_no_sense_ends_the_link_also_later(engine: SimulatedEn
 
     async def body(shell: NodeShell) -> None:
         behind = True
-        shell.on_lost = lambda _, why: lost.append(why)
-        shell.on_behind = lambda _: behind
+        shell.listener.lost = lambda _, why: lost.append(why)
+        shell.listener.behind = lambda _: behind
         await connected(shell)
         await shell.ready(10.0)
         shell._on_frame(Frame(Kind.LOG, 0, 0, b"\x09"), ())

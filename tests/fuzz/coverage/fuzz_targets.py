@@ -211,8 +211,8 @@ class ShellWorld(World):
         instance = Instance(id="i", node=0, provider="sham")
         self._shell = NodeShell(self, 0, rented(instance), InstanceInfo())  # type: ignore[arg-type]
         self._shell.host = self  # type: ignore[assignment]
-        self._shell.on_call_frame = self._on_call_frame
-        self._shell.on_emitted = lambda shell, emitted: _look_at(emitted.payload)
+        self._shell.listener.call_frame = self._on_call_frame
+        self._shell.listener.emitted = lambda shell, emitted: _look_at(emitted.payload)
         self.connect()
         if flags & 1:
             self._shell._ready.set_result(None)

@@ -14,7 +14,6 @@ from skyward.engine.calls.call import task_of, unopened
 from skyward.engine.nodes.measured import Measured, of_all_gpus
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
-from skyward.link.messages import CALL
 from skyward.link.payload import load
 from skyward.model.events import event as events
 
@@ -130,20 +129,6 @@ class Reporting:
         return tell
 
     # Output.
-
-    def hear(self, shell: NodeShell, runs: Callable[[int, int], bool]) -> None:
-        """
-        Take what a node tells unasked.
-
-        Args:
-            shell: The node.
-            runs: Says whether a call is on a node.
-        """
-        shell.on_behind = self.behind
-        shell.on_lines = self.lines
-        shell.on_emitting = lambda node, frame: runs(node.seat, *CALL.unpack_from(frame.body))
-        shell.on_emitted = self.emitted
-        shell.on_measured = self.measured
 
     def behind(self, shell: NodeShell) -> bool:
         """Tell whether handlers are behind with what nodes tell; the node goes on when they are not any more."""

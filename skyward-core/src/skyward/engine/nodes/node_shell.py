@@ -14,10 +14,11 @@ from skyward.engine.instances.blueprint import ssh_port
 from skyward.engine.nodes.inflow import Inflow
 from skyward.engine.nodes.node_facts import network_of
 from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.nodes.node_listener import NodeListener
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
 from skyward.link.channel import SENSELESS
-from skyward.link.emitted import Emitted, decode_event
+from skyward.link.emitted import decode_event
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import decode_lines
 from skyward.link.windows import Life
@@ -75,19 +76,10 @@ class NodeShell:
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._asked = 0
         self._life = Life()
-        self._inflow = Inflow(self._take_output, self._give_leave, lambda: self.on_behind(self))
-        self.on_call_frame: Callable[[NodeShell, Frame, tuple[int, ...]], None] = lambda *_: None
-        self.on_call_announced: Callable[[NodeShell, Frame], bool] = lambda *_: False
+        self._inflow = Inflow(self._take_output, self._give_leave, lambda: self.listener.behind(self))
         self._unasked: set[int] = set()
-        self.on_emitting: Callable[[NodeShell, Frame], bool] = lambda *_: False
-        self.on_behind: Callable[[NodeShell], bool] = lambda _: False
-        self.on_lines: Callable[[NodeShell, int, list[Any]], None] = lambda *_: None
-        self.on_emitted: Callable[[NodeShell, Emitted], None] = lambda *_: None
-        self.on_measured: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
-        self.on_notice: Callable[[NodeShell, dict[str, Any]], None] = lambda *_: None
-        self.on_asked: Callable[[NodeShell, bytes], None] = lambda *_: None
+        self.listener = NodeListener()
         self.on_busy: Callable[[NodeShell, str], None] = lambda *_: None
-        self.on_lost: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_unreachable: Callable[[], None] = lambda: None
         self.on_shared: Callable[[Frame | None], None] = lambda _: None
 
@@ -288,10 +280,10 @@ class NodeShell:
     def _on_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
         match frame.kind:
             case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT | Kind.BLOB:
-                self.on_call_frame(self, frame, fds)
+                self.listener.call_frame(self, frame, fds)
             case Kind.LOG | Kind.EMIT:
                 # Asked when it comes: it may wait until its call is long over.
-                if frame.kind == Kind.EMIT and not self.on_emitting(self, frame):
+                if frame.kind == Kind.EMIT and not self.listener.emitting(self, frame):
                     self._unasked.add(id(frame))
                 self._inflow.take(frame, fds)
             case _:
@@ -301,7 +293,7 @@ class NodeShell:
     def _on_announced(self, frame: Frame) -> bool:
         """Say whether buffers are wanted that the node is about to send."""
         if frame.kind in (Kind.RESULT, Kind.ITEM, Kind.BLOB):
-            return self.on_call_announced(self, frame)
+            return self.listener.call_announced(self, frame)
         if frame.kind != Kind.EMIT:
             raise ProtocolError(f"A node announced buffers of a {Kind(frame.kind).name} frame, which has none.")
         self._inflow.announced(frame)
@@ -309,12 +301,12 @@ class NodeShell:
 
     def _take_output(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if frame.kind == Kind.LOG:
-            self.on_lines(self, *decode_lines(frame.body))
+            self.listener.lines(self, *decode_lines(frame.body))
         elif id(frame) in self._unasked:
             self._unasked.discard(id(frame))
             close_all(fds)
         else:
-            self.on_emitted(self, decode_event(frame.body, fds, self.trust))
+            self.listener.emitted(self, decode_event(frame.body, fds, self.trust))
 
     def _give_leave(self, size: int) -> None:
         if self.link is not None:
@@ -347,13 +339,13 @@ class NodeShell:
             case Kind.DROP if self.link is not None:
                 self.link.forgot(frame.body)
             case Kind.NOTICE:
-                self.on_notice(self, decode_json(frame.body))
+                self.listener.noticed(self, decode_json(frame.body))
             case Kind.SERVING | Kind.FETCHED:
                 self.on_shared(frame)
             case Kind.METRIC:
-                self.on_measured(self, decode_json(frame.body))
+                self.listener.measured(self, decode_json(frame.body))
             case Kind.PEERS:
-                self.on_asked(self, frame.body)
+                self.listener.asked(self, frame.body)
             case Kind.ANSWER:
                 self._answered(decode_json(frame.body))
             case _:
@@ -406,7 +398,7 @@ class NodeShell:
         # A node that refused to start is not lost: `ready` raises why.
         if not self.leaving and self._refusal is None:
             self.leaving = True
-            self.on_lost(self, why)
+            self.listener.lost(self, why)
 
     @staticmethod
     def _settle(future: asyncio.Future[Any] | None, error: Exception | None) -> None:

@@ -26,6 +26,7 @@ from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.pool.event_loop import engine_loop, in_thread
+from skyward.engine.pool.node_reports import NodeReports
 from skyward.engine.pool.stopping import Stopping
 from skyward.engine.source.shipping import Shipping
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
@@ -85,6 +86,7 @@ class Running:
             observer=self.reporting,
             membership=self._membership.of,
         )
+        self._reports = NodeReports(self.dispatch, self.reporting, self._membership, self._on_notice, self._on_lost)
         self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
             needed=spec.nodes.min or spec.nodes.desired,
@@ -333,12 +335,7 @@ class Running:
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
-        shell.on_call_frame = lambda shell, frame, fds: self.dispatch.on_frame(shell.seat, frame, fds)
-        shell.on_call_announced = lambda shell, frame: self.dispatch.on_announced(shell.seat, frame)
-        self.reporting.hear(shell, self.dispatch.runs)
-        shell.on_notice = self._on_notice
-        shell.on_asked = self._membership.answer
-        shell.on_lost = self._on_lost
+        shell.listener = self._reports
         provisioning = self._clouds.of(shell)
         try:
             await provisioning.start(shell, self._shipping.all())
