@@ -19,7 +19,7 @@ from attrs import field, frozen
 
 import skyward as sky
 from skyward.hookspecs import Offer, ProviderFacts, hookimpl
-from skyward.model.catalogue import CATALOGUE
+from skyward.model.accelerators.catalogue import CATALOGUE
 
 SEED = 20
 ROUNDS = 30

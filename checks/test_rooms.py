@@ -13,7 +13,7 @@ from checks.tree import CORE, ROOT, imports, relative, sources
 MODULES = [path for path in sources() if CORE in path.parents]
 
 # An event is a moment, so the value takes the time it is made at.
-EXEMPT = {"skyward-core/src/skyward/model/event_base.py": {"time"}}
+EXEMPT = {"skyward-core/src/skyward/model/events/event_base.py": {"time"}}
 WORLD = {"asyncio", "logging", "multiprocessing", "random", "secrets", "socket", "subprocess", "threading", "time"}
 """What waits, keeps a clock, rolls dice or touches the world."""
 
@@ -47,6 +47,13 @@ def test_a_room_imports_only_from_those_above_it() -> None:
     )
 
 
+def test_the_house_points_to_files_that_are_there() -> None:
+    """Each path in `docs/architecture.md` leads to a file of core, of the checks or of the documents."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_/]+/[a-z_]+\.[a-z]+)`", text))
+    assert [] == sorted(name for name in named if not (CORE / name).exists() and not (ROOT / name).exists())
+
+
 def test_values_and_decisions_touch_nothing() -> None:
     """`model/` and `plan/` compute: they have no clock, no randomness, no log and no threads."""
     assert [] == _importing(
@@ -70,6 +77,16 @@ def test_only_one_room_imports_httpx() -> None:
 def test_core_names_no_other_distribution() -> None:
     """Core never imports a provider's or a framework's distribution."""
     assert [] == _importing(MODULES, lambda _, name: name.startswith("skyward_"))
+
+
+def test_a_provider_imports_from_one_place() -> None:
+    """The distributions of clouds need no name of core but those of `skyward.provider`."""
+    clouds = ("aws", "container", "digitalocean", "runpod", "vastai", "verda")
+    modules = [path for path in sources() if path.relative_to(ROOT).parts[0].removeprefix("skyward-") in clouds]
+    assert modules
+    assert [] == _importing(
+        modules, lambda _, name: name.split(".")[0] == "skyward" and not name.startswith("skyward.provider.")
+    )
 
 
 def _importing(modules: Iterable[Path], wrong: Callable[[Path, str], bool]) -> list[str]:

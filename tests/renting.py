@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from skyward.engine.blueprint import Blueprint
-from skyward.engine.rented import Rented
-from skyward.model.cluster import Cluster
-from skyward.model.image import Image
-from skyward.model.machine import Instance
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
-from skyward.plan.choice import Candidate
+from skyward.engine.instances.blueprint import Blueprint
+from skyward.engine.instances.rented import Rented
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.machine import Instance
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
+from skyward.model.spec.spec import Spec
+from skyward.plan.offers.choice import Candidate
 
 
 def rented(instance: Instance) -> Rented:

@@ -14,8 +14,8 @@ import pytest
 
 import skyward as sky
 from skyward.classes import Class
-from skyward.engine.buffers import Buffers
-from skyward.engine.outgoing import Captures
+from skyward.engine.calls.buffers import Buffers
+from skyward.engine.calls.captured_functions import Captures
 from skyward.pending import PendingFunction
 
 

@@ -18,7 +18,7 @@ import pytest
 from attrs import evolve, frozen
 
 from skyward import hookspecs
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import ConfigError, CredentialsError, PluginError
 from skyward.hookspecs import (
     Cluster,
@@ -37,9 +37,9 @@ from skyward.hookspecs import (
     Variant,
     hookimpl,
 )
-from skyward.model.image import Image
-from skyward.model.instance import InstanceInfo
-from skyward.model.spec import Spec
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.image import Image
+from skyward.model.spec.spec import Spec
 from skyward.plugin import (
     HOOKS,
     Plugin,

@@ -10,10 +10,10 @@ from hypothesis import given, strategies as st
 import skyward as sky
 from skyward.cli.terminal import table
 from skyward.console.line_style import dressed
-from skyward.console.state import NodeView, Running, State, step
+from skyward.console.state import NodeView, RunningTask, State, step
 from skyward.console.wording import Line
 from skyward.link.failure import RemoteTraceback
-from skyward.model.event import InfraCreating, Progress
+from skyward.model.events.event import InfraCreating, Progress
 from skyward.plain import coloured_line, plain_line, plain_text
 
 HOSTILE = "a\x1b]0;title\x07b\x1b]52;c;cm0gLXJm\x1b\\c\x1b[2J\x1b[1;1Hd\u202ee\U000e0041\x9b31mf\rg\x08"
@@ -93,7 +93,13 @@ def test_panels() -> None:
     """What the live consoles draw is plain before they draw it."""
     view = NodeView(detail=HOSTILE, instance_type=HOSTILE)
     state = State(provider=HOSTILE, region=HOSTILE)
-    assert {SHOWN} == {view.detail, view.instance_type, state.provider, state.region, Running(HOSTILE, 0, 0.0).function}
+    assert {SHOWN} == {
+        view.detail,
+        view.instance_type,
+        state.provider,
+        state.region,
+        RunningTask(HOSTILE, 0, 0.0).function,
+    }
     assert SHOWN == step(State(), InfraCreating(provider=HOSTILE)).provider
     assert [SHOWN] == list(step(State(), Progress(label=HOSTILE, done=1)).bars)
 

@@ -16,13 +16,13 @@ import pytest
 from attrs import evolve
 
 from skyward.errors import ConfigError, PluginError
-from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
-from skyward.model.image import Image
-from skyward.model.instance import InstanceInfo
-from skyward.model.offer import Offer
-from skyward.model.op import Shell
-from skyward.model.spec import Spec
-from skyward.model.worker import Worker
+from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext, Topology
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
+from skyward.model.spec.op import Shell
+from skyward.model.spec.spec import Spec
+from skyward.model.spec.worker_layout import Worker
 from skyward.plugin import (
     Plugin,
     bootstrap_ops,
@@ -389,7 +389,7 @@ def test_an_error_of_the_function_stays_its_own() -> None:
         decorated([wraps("a")], lambda: 1 // 0)()
 
 
-@pytest.mark.parametrize("module", ["pluggy", "asyncio", "skyward.model.image", "skyward.registry"])
+@pytest.mark.parametrize("module", ["pluggy", "asyncio", "skyward.model.spec.image", "skyward.registry"])
 def test_a_worker_loads_little_for_its_plugins(module: str) -> None:
     """Importing the folds loads nothing that only the client needs."""
     script = f"import skyward.plugin, sys; sys.exit({module!r} in sys.modules)"

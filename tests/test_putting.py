@@ -7,7 +7,7 @@ from contextvars import Context
 import pytest
 
 import skyward as sky
-from skyward.node.descendants import MARK
+from skyward.node.agent.descendants import MARK
 
 
 def test_without_a_pool_there_is_nothing_to_put_into() -> None:

@@ -15,7 +15,7 @@ from measure.memory import fields, proportional, tree
 from measure.peers import open_system
 from measure.table import Criterion, Row, mebibytes, percent
 
-AGENT = b"skyward.node.main"
+AGENT = b"skyward.node.agent.agent_main"
 WATCHED_S = 5.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 

@@ -98,7 +98,7 @@ def measure(nodes: int) -> dict[str, float]:
     Open a pool, let it idle and work, take a tenth of it away, and leave it.
     """
     import skyward as sky
-    from skyward.engine.loop import engine_loop
+    from skyward.engine.pool.event_loop import engine_loop
 
     os.environ["SKYWARD_STATE"] = tempfile.mkdtemp()
     task, cloud, loop = sky.function(one), SimulatedCloud(TASK_S), engine_loop().loop

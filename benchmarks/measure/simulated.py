@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from skyward.engine.host import OnClosed, OnFrame, Prepared
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
 from skyward.errors import TransportError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.link.frames import VERSION, Frame, Kind, Parser, encode, encode_json
 from skyward.link.messages import CALL, RESULT, Status
 from skyward.link.payload import dump
-from skyward.node.held import close_all
+from skyward.node.agent.fds import close_all
 
 NOTHING = dump(None).encode()
 

@@ -84,7 +84,7 @@ def longest_pause() -> Iterator[Callable[[], float]]:
     """
     Watch for how long the engine's loop does nothing else, in seconds.
     """
-    from skyward.engine.loop import engine_loop
+    from skyward.engine.pool.event_loop import engine_loop
 
     loop, longest, over = engine_loop().loop, [0.0], threading.Event()
 

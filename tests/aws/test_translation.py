@@ -10,13 +10,13 @@ import pytest
 from attrs import evolve
 
 from skyward.errors import ConfigError
-from skyward.model import accelerators
-from skyward.model.cluster import Cluster
-from skyward.model.key_pair import KeyPair
-from skyward.model.machine import InstanceState, LaunchRequest, SSHAddress
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
-from skyward.plan.first_boot import HostKey
+from skyward.model.accelerators import accelerator_factories as accelerators
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.key_pair import KeyPair
+from skyward.model.instances.machine import InstanceState, LaunchRequest, SSHAddress
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.spec import Spec
+from skyward.plan.bootstrap.first_boot import HostKey
 from skyward_aws import AWS
 from skyward_aws.catalogue import prices, spot_prices, to_offer, useful
 from skyward_aws.instances import Door, described

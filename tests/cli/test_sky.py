@@ -98,7 +98,7 @@ def test_no_answer_loads_what_only_pools_need(words: tuple[str, ...]) -> None:
     done = sky(*words, PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "skyward.cli.main" in loaded
-    assert "skyward.model.command" in loaded
+    assert "skyward.model.cli_command" in loaded
     assert set() == loaded & {"asyncssh", "rich", "skyward.engine"}
 
 

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from skyward.engine.provider_handle import ProviderHandle
-from skyward.model.cluster import Cluster
-from skyward.model.machine import Instance, LaunchRequest
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
-from skyward.model.tags import Tags
-from skyward.plan.choice import choose
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.machine import Instance, LaunchRequest
+from skyward.model.instances.offer import Offer
+from skyward.model.instances.tags import Tags
+from skyward.model.spec.spec import Spec
+from skyward.plan.offers.choice import choose
 
 _numbers = itertools.count()
 

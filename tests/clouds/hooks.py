@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from attrs import evolve
 
 from skyward.errors import SkywardError
-from skyward.model.cluster import Cluster
+from skyward.model.instances.cluster import Cluster
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve, field, frozen
 
 import skyward as sky
-from skyward.engine import guarding
+from skyward.engine.guardian import guardian_client
 from tests.clouds.cloud import until
 from tests.seeds import some
 
@@ -234,7 +234,7 @@ def _guardians() -> list[int]:
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
-            guards = b"skyward.engine.guardian" in (path / "cmdline").read_bytes()
+            guards = b"skyward.engine.guardian.guardian_process" in (path / "cmdline").read_bytes()
             if guards and int(parent) == os.getpid() and state != "Z":
                 found.append(int(path.name))
     return found
@@ -243,12 +243,12 @@ def _guardians() -> list[int]:
 @contextlib.contextmanager
 def _hurried_guardians() -> Iterator[None]:
     """Have guardians believe that nothing is left after a second; it is a minute outside of tests."""
-    before = guarding.APPEARING
-    guarding.APPEARING = 1.0
+    before = guardian_client.APPEARING
+    guardian_client.APPEARING = 1.0
     try:
         yield
     finally:
-        guarding.APPEARING = before
+        guardian_client.APPEARING = before
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from skyward.console.foot import FootConsole
 from skyward.console.live import LiveConsole
 from skyward.console.minimal import MinimalConsole
 from skyward.console.screen import Screen
-from skyward.model.event import (
+from skyward.model.events.event import (
     ClusterReady,
     CostUpdate,
     InfraCreating,
@@ -172,7 +172,7 @@ def test_prints_of_the_user_survive_in_a_real_terminal(mode: str) -> None:
     script = """
         import sys, time
         from skyward.console import open_console, screen
-        from skyward.model.event import NodeReady, Log
+        from skyward.model.events.event import NodeReady, Log
         screen.GRACE_S, screen.INTERVAL_S = 0.0, 0.01
         console = open_console(sys.argv[1])
         console.handle(NodeReady(node=0))

@@ -6,7 +6,7 @@ import io
 import re
 
 from skyward.console.log import LogConsole
-from skyward.model.event import (
+from skyward.model.events.event import (
     CostUpdate,
     Error,
     Log,

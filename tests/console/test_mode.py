@@ -12,7 +12,7 @@ from skyward.console import choose, open_console
 from skyward.console.log import LogConsole
 from skyward.console.mode import Silent
 from skyward.errors import ConfigError
-from skyward.model.event import Log
+from skyward.model.events.event import Log
 from tests.console.terminal import Terminal
 
 FILE, TERMINAL = io.StringIO, Terminal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from skyward.console.state import Bar, State, fold, step
-from skyward.model.event import (
+from skyward.model.events.event import (
     BootstrapConsole,
     BootstrapFailed,
     BootstrapPhase,
@@ -33,7 +33,7 @@ from skyward.model.event import (
     TaskCompleted,
     TaskStarted,
 )
-from skyward.model.instance import InstanceInfo
+from skyward.model.instances.instance import InstanceInfo
 
 ON_ZERO = InstanceInfo(node=0)
 

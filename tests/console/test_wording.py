@@ -9,8 +9,7 @@ from attrs import evolve
 
 from skyward.console.line_style import dressed
 from skyward.console.wording import Line, clean, lasted, money, tell
-from skyward.model.cost import FirstResult, NodeReceipt, Receipt
-from skyward.model.event import (
+from skyward.model.events.event import (
     ALL,
     BootstrapFailed,
     BootstrapPhase,
@@ -26,7 +25,8 @@ from skyward.model.event import (
     TaskCompleted,
     TaskStarted,
 )
-from skyward.model.instance import InstanceInfo
+from skyward.model.instances.cost_report import FirstResult, NodeReceipt, Receipt
+from skyward.model.instances.instance import InstanceInfo
 
 
 @pytest.mark.parametrize(

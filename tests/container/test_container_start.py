@@ -10,10 +10,10 @@ import asyncssh
 import pytest
 
 import skyward as sky
-from skyward.model.key_pair import KeyPair
-from skyward.model.machine import SSHAddress
-from skyward.plan.container_start import ContainerStart, container_start
-from skyward.plan.first_boot import host_key
+from skyward.model.instances.key_pair import KeyPair
+from skyward.model.instances.machine import SSHAddress
+from skyward.plan.bootstrap.container_start import ContainerStart, container_start
+from skyward.plan.bootstrap.first_boot import host_key
 from tests.container.work import variable
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(120)]

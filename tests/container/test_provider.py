@@ -13,7 +13,7 @@ import pytest
 import skyward as sky
 from skyward.errors import ConfigError, ProvisionError
 from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer, SSHAddress, Tags
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from skyward_container.engine import Done, is_gone
 from skyward_container.machine import HOST_KEY, instance_of
 from skyward_container.provider import Network

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
-from skyward.model.key_pair import KeyPair
-from skyward.model.machine import InstanceState
-from skyward.model.tags import Tags
+from skyward.model.instances.key_pair import KeyPair
+from skyward.model.instances.machine import InstanceState
+from skyward.model.instances.tags import Tags
 from skyward.rest import Reply
 from skyward_digitalocean.catalogue import image_for, to_offers
 from skyward_digitalocean.droplets import Door, described

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import skyward as sky
 from skyward.hookspecs import ProviderFacts
-from skyward.model.machine import EndsOwnBill
+from skyward.model.instances.machine import EndsOwnBill
 
 PAGE = Path(__file__).parents[2] / "docs" / "clouds.md"
 

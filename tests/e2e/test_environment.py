@@ -59,7 +59,7 @@ def test_users_pins_do_not_break_the_node() -> None:
 
 def test_operations_of_plugins_run_in_the_environment(tmp_path: Path) -> None:
     """Those that stay inside it; what would change the machine is reported and not run."""
-    from skyward.model.op import Shell
+    from skyward.model.spec.op import Shell
 
     told: list[str] = []
     plugin = sky.Plugin.create("ops").with_bootstrap(

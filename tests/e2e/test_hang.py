@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import skyward as sky
-from skyward.node.hang import checked_hang_timeout, watched
+from skyward.node.task.hang import checked_hang_timeout, watched
 
 
 @sky.function

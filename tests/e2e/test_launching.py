@@ -13,8 +13,8 @@ import pytest
 from attrs import evolve
 
 import skyward as sky
-from skyward.engine import watch
-from skyward.engine.journal import launches
+from skyward.engine.guardian.journal import launches
+from skyward.engine.instances import instance_watch
 from skyward.hookspecs import (
     Cluster,
     Instance,
@@ -121,8 +121,8 @@ def where() -> int:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes seconds with a cloud takes less here."""
-    monkeypatch.setattr(watch, "SOON", 0.05)
-    monkeypatch.setattr("skyward.engine.renting.LOOKS", (0.05, 0.1))
+    monkeypatch.setattr(instance_watch, "SOON", 0.05)
+    monkeypatch.setattr("skyward.engine.instances.launch_requests.LOOKS", (0.05, 0.1))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import skyward as sky
-from skyward.engine import membership
+from skyward.engine.nodes import membership
 
 
 @sky.function

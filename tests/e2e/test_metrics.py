@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.model.metric import Collector
+from skyward.model.events.metric import Collector
 
 
 @sky.function

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.model.cluster import Cluster
-from skyward.model.image import Image
-from skyward.model.instance import InstanceInfo
-from skyward.node.descendants import MARK
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.image import Image
+from skyward.node.agent.descendants import MARK
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.model.op import Shell
+from skyward.model.spec.op import Shell
 from skyward.testing import Rehearsal
 
 

@@ -17,7 +17,7 @@ import attrs
 import pytest
 
 import skyward as sky
-from skyward.model.event import SkywardEvent
+from skyward.model.events.event import SkywardEvent
 from skyward.testing import Rehearsal
 
 

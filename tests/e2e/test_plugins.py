@@ -19,12 +19,12 @@ from attrs import evolve, frozen
 
 import skyward as sky
 from skyward.hookspecs import hookimpl
-from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext
-from skyward.model.image import Image
-from skyward.model.instance import InstanceInfo
-from skyward.model.machine import Instance, LaunchRequest, LocalAddress, ProviderFacts
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
+from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.instances.machine import Instance, LaunchRequest, LocalAddress, ProviderFacts
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
+from skyward.model.spec.spec import Spec
 
 
 def _marked(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import skyward as sky
-from skyward.engine import made_there
+from skyward.engine.nodes import made_there
 from skyward.link.frames import Kind, encode
 
 MIB = 1 << 20
@@ -108,9 +108,9 @@ def remembered() -> Any:
 @sky.function
 def put_without_memory() -> str:
     """Put more than there is room for."""
-    from skyward.node import putting
+    from skyward.node.worker import put_in_task
 
-    putting.free_memory = lambda: 65 << 20
+    put_in_task.free_memory = lambda: 65 << 20
     try:
         sky.put(np.ones(MIB))
     except sky.RefError as error:

@@ -1,7 +1,7 @@
 """
 A call is tried again on real nodes after whatever really failed.
 
-How often, and what counts as an attempt, is held by `tests/engine/test_dispatch.py` on virtual time.
+How often, and what counts as an attempt, is held by `tests/engine/calls/test_dispatch.py` on virtual time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import skyward as sky
-from skyward.model.worker import Worker
+from skyward.model.spec.worker_layout import Worker
 from skyward.pending import PendingFunction
 
 KINDS = ("raise", "exit", "kill", "crash", "sys.exit", "hang")

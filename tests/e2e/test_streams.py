@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.engine import mapping
-from skyward.engine.environment import cache_directory
-from skyward.engine.overflow import Overflow
-from skyward.node.streams import WINDOW_BYTES, WINDOW_ITEMS
-from skyward.plan.flow import Bounds
+from skyward.engine.calls import mapping
+from skyward.engine.calls.result_overflow import Overflow
+from skyward.engine.source.environment import cache_directory
+from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS
+from skyward.plan.pool.map_flow import Bounds
 
 AHEAD = 2 * WINDOW_ITEMS
 """How far a sender may be ahead of what its consumer asked for: the window, and what is made but not yet sent."""

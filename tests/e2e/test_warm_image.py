@@ -10,11 +10,11 @@ from attrs import define, field
 
 import skyward as sky
 from skyward.hookspecs import hookimpl
-from skyward.model.cluster import Cluster
-from skyward.model.machine import Instance, LaunchRequest, ProviderFacts
-from skyward.model.machine_image import MachineImage
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.machine import Instance, LaunchRequest, ProviderFacts
+from skyward.model.instances.machine_image import MachineImage
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.spec import Spec
 from skyward.providers.local import Local
 
 pytestmark = pytest.mark.slow

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 import skyward as sky
-from skyward.engine.host import Prepared
-from skyward.engine.local_host import LocalHost
-from skyward.engine.loop import EngineLoop
-from skyward.engine.node_shell import NodeShell
+from skyward.engine.nodes.host import Prepared
+from skyward.engine.nodes.local_host import LocalHost
+from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import HEADER, VERSION, Kind, encode_json
-from skyward.model.instance import InstanceInfo
-from skyward.model.machine import Instance
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.instances.machine import Instance
 from tests.renting import rented
 from tests.seeds import seeds, share
 

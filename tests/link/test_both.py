@@ -14,7 +14,7 @@ from skyward.errors import NodeLostError, RemoteError
 from skyward.link.both import both
 from skyward.link.envelope import Envelope, Record
 from skyward.link.failure import load_failure
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 
 
 class Demanding(Exception):

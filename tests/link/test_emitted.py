@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, strategies as st
 
-from skyward.engine.events import emit
+from skyward.engine.events.callbacks import emit
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name, decode_event, encode_event
 from skyward.link.payload import load
-from skyward.model.event import CostFinal, Error, Log, Metric, Progress, SkywardEvent
+from skyward.model.events.event import CostFinal, Error, Log, Metric, Progress, SkywardEvent
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from skyward.link.handing import (
 )
 from skyward.link.messages import FETCHED
 from skyward.link.order import keys_of
-from skyward.model.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 
 ERRAND = Errand(b"n" * 32, 7, 1 << 28, b"c" * 32, "10.0.0.7", 40_000, 10.0)
 
@@ -46,8 +46,8 @@ def test_an_errand_that_cannot_be_is_refused(changes: dict[str, object]) -> None
         decode_errand(body(encode_errand(ERRAND._replace(**changes))))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_a_report_arrives_as_it_was_sent(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", TransferOutcome)
+def test_a_report_arrives_as_it_was_sent(outcome: TransferOutcome) -> None:
     """But for a reason that is too long."""
     report = Report(7, outcome, 2.5, "why")
     assert report == decode_report(body(encode_report(report)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from skyward.link.line_rate import LineRate, Measured, followed
+from skyward.link.line_rate import LineRate, MeasuredRate, followed
 
 RATES = st.floats(1e3, 1e9)
 
@@ -13,19 +13,19 @@ RATES = st.floats(1e3, 1e9)
 @pytest.mark.parametrize(
     ("rate", "measured", "expected"),
     [
-        (None, Measured(5.0, 5.0), 5.0),
-        (None, Measured(5.0, 5.0, starved=True), None),
-        (100.0, Measured(20.0, 20.0), 80.0),
-        (100.0, Measured(200.0, 200.0), 200.0),
-        (100.0, Measured(2000.0, 2000.0), 400.0),
-        (100.0, Measured(20.0, 20.0, starved=True), 100.0),
-        (100.0, Measured(300.0, 300.0, starved=True), 300.0),
-        (100.0, Measured(20.0, 1000.0, packing=0.9), 125.0),
-        (100.0, Measured(20.0, 100.0, packing=0.9), 100.0),
-        (100.0, Measured(150.0, 150.0, packing=0.9), 150.0),
+        (None, MeasuredRate(5.0, 5.0), 5.0),
+        (None, MeasuredRate(5.0, 5.0, starved=True), None),
+        (100.0, MeasuredRate(20.0, 20.0), 80.0),
+        (100.0, MeasuredRate(200.0, 200.0), 200.0),
+        (100.0, MeasuredRate(2000.0, 2000.0), 400.0),
+        (100.0, MeasuredRate(20.0, 20.0, starved=True), 100.0),
+        (100.0, MeasuredRate(300.0, 300.0, starved=True), 300.0),
+        (100.0, MeasuredRate(20.0, 1000.0, packing=0.9), 125.0),
+        (100.0, MeasuredRate(20.0, 100.0, packing=0.9), 100.0),
+        (100.0, MeasuredRate(150.0, 150.0, packing=0.9), 150.0),
     ],
 )
-def test_one_more_measurement_is_judged(rate: float | None, measured: Measured, expected: float | None) -> None:
+def test_one_more_measurement_is_judged(rate: float | None, measured: MeasuredRate, expected: float | None) -> None:
     """A rise is followed at once, a fall within some; what did not fill the line shows only that it is quicker."""
     assert expected == followed(rate, measured)
 
@@ -35,11 +35,11 @@ def test_a_rate_stays_between_those_that_are_measured(rate: float, seen: list[fl
     """And reaches one that stays, from far above or below."""
     found: float | None = rate
     for measured in seen:
-        found = followed(found, Measured(measured, measured))
+        found = followed(found, MeasuredRate(measured, measured))
         assert found is not None
         assert min(rate, *seen) * 0.999 <= found <= max(rate, *seen) * 1.001
     for _ in range(100):
-        found = followed(found, Measured(rate, rate))
+        found = followed(found, MeasuredRate(rate, rate))
     assert found == pytest.approx(rate, rel=0.01)
 
 

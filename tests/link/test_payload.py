@@ -14,11 +14,11 @@ from hypothesis import given, strategies as st
 
 from skyward.errors import ProtocolError
 from skyward.link.digest import digest_of
-from skyward.link.parts import Part, Place, read_parts
 from skyward.link.payload import INLINE, MAX_STORED, Keep, Payload, decode, dump, load, pack, packed, pickled, views
+from skyward.link.payload_parts import Part, Place, read_parts
 from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import write_segment
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 
 
 def _sent(payload: Payload) -> Payload:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from skyward.errors import RefError
-from skyward.link.parts import Place
 from skyward.link.payload import MAX_STORED, dump, load, pickled
+from skyward.link.payload_parts import Place
 from skyward.link.refs import Ref, Refs
 
 

@@ -24,7 +24,7 @@ from skyward.link.packing import MOST_FRAMES
 from skyward.link.payload import decode, pack, views
 from skyward.link.segment import aligned
 from skyward.link.wire import Wire, why_refused
-from skyward.node.held import close_all
+from skyward.node.agent.fds import close_all
 from tests.seeds import seeds
 
 

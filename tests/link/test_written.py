@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from skyward.link import written
-from skyward.link.written import Kernel, Watch, ours_alone
+from skyward.link.written import Kernel, MemoryWatch, ours_alone
 
 PAGE = mmap.PAGESIZE
 PAGES = 32
@@ -38,7 +38,7 @@ def memory() -> np.ndarray:
     return array
 
 
-def watched(array: np.ndarray) -> Watch:
+def watched(array: np.ndarray) -> MemoryWatch:
     """Watch an array."""
     watch = kernel_or_skip().watch(array.ctypes.data, array.nbytes)
     assert watch is not None

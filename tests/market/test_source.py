@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import CredentialsError, PluginError
 from skyward.hookspecs import Offer
 from skyward.market.source import ask, source_of, without_arguments
@@ -83,7 +83,7 @@ def test_a_source_is_the_same_in_every_process() -> None:
     """A digest has no address and no order of hashing in it."""
     script = """
 import sys
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.market.source import source_of
 from tests.market.clouds import Cloud
 print(source_of(ProviderHandle(Cloud(secret="s", regions=("a", "b")))).digest)

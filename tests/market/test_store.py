@@ -16,8 +16,8 @@ import pytest
 
 from skyward.errors import ConfigError
 from skyward.hookspecs import Offer
-from skyward.market.store import KEPT, Source, Store
-from skyward.plan.wanted import Wanted
+from skyward.market.store import KEPT, OfferStore, Source
+from skyward.plan.offers.wanted import Wanted
 from tests.market.clouds import gpu
 
 ONE, OTHER = Source("cloud", "1"), Source("cloud", "2")
@@ -25,25 +25,25 @@ ALL = Wanted()
 
 
 @pytest.fixture
-def store(cache: Path) -> Store:
+def store(cache: Path) -> OfferStore:
     """Give a store whose file does not exist."""
-    return Store(cache / "offers.sqlite")
+    return OfferStore(cache / "offers.sqlite")
 
 
-def prices(store: Store, *sources: Source) -> list[float | None] | None:
+def prices(store: OfferStore, *sources: Source) -> list[float | None] | None:
     """Return the prices of all offers of some sources."""
     found = store.find(ALL, sources)
     return None if found is None else [offer.on_demand_price for offer in found]
 
 
-def test_an_empty_store_has_nothing(store: Store) -> None:
+def test_an_empty_store_has_nothing(store: OfferStore) -> None:
     """A source that is not there differs from one that sells nothing."""
     assert (None, None, None) == (store.asked_at(ONE), store.find(ALL, [ONE]), store.count(ALL, [ONE]))
     store.put(ONE, [], 10.0)
     assert (10.0, [], 0) == (store.asked_at(ONE), store.find(ALL, [ONE]), store.count(ALL, [ONE]))
 
 
-def test_what_is_sold_replaces_what_was_sold(store: Store) -> None:
+def test_what_is_sold_replaces_what_was_sold(store: OfferStore) -> None:
     """Of each source by itself."""
     store.put(ONE, [gpu(price=1.0), gpu(price=2.0)], 10.0)
     store.put(OTHER, [gpu(price=5.0)], 10.0)
@@ -54,7 +54,7 @@ def test_what_is_sold_replaces_what_was_sold(store: Store) -> None:
     assert None is prices(store, ONE, Source("sky", "1"))
 
 
-def test_what_nobody_asks_for_is_thrown_away(store: Store) -> None:
+def test_what_nobody_asks_for_is_thrown_away(store: OfferStore) -> None:
     """The file does not grow with every account that was ever used."""
     store.put(ONE, [gpu()], 10.0)
     store.put(OTHER, [gpu()], 11.0 + KEPT)
@@ -64,7 +64,7 @@ def test_what_nobody_asks_for_is_thrown_away(store: Store) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 1000, b"", b"SQLite format 3\0" + bytes(4000)])
-def test_a_file_that_is_none_is_made_anew(store: Store, content: bytes) -> None:
+def test_a_file_that_is_none_is_made_anew(store: OfferStore, content: bytes) -> None:
     """Whatever another program wrote there."""
     store.path.parent.mkdir()
     store.path.write_bytes(content)
@@ -76,7 +76,7 @@ def test_a_file_that_is_none_is_made_anew(store: Store, content: bytes) -> None:
 @pytest.mark.parametrize(
     "statement", ["PRAGMA user_version = 999", "PRAGMA user_version = 0", "DROP TABLE offer", "DROP TABLE source"]
 )
-def test_a_file_of_another_version_is_made_anew(store: Store, statement: str) -> None:
+def test_a_file_of_another_version_is_made_anew(store: OfferStore, statement: str) -> None:
     """Older, newer, or without the tables."""
     store.put(ONE, [gpu()], 10.0)
     with closing(sqlite3.connect(store.path)) as db:
@@ -85,7 +85,7 @@ def test_a_file_of_another_version_is_made_anew(store: Store, statement: str) ->
     assert [1.0] == prices(store, OTHER)
 
 
-def test_damage_in_the_middle_is_noticed(store: Store) -> None:
+def test_damage_in_the_middle_is_noticed(store: OfferStore) -> None:
     """What can't be read is gone, and can be written again."""
     store.put(ONE, [gpu(price=1.0, instance_type="x" * 200 + str(number)) for number in range(2000)], 10.0)
     with closing(sqlite3.connect(store.path)) as db:
@@ -102,10 +102,10 @@ def test_a_place_that_can_t_be_used_is_an_error_that_names_it(cache: Path) -> No
     """With the variable that names another."""
     cache.write_text("a file where a directory should be")
     with pytest.raises(ConfigError, match=r"cache of offers, .*offers\.sqlite, cannot be used: .* SKYWARD_CACHE"):
-        Store(cache / "offers.sqlite").asked_at(ONE)
+        OfferStore(cache / "offers.sqlite").asked_at(ONE)
 
 
-def test_threads_write_and_read_at_once(store: Store) -> None:
+def test_threads_write_and_read_at_once(store: OfferStore) -> None:
     """A reader sees all of an answer or none of it."""
     store.put(ONE, [gpu(price=0.0)] * 50, 1.0)
     seen: list[set[float | None]] = []
@@ -126,7 +126,7 @@ def test_threads_write_and_read_at_once(store: Store) -> None:
     assert 50 == store.count(ALL, [ONE])
 
 
-def test_processes_share_the_file(store: Store) -> None:
+def test_processes_share_the_file(store: OfferStore) -> None:
     """Several that make it at once, write to it, and read what the others wrote."""
     script = f"""
 import sys
@@ -150,14 +150,14 @@ for number in range(5):
     assert 80 == store.count(ALL, [Source("cloud", str(number)) for number in range(4)])
 
 
-def test_an_offer_s_data_comes_back(store: Store) -> None:
+def test_an_offer_s_data_comes_back(store: OfferStore) -> None:
     """The provider gets the offer as it gave it."""
     offer = Offer(provider="cloud", instance_type="a", vcpus=4, data={"ami": ["x", 1]})
     store.put(ONE, [offer], 1.0)
     assert [offer] == store.find(ALL, [ONE])
 
 
-def test_who_dies_while_writing_leaves_what_was_there(store: Store) -> None:
+def test_who_dies_while_writing_leaves_what_was_there(store: OfferStore) -> None:
     """The older answer stands, whole, and can be replaced."""
     store.put(ONE, [gpu(price=1.0)], 10.0)
     script = f"""

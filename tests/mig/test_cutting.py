@@ -212,7 +212,7 @@ def test_gpus_are_put_together_whoever_is_killed(here: Give, tmp_path: Path, vic
         elif victim == "agent":
             os.kill(agent, signal.SIGKILL)
         elif victim == "app host":
-            (host,) = [pid for pid in _marked(node) if b"skyward.node.app_host" in _words(pid)]
+            (host,) = [pid for pid in _marked(node) if b"skyward.node.agent.app_host" in _words(pid)]
             os.kill(host, signal.SIGKILL)
         else:
             for pid in _marked(node):

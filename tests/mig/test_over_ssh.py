@@ -87,7 +87,7 @@ def _is_app_host(pid: int, *, of: int) -> bool:
     about = Path(f"/proc/{pid}")
     with suppress(OSError):
         parent = int((about / "stat").read_text().rpartition(")")[2].split()[1])
-        return parent == of and b"skyward.node.app_host" in (about / "cmdline").read_bytes()
+        return parent == of and b"skyward.node.agent.app_host" in (about / "cmdline").read_bytes()
     return False
 
 

@@ -11,7 +11,7 @@ from attrs import evolve
 
 import skyward as sky
 from skyward import ConfigError, UsageError
-from skyward.engine.blueprint import draw
+from skyward.engine.instances.blueprint import draw
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Offer, Topology
 from skyward.plugin import launch_command, topology, transform_image, validated
 from skyward_mig.plugin import Mig

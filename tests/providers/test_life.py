@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skyward.model.machine import InstanceState
+from skyward.model.instances.machine import InstanceState
 from skyward.providers.life import life
 
 WORDS = {"active": InstanceState.RUNNING, "gone": InstanceState.ENDED}

@@ -11,9 +11,9 @@ from attrs import evolve
 
 from skyward.errors import ConfigError
 from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer, Tags
-from skyward.model.container import DockerImage, cuda, ubuntu
-from skyward.model.machine import SSHAddress
-from skyward.model.spec import Spec
+from skyward.model.instances.machine import SSHAddress
+from skyward.model.spec.container import DockerImage, cuda, ubuntu
+from skyward.model.spec.spec import Spec
 from skyward.rest import Misread
 from skyward_runpod import RunPod
 from skyward_runpod.launching import Order, body, image_for

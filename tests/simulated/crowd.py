@@ -17,7 +17,7 @@ from pathlib import Path
 
 import asyncssh
 
-from skyward.model.machine import SSHAddress
+from skyward.model.instances.machine import SSHAddress
 from tests.simulated.machine import Machine
 
 

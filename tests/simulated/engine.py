@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from skyward.engine import loop as loops
-from skyward.engine.journal import Journal
-from skyward.engine.loop import EngineLoop
-from skyward.model.machine import LaunchRequest
+from skyward.engine.guardian.journal import Journal
+from skyward.engine.pool import event_loop as loops
+from skyward.engine.pool.event_loop import EngineLoop
+from skyward.model.instances.machine import LaunchRequest
 from tests.simulated.loop import VirtualLoop
 
 T = TypeVar("T")

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from skyward.engine.host import OnClosed, OnFrame, Prepared, Stream
-from skyward.engine.recipe import Recipe
+from skyward.engine.instances.recipe import Recipe
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
 from skyward.errors import ProvisionError, TransportError
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
 from skyward.link.messages import CALL, CANCEL, FUNCTION, RECALL, RESULT, TASK, Status
 from skyward.link.payload import decode, dump, load
-from skyward.node.held import close_all
+from skyward.node.agent.fds import close_all
 
 here: ContextVar[str] = ContextVar("here")
 """The id of the machine that a call runs on."""

@@ -23,9 +23,9 @@ from skyward.link.frames import Frame, Kind, encode, encode_json
 from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
 from skyward.link.packed import deflate, pack
 from skyward.link.packing import MOST_FRAMES
-from skyward.link.parts import Part, Place
 from skyward.link.payload import Payload, dump
-from skyward.model.event import NodeReady
+from skyward.link.payload_parts import Part, Place
+from skyward.model.events.event import NodeReady
 from tests.simulated.machine import Machine
 
 TIB = 1 << 40

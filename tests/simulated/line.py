@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from skyward.plan.scheduling import LaneKey, Scheduler
+from skyward.plan.pool.scheduling import LaneKey, Scheduler
 
 LOOK_EVERY = 0.02
 """Seconds between two looks for lanes that are to give back calls."""

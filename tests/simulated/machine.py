@@ -14,11 +14,11 @@ from typing import Any
 
 import asyncssh
 
-from skyward.engine.bundle import runtime_bundle
+from skyward.engine.source.bundle import runtime_bundle
 from skyward.link.channel import Batch
 from skyward.link.frames import VERSION, Frame, Kind, encode, encode_json
 from skyward.link.wire import Wire
-from skyward.model.machine import InstanceState, SSHAddress
+from skyward.model.instances.machine import InstanceState, SSHAddress
 
 _FOUND = """cache=/simulated
 system=Linux

@@ -10,17 +10,17 @@ from typing import Any, Self
 
 from attrs import evolve
 
-from skyward.engine.dispatch import Dispatch
-from skyward.engine.loop import EngineLoop
-from skyward.engine.making import CallMaker
-from skyward.engine.member import Member
-from skyward.engine.membership import Membership
-from skyward.engine.node_link import NodeLink
-from skyward.engine.running import Running
-from skyward.model.instance import InstanceInfo
-from skyward.model.options import Options
-from skyward.plan.lifecycle import PoolState
-from skyward.plan.places import NodeState, Status
+from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.calls.dispatch import Dispatch
+from skyward.engine.nodes.member import Member
+from skyward.engine.nodes.membership import Membership
+from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.event_loop import EngineLoop
+from skyward.engine.pool.running import Running
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.options import Options
+from skyward.plan.pool.lifecycle import PoolState
+from skyward.plan.pool.places import NodeState, NodeStatus
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.node import Script, ScriptedNode, by_arguments
 from tests.simulated.stage import Attempts
@@ -40,7 +40,14 @@ class _Places:
 
 
 class _Silent:
-    """Have nothing to tell."""
+    """Keep what the console would be told."""
+
+    def __init__(self, told: list[tuple[str, int | None, int]]) -> None:
+        self._told = told
+
+    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
+        """Return what is told how far something is."""
+        return lambda done: self._told.append((label, total, done))
 
     def caught_up(self) -> None:
         """Nothing was printed."""
@@ -65,17 +72,14 @@ class ScriptedPool(Running):
         self.options = Options(console="silent", **options)
         self.provisioning = _Places()  # type: ignore[assignment]
         self.observer = Attempts()
-        self.reporting = _Silent()  # type: ignore[assignment]
+        self.told: list[tuple[str, int | None, int]] = []
+        self.reporting = _Silent(self.told)  # type: ignore[assignment]
         self._membership = Membership("job")
-        self._dispatch = Dispatch(
+        self.dispatch = Dispatch(
             self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self._membership.of
         )
-        self.pause = self._dispatch.pause
-        maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
-        self.call, self.caller = maker.call, maker.caller
-        self.dispatch = self._dispatch
+        self.maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
         self.scripted: dict[int, ScriptedNode] = {}
-        self.told: list[tuple[str, int | None, int]] = []
         self.errors: list[BaseException] = []
         self.waited = 0
         self._given_up = ""
@@ -93,7 +97,7 @@ class ScriptedPool(Running):
         """Close the pool, as leaving its block does."""
         with self._whole:
             self._state = evolve(self._state, closing=True)
-        self.do(self._dispatch.close, "The pool 'train' is closed.")
+        self.do(self.dispatch.close, "The pool 'train' is closed.")
 
     def __exit__(self, *_: object) -> None:
         self.leave()
@@ -120,12 +124,12 @@ class ScriptedPool(Running):
         member = Member(
             index, NodeLink(node), f"node {index}", tuple((lane, 0, size) for lane, size in enumerate(slots))
         )
-        node.on_frame = lambda frame, fds: self._dispatch.on_frame(index, frame, fds)
+        node.on_frame = lambda frame, fds: self.dispatch.on_frame(index, frame, fds)
         node.on_closed = lambda error: self._left(index, slots, str(error))
         self.scripted[index] = node
-        self._ready(index, {**self._state.nodes, index: NodeState(Status.READY)})
+        self._ready(index, {**self._state.nodes, index: NodeState(NodeStatus.READY)})
         self._membership.join(index, InstanceInfo(node=index))
-        self._dispatch.add(member)
+        self.dispatch.add(member)
 
     def _ready(self, index: int, nodes: dict[int, NodeState]) -> None:
         with self._whole:
@@ -136,12 +140,8 @@ class ScriptedPool(Running):
         """Have another node in the place of a lost one, a minute later."""
         self._ready(index, {number: state for number, state in self._state.nodes.items() if number != index})
         self._membership.drop(index)
-        self._dispatch.remove(index, why)
+        self.dispatch.remove(index, why)
         self.engine.loop.call_later(60.0, self._add, index, slots)
-
-    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
-        """Keep what the console would be told."""
-        return lambda done: self.told.append((label, total, done))
 
     def wait_until_whole(self) -> None:
         """Count who waits for lost nodes to be replaced."""

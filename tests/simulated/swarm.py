@@ -1,6 +1,6 @@
 """
-Nodes that hand a buffer on to each other, on a clock of their own: what `plan.spreading` decides, over lines of given
-rates, with nodes that die, stall, lie or cannot be reached.
+Nodes that hand a buffer on to each other, on a clock of their own: what `plan.pool.spreading` decides, over lines of
+given rates, with nodes that die, stall, lie or cannot be reached.
 
     python -m tests.simulated.swarm
 """
@@ -16,8 +16,8 @@ from math import inf
 
 from attrs import define, field, frozen
 
-from skyward.model.transfer import Outcome
-from skyward.plan.spreading import CLIENT, Copies, Roads, Upload, decide
+from skyward.model.instances.transfer import TransferOutcome
+from skyward.plan.pool.spreading import CLIENT, Copies, Roads, Upload, decide
 
 MIB = 1 << 20
 STALL = 10.0
@@ -171,7 +171,7 @@ class Swarm:
         if node in self._dead:
             return
         if source != CLIENT and (source in self._dead or self.world.walls(source, node)):
-            self._after(CONNECT, lambda: self._report(source, node, Outcome.UNREACHED))
+            self._after(CONNECT, lambda: self._report(source, node, TransferOutcome.UNREACHED))
             return
         flow = _Flow(source, node, float(self.world.size), self.now)
         self._flows.append(flow)
@@ -181,22 +181,22 @@ class Swarm:
     def _give_up(self, flow: _Flow) -> None:
         if flow in self._flows:
             self._flows.remove(flow)
-            self._report(flow.source, flow.node, Outcome.STALLED)
+            self._report(flow.source, flow.node, TransferOutcome.STALLED)
 
     def _over(self, flow: _Flow) -> None:
         false = flow.source in self.world.lies
         if not false:
             self.had[flow.node] = self.now
-        self._report(flow.source, flow.node, Outcome.WRONG if false else Outcome.OK)
+        self._report(flow.source, flow.node, TransferOutcome.WRONG if false else TransferOutcome.OK)
 
-    def _report(self, source: int, node: int, outcome: Outcome) -> None:
+    def _report(self, source: int, node: int, outcome: TransferOutcome) -> None:
         def heard() -> None:
             if node in self._dead or self._copies.arriving.get(node) != source:
                 return
             if source != CLIENT:
                 self._roads = self._roads.learn(source, node, outcome)
             copies = self._copies
-            self._copies = copies.landed(node) if outcome is Outcome.OK else copies.failed(node, outcome)
+            self._copies = copies.landed(node) if outcome is TransferOutcome.OK else copies.failed(node, outcome)
             self._decide()
 
         self._after(self.world.delay, heard)
@@ -206,7 +206,7 @@ class Swarm:
         for flow in [flow for flow in self._flows if node in (flow.source, flow.node)]:
             self._flows.remove(flow)
             if flow.node != node:
-                self._report(node, flow.node, Outcome.STALLED)
+                self._report(node, flow.node, TransferOutcome.STALLED)
 
         def noticed() -> None:
             self._copies = self._copies.without(node)

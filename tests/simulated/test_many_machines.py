@@ -13,9 +13,9 @@ from itertools import pairwise
 import pytest
 
 import skyward as sky
-from skyward.engine import loop as loops
-from skyward.engine.launching import BATCH
-from skyward.engine.loop import EngineLoop
+from skyward.engine.instances.launch import BATCH
+from skyward.engine.pool import event_loop as loops
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.ssh.dial import AT_ONCE
 from tests.seeds import seeds
 from tests.simulated.cloud import QUICK, SLOW, SimulatedCloud, Times

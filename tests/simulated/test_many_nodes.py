@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import skyward as sky
-from skyward.engine.launching import BATCH
+from skyward.engine.instances.launch import BATCH
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.host import here
 from tests.simulated.pool import compute

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.engine import mapping, operations
-from skyward.engine.running import Running
+from skyward.engine.calls import mapping, operations
+from skyward.engine.pool.running import Running
 from tests.simulated import plan
 from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns
 from tests.simulated.scripted_pool import ScriptedPool

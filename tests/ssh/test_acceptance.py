@@ -12,11 +12,11 @@ import pytest
 from attrs import define, evolve, field
 
 import skyward as sky
-from skyward.engine import uploads
+from skyward.engine.nodes import upload_rates
 from skyward.hookspecs import Instance, LaunchRequest, ProviderFacts, SSHAddress, hookimpl
-from skyward.model.image import Image
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
+from skyward.model.spec.spec import Spec
 from skyward.ssh import acceptance
 from skyward.ssh.acceptance import cuda_wanted, faults
 from skyward.ssh.probe import Findings, Gpu, read
@@ -223,7 +223,7 @@ def slowly(site: Site, way: SSHAddress) -> SSHAddress:
 @pytest.fixture
 def floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask for more of a machine's network, so that a slow one is found in less time."""
-    for module in (acceptance, uploads):
+    for module in (acceptance, upload_rates):
         monkeypatch.setattr(module, "NETWORK_FLOOR", 300_000.0)
 
 
@@ -243,7 +243,7 @@ def test_a_machine_with_a_slow_network_is_replaced(two: Site) -> None:
     assert provider.rented == provider.ended
 
 
-# tests/engine/test_uploads.py holds the rule.
+# tests/engine/nodes/test_upload_rates.py holds the rule.
 @pytest.mark.usefixtures("floor")
 @pytest.mark.everything
 def test_machines_that_are_all_slow_are_not_to_blame(two: Site) -> None:

@@ -42,7 +42,7 @@ def _until(condition: Callable[[], object], what: str, seconds: float = 60) -> N
 def _agent(host: Host) -> int:
     for number in host.processes():
         with contextlib.suppress(OSError):
-            if b"skyward.node.main" in Path(f"/proc/{number}/cmdline").read_bytes():
+            if b"skyward.node.agent.agent_main" in Path(f"/proc/{number}/cmdline").read_bytes():
                 return number
     raise AssertionError("there is no agent")
 

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from skyward.errors import CredentialsError, HostKeyError, SkywardError, UnreachableError
-from skyward.model.machine import SSHAddress
+from skyward.model.instances.machine import SSHAddress
 from skyward.ssh.dial import AT_ONCE, dial
 from tests.clouds.cloud import until
 from tests.hosts import Host

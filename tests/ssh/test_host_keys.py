@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from skyward.model.machine import SSHAddress
+from skyward.model.instances.machine import SSHAddress
 from skyward.ssh.host_keys import HostKeys
 
 OTHER = "other-box ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJvWmmGPZlhJ2kYBIIF0YTyOVxEbnjs5qqbHn6xUiHVJ"

@@ -13,7 +13,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
-from skyward.model.machine import SSHAddress
+from skyward.model.instances.machine import SSHAddress
 from skyward.ssh.jump import hops
 from tests.hosts import Host, hosts
 from tests.serving import get, serve

@@ -13,7 +13,7 @@ from typing import Any
 import asyncssh
 import pytest
 
-from skyward.model.machine import SSHAddress
+from skyward.model.instances.machine import SSHAddress
 from skyward.ssh import dial as dialling
 from skyward.ssh.dial import dial
 from tests.clouds.cloud import until

@@ -151,7 +151,7 @@ def _kill_agents(host: Host) -> None:
     for number in host.processes():
         # One that is listed may be gone.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if b"skyward.node.main" in Path(f"/proc/{number}/cmdline").read_bytes():
+            if b"skyward.node.agent.agent_main" in Path(f"/proc/{number}/cmdline").read_bytes():
                 os.kill(number, signal.SIGKILL)
 
 

@@ -65,7 +65,7 @@ def _agents(host: Host) -> list[int]:
     found = []
     for number in host.processes():
         with contextlib.suppress(OSError):
-            if b"skyward.node.main" in Path(f"/proc/{number}/cmdline").read_bytes():
+            if b"skyward.node.agent.agent_main" in Path(f"/proc/{number}/cmdline").read_bytes():
                 found.append(number)
     return found
 

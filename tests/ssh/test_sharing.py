@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.engine import sharing
+from skyward.engine.nodes import buffer_sharing
 from skyward.link.handing import ANSWER, REQUEST
-from skyward.node.pool_tls import contexts
+from skyward.node.data.pool_tls import contexts
 from tests.hosts import Host, hosts
 from tests.ssh.conftest import Site
 
@@ -54,7 +54,7 @@ class Lines:
         self._before = self._sum()
 
     @property
-    def sharing(self) -> sharing.Sharing:
+    def sharing(self) -> buffer_sharing.Sharing:
         """Give what the pool's nodes share by."""
         [shared] = self._running.provisioning.sharing.values()
         return shared
@@ -88,7 +88,7 @@ def agent_of(host: Host) -> int:
     """Find a host's agent."""
     for pid in host.processes():
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if b"skyward.node.main" in words:
+        if b"skyward.node.agent.agent_main" in words:
             return pid
     raise AssertionError("the host has no agent")
 
@@ -142,7 +142,7 @@ def _join(threads: list[threading.Thread]) -> None:
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stands still"])
 def test_a_holder_that_fails_harms_none_of_the_others(sign: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent of the only host that has it ends, or stalls, when the others are told to fetch it there."""
-    monkeypatch.setattr(sharing, "STALL", 1.0)
+    monkeypatch.setattr(buffer_sharing, "STALL", 1.0)
     with pool_of(4) as (pool, made, lines):
         given = content(64 * MIB)
         assert len(given) == pool.run(ends(memoryview(given)), target=0)[0]
@@ -198,7 +198,7 @@ def test_a_holder_that_lies_or_stalls_poisons_no_argument(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each call gets the bytes that the client meant."""
-    monkeypatch.setattr(sharing, "STALL", 0.5)
+    monkeypatch.setattr(buffer_sharing, "STALL", 0.5)
     size = 8 * MIB
 
     def do(tls: Any) -> None:

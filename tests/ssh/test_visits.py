@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from skyward.model.machine import SSHAddress
-from skyward.ssh.visits import KEPT, Kept, Visit, keep, keeping, visit
+from skyward.model.instances.machine import SSHAddress
+from skyward.ssh.visits import KEPT, KeptVisit, Visit, keep, keeping, visit
 from tests.simulated.loop import VirtualLoop
 from tests.ssh.test_shell import local, machine
 
@@ -30,7 +30,7 @@ def test_a_visit_is_taken_once() -> None:
     """And by the address that it was made of."""
 
     async def test(one: Visit, other: Visit) -> None:
-        kept = Kept()
+        kept = KeptVisit()
         with keeping(kept):
             keep(HERE, one)
         assert (None, one, None) == (kept.take(THERE), kept.take(HERE), kept.take(HERE))
@@ -47,7 +47,7 @@ def test_a_visit_that_nothing_keeps_is_over() -> None:
     async def test(one: Visit, other: Visit) -> None:
         keep(HERE, one)
         await one.connection.wait_closed()
-        kept = Kept()
+        kept = KeptVisit()
         kept.put(HERE, other)
         await kept.close()
         assert other.connection.is_closed()
@@ -59,7 +59,7 @@ def test_a_connection_that_was_lost_is_not_given() -> None:
     """The machine is dialled again."""
 
     async def test(one: Visit, other: Visit) -> None:
-        kept = Kept()
+        kept = KeptVisit()
         kept.put(HERE, one)
         one.connection.abort()
         await one.connection.wait_closed()
@@ -85,7 +85,7 @@ def test_a_visit_is_kept_for_a_while() -> None:
     loop = VirtualLoop(sockets=False)
 
     async def scenario() -> None:
-        kept, one, connection = Kept(), object.__new__(Visit), Connection()
+        kept, one, connection = KeptVisit(), object.__new__(Visit), Connection()
         object.__setattr__(one, "connection", connection)
         kept.put(HERE, one)
         await asyncio.sleep(KEPT - 1.0)

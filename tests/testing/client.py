@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import evolve
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, Offer, Tags
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from skyward.testing import Fault, Rehearsal
 from skyward.testing.market import offers
 

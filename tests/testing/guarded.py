@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attrs import asdict
 
-from skyward.engine.journal import launches
+from skyward.engine.guardian.journal import launches
 from skyward.testing import Rehearsal
 from skyward.testing.books import Books
 
@@ -24,12 +24,12 @@ TTL = 5
 _BEGIN = """
 import os, signal, sys, time
 import skyward as sky
-import skyward.engine.guarding
+import skyward.engine.guardian.guardian_client
 from skyward.hookspecs import hookimpl
 from skyward.testing import *
 
 # So long an empty list is not believed; a minute outside of tests.
-skyward.engine.guarding.APPEARING = 1.0
+skyward.engine.guardian.guardian_client.APPEARING = 1.0
 # Whoever runs the tests may ignore these.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -120,7 +120,7 @@ class Client:
             with contextlib.suppress(OSError):
                 if (
                     f"HOME={self.home}".encode() in path.read_bytes().split(b"\0")
-                    and b"skyward.engine.guardian" in path.with_name("cmdline").read_bytes()
+                    and b"skyward.engine.guardian.guardian_process" in path.with_name("cmdline").read_bytes()
                     and path.with_name("stat").read_text().rpartition(")")[2].split()[0] != "Z"
                 ):
                     found.append(int(path.parent.name))

@@ -17,7 +17,7 @@ from attrs import evolve, field, frozen
 
 import skyward as sky
 from skyward.hookspecs import Instance, LaunchRequest, MachineImage, Offer, ProviderFacts, hookimpl
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from skyward.testing import ListingLag, Rehearsal, SlowApi, SlowBoot, TooManyRequests
 from skyward.testing.books import Books
 from skyward.testing.conformance import ProviderConformance

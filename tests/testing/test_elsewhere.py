@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import skyward as sky
-from skyward.engine.journal import launches
+from skyward.engine.guardian.journal import launches
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, hookimpl
 from skyward.testing import Rehearsal
 

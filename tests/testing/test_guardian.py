@@ -140,9 +140,9 @@ def test_a_launch_that_nobody_answers_leaves_the_guardian_on_watch(start: Start)
                     os._exit(0)
                 raise sky.TransportError("The connection broke.")
 
-        import skyward.engine.renting
-        skyward.engine.renting.LOOKS = (0.1,)
-        skyward.engine.guarding.APPEARING = 3.0
+        import skyward.engine.instances.launch_requests
+        skyward.engine.instances.launch_requests.LOOKS = (0.1,)
+        skyward.engine.guardian.guardian_client.APPEARING = 3.0
         with pool(Late(directory=BOOKS, ends_own_bill=False), ttl=600, max_provision_attempts=1):
             pass
     """)
@@ -313,7 +313,7 @@ def test_no_secret_can_be_read_of_a_guardian(start: Start) -> None:
     client.says("ready")
     [guardian] = client.guardians()
     proc = Path(f"/proc/{guardian}")
-    assert b"skyward.engine.guardian" in (proc / "cmdline").read_bytes()
+    assert b"skyward.engine.guardian.guardian_process" in (proc / "cmdline").read_bytes()
     assert SECRET.encode() not in (proc / "cmdline").read_bytes() + (proc / "environ").read_bytes()
     opened = [Path(os.readlink(link)) for link in (proc / "fd").iterdir()]
     files = [path for path in (*opened, *client.home.rglob("*"), *Path(client.books).rglob("*")) if path.is_file()]
@@ -376,7 +376,7 @@ def test_a_guardian_that_is_killed_is_followed_by_another(start: Start) -> None:
 def test_without_a_guardian_nothing_more_is_rented(start: Start) -> None:
     """After several that died soon; what runs goes on, and the message says what to do."""
     client = start("""
-        skyward.engine.guarding.STARTS = 1
+        skyward.engine.guardian.guardian_client.STARTS = 1
         with pool(nodes=(1, 2), provision_retry_delay=0.1, max_provision_attempts=1) as opened:
             print("ready", flush=True)
             wait()

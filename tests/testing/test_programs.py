@@ -19,7 +19,7 @@ from tests.testing.client import Client
 
 OTHER = """
 import asyncio, json, sys
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.testing import Rehearsal
 
 cloud = Rehearsal()

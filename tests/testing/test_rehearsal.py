@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from attrs import asdict, evolve
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import CapacityError, ConfigError, QuotaError, TransportError
 from skyward.hookspecs import InstanceState, Tags
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from skyward.testing import (
     ListingLag,
     LostResponse,

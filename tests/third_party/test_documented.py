@@ -14,7 +14,7 @@ import pytest
 
 import skyward as sky
 from skyward import hookspecs
-from skyward.model.cluster import LaunchCommand
+from skyward.model.instances.cluster import LaunchCommand
 from skyward.plugin import HOOKS, Plugin, decorated, launch_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")

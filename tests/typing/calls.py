@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from typing import assert_type
 
 import skyward as sky
-from skyward.engine.results import Results
+from skyward.engine.calls.streamed_results import Results
 from skyward.hookspecs import Offer
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skyward.hookspecs import InstanceState, SSHAddress, Tags
-from skyward.model import accelerators
-from skyward.model.key_pair import KeyPair
-from skyward.model.spec import Spec
+from skyward.model.accelerators import accelerator_factories as accelerators
+from skyward.model.instances.key_pair import KeyPair
+from skyward.model.spec.spec import Spec
 from skyward.rest import Misread
 from skyward_vastai.catalogue import Wish, disk_gb, query, to_offer
 from skyward_vastai.instances import described, state

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 
-from skyward.model.machine import InstanceState
-from skyward.model.tags import Tags
+from skyward.model.instances.machine import InstanceState
+from skyward.model.instances.tags import Tags
 from skyward.rest import Misread
 from skyward_verda.instances import described, hostname, pool_of, read_rows, state, tags_of, to_tags
 

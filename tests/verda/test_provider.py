@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.model.key_pair import KeyPair
-from skyward.plan.first_boot import host_key
+from skyward.model.instances.key_pair import KeyPair
+from skyward.plan.bootstrap.first_boot import host_key
 from skyward_verda import Verda
 from skyward_verda.instances import Door
 from skyward_verda.startup import startup_script

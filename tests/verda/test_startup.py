@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skyward.model.key_pair import KeyPair
-from skyward.plan.first_boot import host_key
+from skyward.model.instances.key_pair import KeyPair
+from skyward.plan.bootstrap.first_boot import host_key
 from skyward_verda.startup import startup_script
 from tests.clouds.hosting import executable
 

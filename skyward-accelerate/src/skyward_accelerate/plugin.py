@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo
 from skyward.hookspecs import Cluster, hookimpl
-from skyward.model.requirement import check_named_once, version_of
+from skyward.model.fields.requirement import check_named_once, version_of
 from skyward.packages import importing, with_packages
 from skyward.plugin import during
 from skyward_accelerate.config import Config, config

@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
-from skyward.errors import CredentialsError, NoCredentialsError
-from skyward.plan.clocks import ahead_of_reply
+from skyward.provider import CredentialsError, NoCredentialsError, ahead_of_reply
 from skyward_aws.failure import Refusal, failure, pause
 from skyward_aws.preflight import ends_at
 

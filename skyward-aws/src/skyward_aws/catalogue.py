@@ -7,12 +7,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skyward.model.accelerator import recognise
-from skyward.model.offer import Offer
-from skyward.providers.facts import sold
+from skyward.provider import Offer, recognise, sold
 
 if TYPE_CHECKING:
-    from skyward.model.spec import Architecture, Spec
+    from skyward.provider import Architecture, Spec
 
 __all__ = ["ACCELERATED", "GENERAL", "patterns", "price_filters", "prices", "spot_prices", "to_offer", "useful"]
 
@@ -39,7 +37,7 @@ def patterns(spec: Spec) -> tuple[str, ...]:
     """
     Return the instance types to ask for, as EC2's filter takes them.
 
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.spec.spec import Spec
     >>> patterns(Spec(machine="m7i.large")), patterns(Spec(accelerator="A100"))[:2]
     (('m7i.large',), ('g*', 'p*'))
     """

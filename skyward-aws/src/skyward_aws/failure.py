@@ -6,7 +6,7 @@ import random
 
 from attrs import frozen
 
-from skyward.errors import (
+from skyward.provider import (
     CapacityError,
     ConfigError,
     CredentialsError,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from skyward.errors import SkywardError
+from skyward.provider import SkywardError
 from skyward_aws.account import Account, Launched
 from skyward_aws.failure import code_of, is_refusal
 from skyward_aws.instances import FLEET_TAG, listed, node_of, state

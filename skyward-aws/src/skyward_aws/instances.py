@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from skyward.errors import CredentialsError, ProvisionError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.plan.first_boot import host_key
-from skyward.providers.facts import facts, identified
-from skyward.providers.life import life
+from skyward.provider import (
+    CredentialsError,
+    Instance,
+    InstanceState,
+    ProvisionError,
+    SkywardError,
+    SSHAddress,
+    Tags,
+    facts,
+    host_key,
+    identified,
+    life,
+)
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 
 if TYPE_CHECKING:
-    from skyward.model.key_pair import KeyPair
+    from skyward.provider import KeyPair
 
 __all__ = [
     "FLEET_TAG",

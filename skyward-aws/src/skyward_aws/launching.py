@@ -10,9 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skyward.errors import CapacityError, SkywardError
-from skyward.hookspecs import Instance, InstanceState
-from skyward.providers.renting import rented
+from skyward.provider import CapacityError, Instance, InstanceState, SkywardError, rented
 from skyward_aws.account import Account, Launched
 from skyward_aws.failure import code_of
 from skyward_aws.fleet import MANY, named, rent_together

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from skyward.errors import ConfigError
+from skyward.provider import ConfigError
 from skyward_aws.account import Account
 
 if TYPE_CHECKING:
-    from skyward.model.offer import Offer
+    from skyward.provider import Offer
 
 __all__ = ["RootDisk", "find_image", "parameter", "root_disk"]
 
@@ -52,7 +52,7 @@ def parameter(offer: Offer) -> str:
     Raises:
         ConfigError: If none of them has its driver.
 
-    >>> from skyward.model.offer import Offer
+    >>> from skyward.model.instances.offer import Offer
     >>> parameter(Offer(provider="aws", instance_type="m7g.large", architecture="arm64")).split("/")[9]
     'arm64'
     """

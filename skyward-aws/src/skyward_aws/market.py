@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.errors import ConfigError
-from skyward.model.offer import Offer
-from skyward.providers.facts import sold
+from skyward.provider import ConfigError, Offer, sold
 from skyward_aws.account import PRICING_REGIONS, Account
 from skyward_aws.catalogue import patterns, price_filters, prices, spot_prices, to_offer, useful
 
 if TYPE_CHECKING:
-    from skyward.model.spec import Spec
+    from skyward.provider import Spec
 
 __all__ = ["offers", "spot_by_zone", "zones_that_sell"]
 

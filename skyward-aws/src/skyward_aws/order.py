@@ -8,8 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.hookspecs import LaunchRequest
-from skyward.plan.first_boot import host_key
+from skyward.provider import LaunchRequest, host_key
 from skyward_aws.instances import FLEET_TAG, Door, label
 from skyward_aws.machine_image import RootDisk
 from skyward_aws.place import Place

@@ -10,8 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.errors import SkywardError
-from skyward.hookspecs import MachineImage
+from skyward.provider import MachineImage, SkywardError
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.errors import ConfigError, SkywardError
+from skyward.provider import ConfigError, SkywardError
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 

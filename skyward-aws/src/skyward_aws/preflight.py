@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from skyward.errors import CredentialsError, QuotaError, SkywardError
+from skyward.provider import CredentialsError, QuotaError, SkywardError
 
 if TYPE_CHECKING:
-    from skyward.model.offer import Offer
+    from skyward.provider import Offer
     from skyward_aws.account import Account
 
 __all__ = ["check_credentials", "check_life", "check_quota", "ends_at", "quota_code"]

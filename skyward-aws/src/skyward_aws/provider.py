@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
 
-from skyward.errors import ConfigError, SkywardError
-from skyward.hookspecs import Instance, MachineImage, Offer, ProviderFacts, hookimpl
-from skyward.model.port import port
-from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import suggesting
+from skyward.provider import (
+    ConfigError,
+    Instance,
+    MachineImage,
+    Offer,
+    ProviderFacts,
+    RegionsLike,
+    SkywardError,
+    hookimpl,
+    port,
+    regions,
+    suggesting,
+)
 from skyward_aws.account import Account, Login, whose
 from skyward_aws.fleet import drop_templates
 from skyward_aws.instances import LAG, Door, check_end, described, listed, owned, renew, terminate
@@ -31,8 +39,7 @@ from skyward_aws.place import Place, close_group, close_groups, find_place
 from skyward_aws.preflight import check_credentials, check_quota
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 _log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skyward.plan.first_boot import HostKey, boot_deadline, cloud_config
+from skyward.provider import HostKey, boot_deadline, cloud_config
 
 __all__ = ["user_data"]
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from skyward.errors import ConfigError, ProvisionError
+from skyward.provider import ConfigError, ProvisionError
 
 TIMEOUT = 60.0
 """Seconds for one command that has nothing to download."""

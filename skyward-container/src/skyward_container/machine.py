@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.providers.facts import facts
+from skyward.provider import Instance, InstanceState, SSHAddress, Tags, facts
 
 __all__ = ["HOST_KEY", "instance_of", "labels"]
 

@@ -12,18 +12,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
-from skyward.errors import ConfigError, ProvisionError
-from skyward.hookspecs import Instance, InstanceState, KeyPair, Offer, ProviderFacts, hookimpl
-from skyward.model.container import DockerImage
-from skyward.model.memory import gigabytes
-from skyward.model.setting import suggesting
-from skyward.providers.facts import identified
+from skyward.provider import (
+    ConfigError,
+    DockerImage,
+    Instance,
+    InstanceState,
+    KeyPair,
+    Offer,
+    ProviderFacts,
+    ProvisionError,
+    gigabytes,
+    hookimpl,
+    identified,
+    suggesting,
+)
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
 from skyward_container.machine import HOST_KEY, instance_of, labels
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 _log = logging.getLogger(__name__)
 

@@ -10,6 +10,17 @@ Run decorated Python functions on machines that exist only as long as the work d
     with sky.Compute(nodes=2) as pool:
         print(square(7) >> pool)
 
+What to know first:
+
+    @sky.function           a function whose calls can be sent
+    sky.Compute(...)        a pool of nodes, for the time of a `with` block
+    call >> pool            one result; `>` promises it, `@` runs on all nodes, `&` and `sky.gather` run many
+    pool.map(fn, items)     a function over many items
+    sky.Image(pip=[...])    what the nodes' Python has
+    sky.offers(...)         what machines there are, and what they cost
+    sky.plugins             frameworks: torch, jax, keras, sklearn
+    sky.SkywardError        what every error of Skyward is
+
 Public names are loaded when they are first used, so that `import skyward` costs next to nothing.
 `skyward.names` tells where each one lives.
 """
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
     import skyward
     from skyward import integrations as integrations, plugins as plugins
     from skyward.classes import cls as cls
-    from skyward.engine.events import compose as compose, emit as emit, use_callback as use_callback
+    from skyward.engine.events.callbacks import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
         AllProvidersFailedError as AllProvidersFailedError,
         BudgetExceededError as BudgetExceededError,
@@ -67,19 +78,19 @@ if TYPE_CHECKING:
         function as function,
     )
     from skyward.link.refs import Ref as Ref
-    from skyward.market.kept import machine_images as machine_images
-    from skyward.market.owned import instances as instances
+    from skyward.market.listed_images import machine_images as machine_images
+    from skyward.market.listed_instances import instances as instances
     from skyward.market.repository import offers as offers
-    from skyward.model import accelerators as accelerators, container, duration, metric
-    from skyward.model.accelerator import Accelerator as Accelerator, is_nvidia as is_nvidia, is_trainium as is_trainium
-    from skyward.model.allocation import (
-        Allocation as Allocation,
-        AllocationLike as AllocationLike,
-        AllocationStrategy as AllocationStrategy,
+    from skyward.model.accelerators import accelerator_factories
+    from skyward.model.accelerators.accelerator import (
+        Accelerator as Accelerator,
+        is_nvidia as is_nvidia,
+        is_trainium as is_trainium,
     )
-    from skyward.model.container import DockerImage as DockerImage
-    from skyward.model.cost import Cost as Cost, Receipt as Receipt
-    from skyward.model.event import (
+    from skyward.model.accelerators.fit import select_instance as select_instance
+    from skyward.model.accelerators.nvidia_names import NVIDIA as NVIDIA
+    from skyward.model.events import metric
+    from skyward.model.events.event import (
         BootstrapCommand as BootstrapCommand,
         BootstrapCompleted as BootstrapCompleted,
         BootstrapConsole as BootstrapConsole,
@@ -119,53 +130,60 @@ if TYPE_CHECKING:
         TaskCompleted as TaskCompleted,
         TaskStarted as TaskStarted,
     )
-    from skyward.model.fit import select_instance as select_instance
-    from skyward.model.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
-    from skyward.model.instance import (
+    from skyward.model.fields import duration
+    from skyward.model.fields.keywords import ProviderLike as ProviderLike
+    from skyward.model.fields.log_config import LogConfig as LogConfig
+    from skyward.model.fields.pip_index import PipIndex as PipIndex
+    from skyward.model.instances.cost_report import Cost as Cost, Receipt as Receipt
+    from skyward.model.instances.instance import (
         AcceleratorInfo as AcceleratorInfo,
         InstanceInfo as InstanceInfo,
         NetworkInfo as NetworkInfo,
         PeerInfo as PeerInfo,
     )
-    from skyward.model.keywords import ProviderLike as ProviderLike
-    from skyward.model.log_config import LogConfig as LogConfig
-    from skyward.model.nodes import Nodes as Nodes, NodeSpec as NodeSpec
-    from skyward.model.nvidia import NVIDIA as NVIDIA
-    from skyward.model.options import (
+    from skyward.model.spec import container
+    from skyward.model.spec.allocation import (
+        Allocation as Allocation,
+        AllocationLike as AllocationLike,
+        AllocationStrategy as AllocationStrategy,
+    )
+    from skyward.model.spec.container import DockerImage as DockerImage
+    from skyward.model.spec.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
+    from skyward.model.spec.nodes import Nodes as Nodes, NodeSpec as NodeSpec
+    from skyward.model.spec.options import (
         Options as Options,
         ProviderSelector as ProviderSelector,
         SelectionLike as SelectionLike,
         SelectionStrategy as SelectionStrategy,
     )
-    from skyward.model.pip_index import PipIndex as PipIndex
-    from skyward.model.retry import Retry as Retry
-    from skyward.model.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
-    from skyward.model.trust import Data as Data
-    from skyward.model.worker import Worker as Worker
-    from skyward.node.meeting import exchange as exchange
-    from skyward.node.output import (
+    from skyward.model.spec.retry_setting import Retry as Retry
+    from skyward.model.spec.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
+    from skyward.model.spec.trust_setting import Data as Data
+    from skyward.model.spec.worker_layout import Worker as Worker
+    from skyward.node.task.meeting import exchange as exchange
+    from skyward.node.task.output import (
         CallbackWriter as CallbackWriter,
         redirect_output as redirect_output,
         silent as silent,
         stderr as stderr,
         stdout as stdout,
     )
-    from skyward.node.runtime import (
+    from skyward.node.task.runtime import (
         abandon as abandon,
         current_accelerator as current_accelerator,
         instance_info as instance_info,
         is_head as is_head,
         retire as retire,
     )
-    from skyward.node.sampler import DistributedSampler as DistributedSampler
-    from skyward.node.shard import shard as shard
+    from skyward.node.task.sampler import DistributedSampler as DistributedSampler
+    from skyward.node.task.shard import shard as shard
     from skyward.pending import (
         PendingFunction as PendingFunction,
         PendingFunctionGroup as PendingFunctionGroup,
         gather as gather,
         partial as partial,
     )
-    from skyward.plan.selection import (
+    from skyward.plan.offers.selection import (
         select_available as select_available,
         select_cheapest as select_cheapest,
         select_first as select_first,
@@ -184,6 +202,7 @@ if TYPE_CHECKING:
     from skyward.providers.ssh import SSH as SSH
     from skyward.putting import put as put
 
+    accelerators = accelerator_factories
     containers = container
     metrics = metric
     time = duration

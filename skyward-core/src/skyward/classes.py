@@ -16,8 +16,8 @@ from skyward.errors import UsageError
 from skyward.function import Function
 from skyward.link.blame import blame
 from skyward.link.payload import dump, views
-from skyward.model.setting import choice, known_only, nearest
-from skyward.node.objects import Recipe, bound
+from skyward.model.fields.setting import choice, known_only, nearest
+from skyward.node.worker.objects import ObjectRecipe, bound
 from skyward.pending import PendingFunction, short
 
 P = ParamSpec("P")
@@ -62,7 +62,7 @@ class Class(Generic[P, C]):
             parts = tuple(map(bytes, views(dump((self, args, kwargs)))))
         except Exception as error:
             raise blame(error, function=self.__qualname__, arguments=arguments, target=self.plain) from error
-        recipe = Recipe(secrets.token_hex(8), self.__qualname__, parts, self.on_loss == "raise")
+        recipe = ObjectRecipe(secrets.token_hex(8), self.__qualname__, parts, self.on_loss == "raise")
         return cast("C", Handle(self, recipe))
 
     def local(self, *args: P.args, **kwargs: P.kwargs) -> C:
@@ -99,9 +99,9 @@ class Handle:
 
     __kind: Class[..., Any]
     __methods: dict[str, Method]
-    __recipe: Recipe
+    __recipe: ObjectRecipe
 
-    def __init__(self, kind: Class[..., Any], recipe: Recipe) -> None:
+    def __init__(self, kind: Class[..., Any], recipe: ObjectRecipe) -> None:
         object.__setattr__(self, "_Handle__kind", kind)
         object.__setattr__(self, "_Handle__recipe", recipe)
         object.__setattr__(self, "_Handle__methods", {})
@@ -139,7 +139,7 @@ class Method(Function[..., Any]):
         shape: What is called like it, and does the same; with the settings of `@sky.function`, if it has any.
     """
 
-    def __init__(self, recipe: Recipe, method: str, shape: Callable[..., Any]) -> None:
+    def __init__(self, recipe: ObjectRecipe, method: str, shape: Callable[..., Any]) -> None:
         decorated = getattr(shape, "__func__", shape)
         settings: dict[str, Any] = {}
         if isinstance(decorated, Function):
@@ -159,7 +159,7 @@ class Method(Function[..., Any]):
 @overload
 def cls(kind: Callable[P, C], /) -> Class[P, C]: ...
 @overload
-def cls(*, on_loss: OnLoss = "rebuild") -> _Decorator: ...
+def cls(*, on_loss: OnLoss = "rebuild") -> _ClassDecorator: ...
 def cls(kind: Any = None, /, *, on_loss: OnLoss = "rebuild", **unknown: Any) -> Any:
     """
     Make a class whose objects live in workers, and whose methods are called as functions are.
@@ -200,7 +200,7 @@ def cls(kind: Any = None, /, *, on_loss: OnLoss = "rebuild", **unknown: Any) -> 
     return Class(_checked(kind), on_loss=on_loss)
 
 
-class _Decorator(Protocol):
+class _ClassDecorator(Protocol):
     def __call__(self, kind: Callable[P, C], /) -> Class[P, C]: ...
 
 

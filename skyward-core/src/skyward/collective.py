@@ -5,7 +5,7 @@ What plugins ask of nodes whose ranks form one job.
 from __future__ import annotations
 
 from skyward.errors import ConfigError
-from skyward.model.cluster import Cluster
+from skyward.model.instances.cluster import Cluster
 
 __all__ = ["check_collective"]
 
@@ -22,8 +22,8 @@ def check_collective(cluster: Cluster, framework: str, group: str) -> None:
     Raises:
         ConfigError: If a process is to run several tasks at once, or nodes have no network between them.
 
-    >>> from skyward.model.offer import Offer
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.instances.offer import Offer
+    >>> from skyward.model.spec.spec import Spec
     >>> offer = Offer(provider="cloud", instance_type="small")
     >>> cluster = Cluster(
     ...     pool_id="a1", pool_name="train", spec=Spec(), offer=offer, provider="cloud", nodes=2,

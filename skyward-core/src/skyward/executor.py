@@ -17,14 +17,14 @@ from concurrent.futures import BrokenExecutor, CancelledError, InvalidStateError
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from skyward.engine.waiting import announce_cancelled
+from skyward.engine.calls.waiters import announce_cancelled
 from skyward.errors import PoolClosedError
 from skyward.function import Function, as_function
 from skyward.pending import PendingFunction
 
 if TYPE_CHECKING:
-    from skyward.engine.call import Answer, Call
-    from skyward.engine.running import Running
+    from skyward.engine.calls.call import Answer, Call
+    from skyward.engine.pool.running import Running
     from skyward.link.payload import Payload
 
 P = ParamSpec("P")
@@ -48,7 +48,7 @@ class PoolExecutor(concurrent.futures.Executor):
     """
 
     def __init__(self, running: Running) -> None:
-        from skyward.engine.posting import Posting
+        from skyward.engine.calls.posting import Posting
 
         self._running = running
         self._lock = threading.Lock()
@@ -83,11 +83,11 @@ class PoolExecutor(concurrent.futures.Executor):
             future = _Task(self._running)
             try:
                 if function.streams:
-                    from skyward.engine import operations
+                    from skyward.engine.calls import operations
 
                     future.set_result(operations.open_stream(self._running, pending))
                     return future
-                future.call = self._running.call(pending, _Sink(self._landing, future))
+                future.call = self._running.maker.call(pending, _Sink(self._landing, future))
                 self._landing.expect(future)
                 self._posting.put(future.call)
             except PoolClosedError as error:

@@ -11,8 +11,8 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from skyward.errors import UsageError
-from skyward.model.retry import Retries, retries as checked_retries, times
-from skyward.model.setting import known_only
+from skyward.model.fields.setting import known_only
+from skyward.model.spec.retry_setting import Retries, retries as checked_retries, times
 from skyward.pending import PendingFunction, checked_timeout, short
 
 _VARARGS, _VARKEYWORDS = 4, 8

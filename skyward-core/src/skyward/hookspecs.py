@@ -29,19 +29,26 @@ from skyward.hookspecs_distribution import (
     skyward_plugins,
     skyward_providers,
 )
-from skyward.model.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext, Topology
-from skyward.model.command import Command
-from skyward.model.device import Device, Variant
-from skyward.model.machine import Instance, InstanceState, LaunchRequest, LocalAddress, ProviderFacts, SSHAddress
-from skyward.model.machine_image import MachineImage
-from skyward.model.offer import Offer
-from skyward.model.op import AptInstall, OpLike, PipInstall, Shell
-from skyward.model.tags import Tags
+from skyward.model.accelerators.device import Device, Variant
+from skyward.model.cli_command import Command
+from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext, Topology
+from skyward.model.instances.machine import (
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    LocalAddress,
+    ProviderFacts,
+    SSHAddress,
+)
+from skyward.model.instances.machine_image import MachineImage
+from skyward.model.instances.offer import Offer
+from skyward.model.instances.tags import Tags
+from skyward.model.spec.op import AptInstall, OpLike, PipInstall, Shell
 
 if TYPE_CHECKING:
-    from skyward.model.image import Image
-    from skyward.model.instance import InstanceInfo
-    from skyward.model.spec import Spec
+    from skyward.model.instances.instance import InstanceInfo
+    from skyward.model.spec.image import Image
+    from skyward.model.spec.spec import Spec
 
 # Beside the hooks, plugins import from here what hooks take and return.
 __all__ = ["Cluster", "Command", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pluggy import HookimplMarker, HookspecMarker
 
 if TYPE_CHECKING:
-    from skyward.model.command import Command
-    from skyward.model.device import Device
+    from skyward.model.accelerators.device import Device
+    from skyward.model.cli_command import Command
 
 hookspec = HookspecMarker("skyward")
 hookimpl = HookimplMarker("skyward")

@@ -11,8 +11,8 @@ from skyward.function import as_function
 from skyward.pending import PendingFunction
 
 if TYPE_CHECKING:
-    from skyward.engine.pulling import Source
-    from skyward.engine.results import Results
+    from skyward.engine.calls.pulling import ItemSource
+    from skyward.engine.calls.streamed_results import Results
     from skyward.executor import PoolExecutor
 
 R = TypeVar("R")
@@ -168,9 +168,9 @@ class Mapper:
         [8, 9]
         '0'
         """
-        from skyward.engine.pulling import Source
+        from skyward.engine.calls.pulling import ItemSource
 
-        source = Source(items, strict=strict)
+        source = ItemSource(items, strict=strict)
         return self._map(fn, source, keep_errors=return_exceptions, stream=stream, ordered=ordered)
 
     # fmt: off
@@ -243,9 +243,9 @@ class Mapper:
         ...     pool.starmap(pow, [(2, 3), (3, 2)])
         [8, 9]
         """
-        from skyward.engine.pulling import Source
+        from skyward.engine.calls.pulling import ItemSource
 
-        source = Source([items], star=True)
+        source = ItemSource([items], star=True)
         return self._map(fn, source, keep_errors=return_exceptions, stream=stream, ordered=ordered)
 
     def executor(self) -> PoolExecutor:
@@ -268,8 +268,8 @@ class Mapper:
 
         return PoolExecutor(self._running)
 
-    def _map(self, fn: Any, source: Source, *, keep_errors: bool, stream: bool, ordered: bool) -> Any:
-        from skyward.engine import mapping
+    def _map(self, fn: Any, source: ItemSource, *, keep_errors: bool, stream: bool, ordered: bool) -> Any:
+        from skyward.engine.calls import mapping
 
         function, running = as_function(fn), self._running
         if stream:

@@ -53,8 +53,8 @@ LIVES_IN: Mapping[str, str] = {
         ),
         "skyward.classes": ("cls",),
         "skyward.function": ("Function", "function"),
-        "skyward.market.kept": ("machine_images",),
-        "skyward.market.owned": ("instances",),
+        "skyward.market.listed_images": ("machine_images",),
+        "skyward.market.listed_instances": ("instances",),
         "skyward.pending": ("PendingFunction", "PendingFunctionGroup", "gather", "partial"),
         "skyward.pool": ("Compute", "Pool"),
         "skyward.pool_decorator": ("pool",),
@@ -65,17 +65,17 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.providers.local": ("Local",),
         "skyward.providers.ssh": ("SSH",),
         "skyward.market.repository": ("offers",),
-        "skyward.engine.events": ("compose", "emit", "use_callback"),
-        "skyward.node.meeting": ("exchange",),
-        "skyward.node.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
-        "skyward.node.runtime": ("abandon", "current_accelerator", "instance_info", "is_head", "retire"),
-        "skyward.node.sampler": ("DistributedSampler",),
-        "skyward.node.shard": ("shard",),
-        "skyward.model.accelerator": ("Accelerator", "is_nvidia", "is_trainium"),
-        "skyward.model.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),
-        "skyward.model.container": ("DockerImage",),
-        "skyward.model.cost": ("Cost", "Receipt"),
-        "skyward.model.event": (
+        "skyward.engine.events.callbacks": ("compose", "emit", "use_callback"),
+        "skyward.node.task.meeting": ("exchange",),
+        "skyward.node.task.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
+        "skyward.node.task.runtime": ("abandon", "current_accelerator", "instance_info", "is_head", "retire"),
+        "skyward.node.task.sampler": ("DistributedSampler",),
+        "skyward.node.task.shard": ("shard",),
+        "skyward.model.accelerators.accelerator": ("Accelerator", "is_nvidia", "is_trainium"),
+        "skyward.model.spec.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),
+        "skyward.model.spec.container": ("DockerImage",),
+        "skyward.model.instances.cost_report": ("Cost", "Receipt"),
+        "skyward.model.events.event": (
             "BootstrapCommand",
             "BootstrapCompleted",
             "BootstrapConsole",
@@ -115,33 +115,33 @@ LIVES_IN: Mapping[str, str] = {
             "TaskCompleted",
             "TaskStarted",
         ),
-        "skyward.model.fit": ("select_instance",),
-        "skyward.model.image": ("DEFAULT_IMAGE", "Image"),
-        "skyward.model.instance": ("AcceleratorInfo", "InstanceInfo", "NetworkInfo", "PeerInfo"),
-        "skyward.model.log_config": ("LogConfig",),
-        "skyward.model.nodes": ("NodeSpec", "Nodes"),
-        "skyward.model.nvidia": ("NVIDIA",),
-        "skyward.model.keywords": ("ProviderLike",),
-        "skyward.model.options": ("Options", "ProviderSelector", "SelectionLike", "SelectionStrategy"),
-        "skyward.model.pip_index": ("PipIndex",),
-        "skyward.model.retry": ("Retry",),
-        "skyward.model.spec": ("Architecture", "ProviderName", "Spec"),
-        "skyward.model.trust": ("Data",),
-        "skyward.model.worker": ("Worker",),
-        "skyward.plan.selection": ("select_available", "select_cheapest", "select_first"),
+        "skyward.model.accelerators.fit": ("select_instance",),
+        "skyward.model.spec.image": ("DEFAULT_IMAGE", "Image"),
+        "skyward.model.instances.instance": ("AcceleratorInfo", "InstanceInfo", "NetworkInfo", "PeerInfo"),
+        "skyward.model.fields.log_config": ("LogConfig",),
+        "skyward.model.spec.nodes": ("NodeSpec", "Nodes"),
+        "skyward.model.accelerators.nvidia_names": ("NVIDIA",),
+        "skyward.model.fields.keywords": ("ProviderLike",),
+        "skyward.model.spec.options": ("Options", "ProviderSelector", "SelectionLike", "SelectionStrategy"),
+        "skyward.model.fields.pip_index": ("PipIndex",),
+        "skyward.model.spec.retry_setting": ("Retry",),
+        "skyward.model.spec.spec": ("Architecture", "ProviderName", "Spec"),
+        "skyward.model.spec.trust_setting": ("Data",),
+        "skyward.model.spec.worker_layout": ("Worker",),
+        "skyward.plan.offers.selection": ("select_available", "select_cheapest", "select_first"),
     }.items()
     for name in names
 }
 """Module of each public name that is defined in core."""
 
 MODULES: Mapping[str, str] = {
-    "accelerators": "skyward.model.accelerators",
-    "containers": "skyward.model.container",
+    "accelerators": "skyward.model.accelerators.accelerator_factories",
+    "containers": "skyward.model.spec.container",
     "integrations": "skyward.integrations",
-    "metrics": "skyward.model.metric",
+    "metrics": "skyward.model.events.metric",
     "plugins": "skyward.plugins",
     "sky": "skyward",
-    "time": "skyward.model.duration",
+    "time": "skyward.model.fields.duration",
 }
 """Public modules, most of them under a shorter name; `sky` is the target that means the pool of the context."""
 
@@ -155,7 +155,7 @@ OLDER: Mapping[str, str] = {
     "PendingCompute": "PendingFunction",
     "compute": "function",
 }
-"""Newer name of each older one; both are the same object."""
+"""Newer name of each older one; both are the same object, and `dir(sky)` lists the newer one."""
 
 _COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
 _SHARED = "barrier counter dict lock queue set".split()
@@ -203,19 +203,19 @@ def resolve(name: str) -> Any:
 
     if name in providers() or f"sky.{name}" in EXTRAS:
         return provider(name)
-    from skyward.model.setting import nearest
+    from skyward.model.fields.setting import nearest
 
-    meant = nearest(name, sorted(set(public()) - set(OLDER)))
+    meant = nearest(name, public())
     offer = f" Did you mean sky.{meant}?" if meant else ""
     # With `name` and no object the interpreter makes no second offer of its own.
     raise AttributeError(f"module 'skyward' has no attribute {name!r}.{offer}", name=name)
 
 
 def public() -> list[str]:
-    """Return every name that resolves here: those of core and the providers that are installed."""
+    """Return the documented names: those of core and the providers that are installed; older names resolve too."""
     from skyward.registry import providers
 
-    return sorted({*LIVES_IN, *MODULES, *OLDER, *providers()})
+    return sorted({*LIVES_IN, *MODULES, *providers()})
 
 
 def _submodule(name: str) -> Any:

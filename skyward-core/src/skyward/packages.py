@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from attrs import evolve
 
 from skyward.errors import PluginError
-from skyward.model.cluster import Cluster
-from skyward.model.image import Image, PipIndex
-from skyward.model.instance import InstanceInfo
-from skyward.model.requirement import package_names
+from skyward.model.fields.requirement import package_names
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.spec.image import Image, PipIndex
 
 __all__ = ["are_here", "importing", "installed", "with_packages"]
 
@@ -45,8 +45,8 @@ def with_packages(image: Image, wanted: Iterable[str], cluster: Cluster, index: 
         cluster: Whose nodes they are for.
         index: Where they come from, as far as the image does not say so itself; None for the usual index.
 
-    >>> from skyward.model.offer import Offer
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.instances.offer import Offer
+    >>> from skyward.model.spec.spec import Spec
     >>> offer = Offer(provider="cloud", instance_type="small")
     >>> cluster = Cluster(pool_id="a1", pool_name="train", spec=Spec(), offer=offer, provider="cloud", nodes=2)
     >>> with_packages(Image(pip=["jax==0.9"]), ["jax[cuda12]", "keras"], cluster).pip

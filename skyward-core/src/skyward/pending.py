@@ -27,12 +27,12 @@ from typing import (
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError, NoPoolError, UsageError
-from skyward.model.duration import seconds
-from skyward.model.retry import Retries, retries as checked_retries
-from skyward.node.descendants import MARK
+from skyward.model.fields.duration import seconds
+from skyward.model.spec.retry_setting import Retries, retries as checked_retries
+from skyward.node.agent.descendants import MARK
 
 if TYPE_CHECKING:
-    from skyward.engine.waiting import Future
+    from skyward.engine.calls.waiters import Future
     from skyward.function import Function
 
 T = TypeVar("T")

@@ -20,10 +20,10 @@ from skyward.errors import ConfigError, PluginError, SkywardError
 from skyward.wrapping import during
 
 if TYPE_CHECKING:
-    from skyward.model.cluster import Cluster, LaunchCommand, LaunchContext, Topology
-    from skyward.model.image import Image
-    from skyward.model.instance import InstanceInfo
-    from skyward.model.op import Op, OpLike
+    from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext, Topology
+    from skyward.model.instances.instance import InstanceInfo
+    from skyward.model.spec.image import Image
+    from skyward.model.spec.op import Op, OpLike
 
 __all__ = [
     "HOOKS",
@@ -222,16 +222,12 @@ def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
 
 def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
     """
-    Check the plugins themselves, and let each refuse what cannot work.
+    Let each plugin refuse what cannot work.
 
     Raises:
-        ConfigError: If two have one name, or one refuses.
-        PluginError: If one is no plugin, or fails otherwise.
+        ConfigError: If one refuses.
+        PluginError: If one fails otherwise.
     """
-    from skyward.registry import plugins_checked
-
-    plugins = tuple(plugins)
-    plugins_checked(plugins)
     for name, validate in _hooks(plugins, "validate"):
         with _attributed(name, "validate", ConfigError):
             validate(cluster)
@@ -245,7 +241,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
         ConfigError: If they do not agree.
         PluginError: If a plugin fails.
     """
-    from skyward.model.cluster import Topology
+    from skyward.model.instances.cluster import Topology
 
     ranks: int | None = None
     collective = False
@@ -287,7 +283,7 @@ def transform_image(plugins: Iterable[Any], image: Image, cluster: Cluster) -> I
     Raises:
         PluginError: If a plugin fails, or returns no image.
     """
-    from skyward.model.image import Image
+    from skyward.model.spec.image import Image
 
     for name, transform in _hooks(plugins, "transform"):
         with _attributed(name, "transform"):
@@ -302,7 +298,7 @@ def bootstrap_ops(plugins: Iterable[Any], cluster: Cluster) -> tuple[Op, ...]:
     Raises:
         PluginError: If a plugin fails, or returns what is no step.
     """
-    from skyward.model.op import op
+    from skyward.model.spec.op import op
 
     ops: list[Op] = []
     for name, bootstrap in _hooks(plugins, "bootstrap"):
@@ -321,7 +317,7 @@ def launch_command(plugins: Iterable[Any], command: LaunchCommand, context: Laun
     Raises:
         PluginError: If a plugin fails, or returns no command.
     """
-    from skyward.model.cluster import LaunchCommand
+    from skyward.model.instances.cluster import LaunchCommand
 
     for name, launcher in _hooks(plugins, "launcher"):
         with _attributed(name, "launcher"):

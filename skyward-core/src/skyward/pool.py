@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack,
 
 from skyward.errors import PoolClosedError, UsageError
 from skyward.mapper import Mapper
-from skyward.model.cost import Cost, Receipt
-from skyward.model.keywords import PoolKeywords
-from skyward.model.nodes import NodeSpec
-from skyward.model.options import Options
-from skyward.model.port import port
-from skyward.model.spec import Spec
+from skyward.model.fields.keywords import PoolKeywords
+from skyward.model.fields.port import port
+from skyward.model.instances.cost_report import Cost, Receipt
+from skyward.model.spec.nodes import NodeSpec
+from skyward.model.spec.options import Options
+from skyward.model.spec.spec import Spec
 from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
-from skyward.plan.request import request
+from skyward.plan.config.request import request
+from skyward.plan.config.signature import pool_signature
 
 if TYPE_CHECKING:
-    from skyward.engine.forwarding import Forward
-    from skyward.engine.meter import Meter
-    from skyward.engine.opening import OpenPool
-    from skyward.engine.running import Running
-    from skyward.engine.waiting import Future
+    from skyward.engine.calls.waiters import Future
+    from skyward.engine.instances.meter import Meter
+    from skyward.engine.nodes.forwarding import Forward
+    from skyward.engine.pool.opening import OpenPool
+    from skyward.engine.pool.running import Running
     from skyward.link.refs import Ref
-    from skyward.model.event import SkywardEvent
+    from skyward.model.events.event import SkywardEvent
 
 T = TypeVar("T")
 Target = int | Literal["head"] | None
@@ -48,7 +49,10 @@ class Pool(RightOperand, Mapper):
         specs: What hardware, in order of preference; or give the fields of one spec as keywords.
         name: A pool of `skyward.toml`.
         options: How the pool behaves; its fields can also be given as keywords.
-        keywords: Fields of `Spec`, `Options` and `Worker`.
+        keywords: Fields of `Spec`, `Options` and `Worker`. Those that most pools need come first: `provider` (where),
+            `accelerator` and `nodes` (what and how many; `(2, 8)` grows and shrinks), `image` (Python packages and
+            files), `plugins` (frameworks), `allocation` (spot or on demand), `max_hourly_cost` and `budget` (USD an
+            hour for each node, and in all), `concurrency` (calls at a time on each node).
 
     Raises:
         UsageError: If the ways to ask are mixed, or a keyword is unknown.
@@ -66,6 +70,9 @@ class Pool(RightOperand, Mapper):
     [8, 8]
     [0, 2, 4, 6, 8]
     """
+
+    # Type checkers read the keywords from their table, `help` and notebooks from here.
+    __signature__ = pool_signature()
 
     def __init__(
         self,
@@ -95,7 +102,7 @@ class Pool(RightOperand, Mapper):
             Exception: What the function raised, as itself.
             ConfigError: If there is no such node.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         running = self._running
         result: T = operations.run(running, single(pending), node=running.check_node(target))
@@ -109,7 +116,7 @@ class Pool(RightOperand, Mapper):
             pending: The call.
             target: `"head"` or the index of the node to run on; None takes any.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         running = self._running
         return operations.run_async(running, single(pending), node=running.check_node(target))
@@ -129,7 +136,7 @@ class Pool(RightOperand, Mapper):
         Returns:
             One result a rank, in the order of ranks.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         return operations.broadcast(self._running, single(pending), keep_errors=return_exceptions)
 
@@ -147,7 +154,7 @@ class Pool(RightOperand, Mapper):
         Returns:
             A tuple of results in the order of the calls, or an iterator for a group made with `stream=True`.
         """
-        from skyward.engine import operations
+        from skyward.engine.calls import operations
 
         if isinstance(group, PendingStream):
             return operations.stream_all(
@@ -214,7 +221,7 @@ class Pool(RightOperand, Mapper):
         Raises:
             ConfigError: If it is no number of nodes, or one that the bounds of an elastic pool exclude.
         """
-        self._running.resize(size)
+        self._running.sizing.resize(size)
 
     def refresh(self) -> None:
         """
@@ -269,8 +276,8 @@ class Pool(RightOperand, Mapper):
             BudgetExceededError: If the nodes would cost more than `budget=` as soon as they are rented.
             SkywardError: If the nodes can't be had; nothing is left behind then.
         """
-        from skyward.engine.meter import Meter
-        from skyward.engine.opening import open_pool
+        from skyward.engine.instances.meter import Meter
+        from skyward.engine.pool.opening import open_pool
 
         with self._entering:
             if self._used:
@@ -310,7 +317,7 @@ class Pool(RightOperand, Mapper):
             BudgetExceededError: If the pool was stopped because of its budget, and no call has raised this yet.
             LeftBehindError: If machines could not be ended; an `error` bears that as a note instead.
         """
-        from skyward.engine.opening import close_pool
+        from skyward.engine.pool.opening import close_pool
 
         if self._open is not None:
             try:
@@ -335,7 +342,7 @@ class Pool(RightOperand, Mapper):
         self.close(error)
 
     async def __aenter__(self) -> Self:
-        from skyward.engine.async_block import opened
+        from skyward.engine.pool.async_block import opened
 
         await opened(self)
         self._tokens.append(current_pool.set(self))
@@ -344,7 +351,7 @@ class Pool(RightOperand, Mapper):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from skyward.engine.async_block import closed
+        from skyward.engine.pool.async_block import closed
 
         current_pool.reset(self._tokens.pop())
         await closed(self, error)
@@ -359,7 +366,7 @@ class Pool(RightOperand, Mapper):
         self._open = opened
 
     @property
-    def _running(self) -> Any:
+    def _running(self) -> Running:
         if self._open is None:
             state = "closed" if self._used else "not open yet: use it inside `with sky.Compute(...) as pool:`"
             raise PoolClosedError(f"The pool {self.name!r} is {state}.", pool=self.name)
@@ -371,7 +378,7 @@ Compute = Pool
 
 
 def _read_named(name: str) -> Any:
-    from skyward.engine.pool_file import read_named
+    from skyward.engine.pool.pool_file import read_named
     from skyward.registry import plugin, provider
 
     return read_named(name, provider_of=provider, plugin_of=plugin)

@@ -9,9 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, Unpack
 
-from skyward.model.keywords import PoolKeywords
-from skyward.model.options import Options
-from skyward.model.spec import Spec
+from skyward.model.fields.keywords import PoolKeywords
+from skyward.model.spec.options import Options
+from skyward.model.spec.spec import Spec
 from skyward.pool import Pool
 from skyward.wrapping import keeping
 

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from skyward.errors import ConfigError, UsageError
-from skyward.model.keywords import PoolKeywords
-from skyward.model.options import Options
-from skyward.model.spec import Spec
-from skyward.plan.left_behind import together
+from skyward.model.fields.keywords import PoolKeywords
+from skyward.model.spec.options import Options
+from skyward.model.spec.spec import Spec
+from skyward.plan.instances.left_behind import together
 from skyward.pool import Pool
 
 
@@ -117,7 +117,7 @@ class Session:
 
 def _unwound_by_signals(stack: ExitStack) -> None:
     """Have SIGTERM unwind until the stack is left; pools opened in threads cannot see to that themselves."""
-    from skyward.engine.termination import terminated_as_exit
+    from skyward.engine.pool.sigterm import terminated_as_exit
 
     stack.enter_context(terminated_as_exit())
 

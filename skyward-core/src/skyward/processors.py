@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
-from skyward.model.cluster import Cluster, LaunchCommand
+from skyward.model.instances.cluster import Cluster, LaunchCommand
 
 __all__ = ["OPENMP", "sharing", "threads"]
 
@@ -28,8 +28,8 @@ def sharing(command: LaunchCommand, cluster: Cluster, variables: Iterable[str] =
         cluster: The pool.
         variables: What is to be set.
 
-    >>> from skyward.model.offer import Offer
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.instances.offer import Offer
+    >>> from skyward.model.spec.spec import Spec
     >>> offer = Offer(provider="cloud", instance_type="m7", vcpus=8)
     >>> cluster = Cluster(
     ...     pool_id="a1", pool_name="train", spec=Spec(), offer=offer, provider="cloud", nodes=2, ranks_per_node=2,

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, cast
 
 from skyward.errors import NoPoolError
 from skyward.link.refs import Ref
-from skyward.node.descendants import MARK
-from skyward.node.runtime import put_from_task
+from skyward.node.agent.descendants import MARK
+from skyward.node.task.runtime import put_from_task
 from skyward.pending import current_pool
 
 __all__ = ["put"]

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from skyward.errors import ConfigError, NotInstalledError, PluginError
-from skyward.model.command import Command
-from skyward.model.setting import nearest
+from skyward.model.cli_command import Command
+from skyward.model.fields.setting import nearest
 from skyward.origin import install
 from skyward.plugin import Plugin, name_of
 
 if TYPE_CHECKING:
     from pluggy import PluginManager
 
-    from skyward.model.device import Device
+    from skyward.model.accelerators.device import Device
 
 __all__ = [
     "EXTRAS",
@@ -145,7 +145,7 @@ def installed() -> Registry:
     Raises:
         PluginError: As `read`.
     """
-    from skyward.model.catalogue import CATALOGUE
+    from skyward.model.accelerators.catalogue import CATALOGUE
 
     registry = read((*CORE, *entry_points(group=GROUP)))
     for device in registry.accelerators:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo, PluginError
 from skyward.hookspecs import Cluster, hookimpl
-from skyward.model.requirement import check_named_once, cuda_of, package_names, version_of
+from skyward.model.fields.requirement import check_named_once, cuda_of, package_names, version_of
 from skyward.packages import importing, with_packages
 
 __all__ = ["ACCELERATED", "TOO_OLD", "Cuml"]

@@ -10,9 +10,20 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.errors import NoCredentialsError
-from skyward.providers.facts import identified
-from skyward.rest import Api, Limit, Login, Misread, Service, Shared, field as field_of, listed, text, whole
+from skyward.provider import (
+    Api,
+    Limit,
+    Login,
+    Misread,
+    NoCredentialsError,
+    Service,
+    Shared,
+    field as field_of,
+    identified,
+    listed,
+    text,
+    whole,
+)
 from skyward_digitalocean.failure import meaning
 from skyward_digitalocean.tagging import OURS, tags_in
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from attrs import evolve
 
-from skyward.model.offer import Offer
-from skyward.rest import flag, listed, number, readable, text, whole
+from skyward.provider import Offer, flag, listed, number, readable, text, whole
 
 __all__ = ["IMAGE", "image_for", "is_gpu", "to_offers"]
 

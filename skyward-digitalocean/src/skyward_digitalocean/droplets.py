@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.plan.first_boot import host_key
-from skyward.providers.facts import facts
-from skyward.providers.life import life
-from skyward.rest import end_for_good, listed, number, optional, text, whole
+from skyward.provider import (
+    Instance,
+    InstanceState,
+    SSHAddress,
+    Tags,
+    end_for_good,
+    facts,
+    host_key,
+    life,
+    listed,
+    number,
+    optional,
+    text,
+    whole,
+)
 from skyward_digitalocean.account import Account
 from skyward_digitalocean.tagging import expiry_tag, pool_tag, read, tags_in
 
 if TYPE_CHECKING:
-    from skyward.model.key_pair import KeyPair
+    from skyward.provider import KeyPair
 
 __all__ = ["Door", "described", "renew", "state", "terminate"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
-from skyward.rest import Meaning, Reply
+from skyward.provider import CapacityError, ConfigError, CredentialsError, Meaning, ProvisionError, QuotaError, Reply
 
 __all__ = ["CREATE", "is_unknown", "meaning"]
 

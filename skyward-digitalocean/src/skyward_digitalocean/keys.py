@@ -10,8 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.errors import SkywardError
-from skyward.rest import reply_of, text
+from skyward.provider import SkywardError, reply_of, text
 from skyward_digitalocean.account import Account
 from skyward_digitalocean.tagging import pool_tag
 

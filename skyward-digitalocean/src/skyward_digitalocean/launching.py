@@ -8,13 +8,27 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from skyward.errors import CapacityError, ConfigError, QuotaError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.plan.first_boot import cloud_config, host_key
-from skyward.plan.volume import Volume, check_volume, mount_point
-from skyward.providers.renting import rented
-from skyward.providers.volumes import until_free
-from skyward.rest import Misread, listed, reply_of, text, whole
+from skyward.provider import (
+    CapacityError,
+    ConfigError,
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    Misread,
+    QuotaError,
+    SkywardError,
+    Volume,
+    check_volume,
+    cloud_config,
+    host_key,
+    listed,
+    mount_point,
+    rented,
+    reply_of,
+    text,
+    until_free,
+    whole,
+)
 from skyward_digitalocean.account import Account, Launched
 from skyward_digitalocean.catalogue import image_for, is_gpu
 from skyward_digitalocean.droplets import Door, described, state

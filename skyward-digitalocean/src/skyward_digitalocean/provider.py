@@ -10,13 +10,24 @@ from typing import TYPE_CHECKING, Any
 from attrs import Factory, field, frozen
 from attrs.converters import optional
 
-from skyward.errors import ConfigError, CredentialsError
-from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.port import port
-from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import nearest, suggesting
-from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
-from skyward.rest import text
+from skyward.provider import (
+    ConfigError,
+    CredentialsError,
+    Instance,
+    Offer,
+    ProviderFacts,
+    RegionsLike,
+    check_volume,
+    hookimpl,
+    mount_path,
+    mount_point,
+    nearest,
+    port,
+    regions,
+    suggesting,
+    text,
+    volume_name,
+)
 from skyward_digitalocean.account import Account, identity, token_of
 from skyward_digitalocean.catalogue import is_gpu, to_offers
 from skyward_digitalocean.droplets import Door, described, renew, terminate
@@ -27,8 +38,7 @@ from skyward_digitalocean.tagging import read, tags_in
 from skyward_digitalocean.volumes import find_volume, living
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 __all__ = ["DigitalOcean"]
 

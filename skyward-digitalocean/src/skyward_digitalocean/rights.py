@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skyward.errors import ConfigError, CredentialsError
+from skyward.provider import ConfigError, CredentialsError
 from skyward_digitalocean.account import Account
 
 __all__ = ["check_renewing", "check_vpc"]

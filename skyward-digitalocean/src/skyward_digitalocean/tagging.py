@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import evolve
 
-from skyward.model.tags import Tags
+from skyward.provider import Tags
 
 __all__ = ["OURS", "expiry_tag", "name_of", "node_in", "pool_tag", "read", "tags_in", "written"]
 

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from skyward.plan.volume import Volume, chosen, mount_disk
-from skyward.rest import listed, optional, text, whole
+from skyward.provider import Volume, chosen, listed, mount_disk, optional, text, whole
 from skyward_digitalocean.account import Account
 
 __all__ = ["PATH", "find_volume", "living", "mount_script"]

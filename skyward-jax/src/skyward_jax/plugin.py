@@ -13,8 +13,8 @@ from attrs import field, frozen
 from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
 from skyward.hookspecs import Cluster, Topology, hookimpl
-from skyward.model.requirement import check_named_once, cuda_of, package_names, version_of
-from skyward.node.hang import checked_hang_timeout, watched
+from skyward.model.fields.requirement import check_named_once, cuda_of, package_names, version_of
+from skyward.node.task.hang import checked_hang_timeout, watched
 from skyward.packages import importing, with_packages
 from skyward.plugin import during
 

@@ -20,7 +20,7 @@ import jax
 
 from skyward import InstanceInfo, WorkerSpentError, exchange, instance_info, retire
 from skyward.aftermath import AFTERMATH, is_aftermath
-from skyward.node.welcome import open_up, reserved_socket
+from skyward.node.agent.welcome import open_up, reserved_socket
 from skyward.one_task import OneTask
 from skyward_jax import backends
 from skyward_jax.keys import KEYS

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo, PluginError
 from skyward.hookspecs import Cluster, LaunchCommand, hookimpl
-from skyward.model.requirement import check_named_once, version_of
+from skyward.model.fields.requirement import check_named_once, version_of
 from skyward.packages import importing, with_packages
 from skyward.plugin import during, name_of
 from skyward.registry import plugin

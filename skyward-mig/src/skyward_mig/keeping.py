@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from skyward import InstanceInfo, PluginError
-from skyward.node.descendants import MARK, OUTLIVES
+from skyward.node.agent.descendants import MARK, OUTLIVES
 
 __all__ = ["kept"]
 

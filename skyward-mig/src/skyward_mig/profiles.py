@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from skyward import Accelerator, ConfigError
-from skyward.model.catalogue import CATALOGUE
+from skyward.model.accelerators.catalogue import CATALOGUE
 
 __all__ = ["checked", "shares", "slices"]
 
@@ -56,7 +56,7 @@ def slices(accelerator: Accelerator, profile: str) -> int:
     Raises:
         ConfigError: If it has no such profile.
 
-    >>> from skyward.model.accelerator import recognise
+    >>> from skyward.model.accelerators.accelerator import recognise
     >>> slices(recognise("NVIDIA A100-SXM4-80GB"), "3g.40gb")
     2
     """

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from skyward import ConfigError, InstanceInfo
 from skyward.hookspecs import Cluster, hookimpl
-from skyward.model.memory import gigabytes
+from skyward.model.fields.memory import gigabytes
 from skyward.plugin import name_of
 
 __all__ = ["CLIENTS", "Mps", "mps"]

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from skyward.errors import NoCredentialsError
-from skyward.providers.facts import identified
-from skyward.rest import Api, Login, Misread, Service, Shared, listed, text
+from skyward.provider import Api, Login, Misread, NoCredentialsError, Service, Shared, identified, listed, text
 from skyward_runpod.failure import PODS, meaning
 
 __all__ = ["KEY", "Account", "key_of"]

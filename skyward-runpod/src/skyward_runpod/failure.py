@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skyward.errors import CapacityError, ConfigError, CredentialsError, QuotaError
-from skyward.rest import Meaning, Reply, shortened
+from skyward.provider import CapacityError, ConfigError, CredentialsError, Meaning, QuotaError, Reply, shortened
 
 __all__ = ["PODS", "meaning"]
 

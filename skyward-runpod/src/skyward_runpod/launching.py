@@ -9,12 +9,17 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.model.container import DockerImage, runpod_base
-from skyward.plan.container_start import container_start
-from skyward.plan.first_boot import host_key
-from skyward.providers.renting import rented
-from skyward.rest import text
+from skyward.provider import (
+    DockerImage,
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    container_start,
+    host_key,
+    rented,
+    runpod_base,
+    text,
+)
 from skyward_runpod.account import KEY, Account
 from skyward_runpod.failure import PODS
 from skyward_runpod.market import kind_of, most_disk_gb

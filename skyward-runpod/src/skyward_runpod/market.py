@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
-from skyward.hookspecs import Offer
-from skyward.rest import Misread, flag, listed, number, optional, readable, text, whole, word
+from skyward.provider import Misread, Offer, flag, listed, number, optional, readable, text, whole, word
 from skyward_runpod.account import Account
 
 if TYPE_CHECKING:
-    from skyward.model.spec import Spec
+    from skyward.provider import Spec
 
 __all__ = [
     "COUNTS",
@@ -134,7 +133,7 @@ def counts(spec: Spec) -> tuple[int, ...]:
     Args:
         spec: What the user asks for.
 
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.spec.spec import Spec
     >>> counts(Spec(accelerator="H100:3")), counts(Spec(machine="NVIDIA L40S:2")), counts(Spec())
     ((3,), (2,), (1, 2, 4, 8))
     """
@@ -152,7 +151,7 @@ def cpu_counts(spec: Spec) -> tuple[int, ...]:
     Args:
         spec: What the user asks for.
 
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.spec.spec import Spec
     >>> cpu_counts(Spec(machine="cpu5c:4")), cpu_counts(Spec(vcpus=6)), cpu_counts(Spec(machine="NVIDIA L40S"))
     ((4,), (8, 16, 32), ())
     """

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from skyward.hookspecs import Tags
+from skyward.provider import Tags
 
 __all__ = ["TAGS", "is_ours", "name_of", "tags_of", "written"]
 

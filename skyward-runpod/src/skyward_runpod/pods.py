@@ -6,17 +6,26 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from skyward.hookspecs import Instance, InstanceState, SSHAddress
-from skyward.plan.first_boot import host_key
-from skyward.providers.facts import facts
-from skyward.providers.life import life
-from skyward.rest import Misread, end_for_good, number, optional, text, whole
+from skyward.provider import (
+    Instance,
+    InstanceState,
+    Misread,
+    SSHAddress,
+    end_for_good,
+    facts,
+    host_key,
+    life,
+    number,
+    optional,
+    text,
+    whole,
+)
 from skyward_runpod.account import Account
 from skyward_runpod.failure import PODS
 from skyward_runpod.naming import is_ours, tags_of
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster
+    from skyward.provider import Cluster
 
 __all__ = ["described", "end", "label", "listed_of", "owned", "state"]
 

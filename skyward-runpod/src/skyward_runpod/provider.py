@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING
 from attrs import Factory, field, frozen
 from attrs.converters import optional
 
-from skyward.errors import ConfigError
-from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.container import DockerImage, docker_image
-from skyward.model.memory import gigabytes
-from skyward.model.setting import choice, suggesting, text
-from skyward.plan.container_start import END_COMMAND
-from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.provider import (
+    END_COMMAND,
+    ConfigError,
+    DockerImage,
+    Instance,
+    Offer,
+    ProviderFacts,
+    check_volume,
+    choice,
+    docker_image,
+    gigabytes,
+    hookimpl,
+    mount_path,
+    mount_point,
+    suggesting,
+    text_setting,
+    volume_name,
+)
 from skyward_runpod.account import Account
 from skyward_runpod.launching import BASE_CUDA, Order, launch
 from skyward_runpod.market import Cloud, Wish, data_centers, offers
@@ -23,8 +34,7 @@ from skyward_runpod.pods import end, listed_of, owned
 from skyward_runpod.volumes import find_volume
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 __all__ = ["RunPod"]
 
@@ -79,7 +89,7 @@ def _disk_gb(value: float | str) -> float:
 
 def _registry(value: str) -> str:
     """Return the id of a credential, checked."""
-    return text(value, "registry")
+    return text_setting(value, "registry")
 
 
 @suggesting
@@ -104,7 +114,7 @@ class RunPod:
     Raises:
         ConfigError: If a value is none of what its field takes.
 
-    >>> from skyward.model.container import cuda
+    >>> from skyward.model.spec.container import cuda
     >>> RunPod(api_key="rpa_x", data_center="EU-RO-1", container_image=cuda("12.8"))
     RunPod(cloud='secure', data_center=('EU-RO-1',), country=(), container_image=DockerImage(...), registry=None, ...)
     """

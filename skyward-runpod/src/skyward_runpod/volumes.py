@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skyward.plan.volume import Volume, chosen
-from skyward.rest import listed, text
+from skyward.provider import Volume, chosen, listed, text
 from skyward_runpod.account import Account
 
 __all__ = ["PATH", "find_volume"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward import Plugin
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext
-from skyward.model.requirement import version_of
+from skyward.model.fields.requirement import version_of
 from skyward.packages import installed, with_packages
 from skyward.processors import sharing
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from skyward import InstanceInfo, WorkerSpentError, exchange, instance_info, retire
-from skyward.node.welcome import open_up, reserved_socket
+from skyward.node.agent.welcome import open_up, reserved_socket
 from skyward.one_task import OneTask
 from skyward_tensorflow import context
 from skyward_tensorflow.config import State, is_aftermath, met, tf_config

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from skyward import Image
 from skyward.hookspecs import Offer
-from skyward.model.requirement import package_names
+from skyward.model.fields.requirement import package_names
 
 __all__ = ["FAMILY", "is_here", "named", "requirement", "with_wheel"]
 

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from skyward import InstanceInfo, PluginError, instance_info
 from skyward.aftermath import AFTERMATH
-from skyward.node.hang import watched
+from skyward.node.task.hang import watched
 from skyward.one_task import OneTask
 from skyward_torch import default_group, network, spawning
 from skyward_torch.agreement import is_aftermath, is_met

@@ -13,9 +13,9 @@ from attrs import field, frozen
 from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
 from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Topology, hookimpl
-from skyward.model.requirement import check_named_once, companion, cuda_of, version_of
-from skyward.model.setting import positive
-from skyward.node.hang import checked_hang_timeout
+from skyward.model.fields.requirement import check_named_once, companion, cuda_of, version_of
+from skyward.model.fields.setting import positive
+from skyward.node.task.hang import checked_hang_timeout
 from skyward.packages import importing, with_packages
 from skyward.plugin import during
 from skyward.processors import sharing

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from skyward import Image
 from skyward.hookspecs import Offer
-from skyward.model.requirement import package_names
+from skyward.model.fields.requirement import package_names
 
 __all__ = ["FAMILY", "INDEX", "index_of", "named", "requirements"]
 

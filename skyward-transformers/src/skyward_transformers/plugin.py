@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo
 from skyward.hookspecs import Cluster, hookimpl
-from skyward.model.requirement import check_named_once, version_of
+from skyward.model.fields.requirement import check_named_once, version_of
 from skyward.packages import importing, with_packages
 from skyward_accelerate.plugin import Accelerate
 from skyward_torch.plugin import Torch

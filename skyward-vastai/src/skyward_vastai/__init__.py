@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skyward.hookspecs import hookimpl
+from skyward.provider import hookimpl
 from skyward_vastai.provider import VastAI
 
 __all__ = ["VastAI"]

@@ -16,9 +16,19 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from skyward.errors import SkywardError
-from skyward.providers.facts import identified
-from skyward.rest import Api, Login, Misread, Shared, end_for_good, listed, optional, text, whole
+from skyward.provider import (
+    Api,
+    Login,
+    Misread,
+    Shared,
+    SkywardError,
+    end_for_good,
+    identified,
+    listed,
+    optional,
+    text,
+    whole,
+)
 from skyward_vastai.service import find_key, service
 
 __all__ = ["LAG", "Account", "DueKey", "Launched"]

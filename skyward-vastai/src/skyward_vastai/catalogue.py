@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from skyward.model.offer import Offer
-from skyward.rest import Misread, number, optional, text, whole
+from skyward.provider import Misread, Offer, number, optional, text, whole
 
 if TYPE_CHECKING:
-    from skyward.model.spec import Architecture, Spec
+    from skyward.provider import Architecture, Spec
 
 __all__ = ["HIGHEST_BID", "LEAST_DISK_GB", "Wish", "country", "disk_gb", "is_country", "kind", "query", "to_offer"]
 
@@ -72,7 +71,7 @@ def query(spec: Spec, wish: Wish) -> dict[str, Any]:
         spec: What is asked for.
         wish: Which listings are looked at at all.
 
-    >>> from skyward.model.spec import Spec
+    >>> from skyward.model.spec.spec import Spec
     >>> asked = query(Spec(accelerator="A100:2", timeout=3600), Wish())
     >>> asked["num_gpus"], asked["duration"]
     ({'eq': 2}, {'gte': 3600})

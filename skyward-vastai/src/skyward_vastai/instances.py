@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.providers.facts import facts
-from skyward.providers.life import life
-from skyward.rest import Misread, flag, number, optional, text, whole
+from skyward.provider import (
+    Instance,
+    InstanceState,
+    Misread,
+    SSHAddress,
+    Tags,
+    facts,
+    flag,
+    life,
+    number,
+    optional,
+    text,
+    whole,
+)
 from skyward_vastai.catalogue import country, kind
 from skyward_vastai.label import tags_of
 
 if TYPE_CHECKING:
-    from skyward.model.key_pair import KeyPair
+    from skyward.provider import KeyPair
 
 __all__ = ["described", "doing", "owner", "state"]
 

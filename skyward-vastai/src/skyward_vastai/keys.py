@@ -12,7 +12,7 @@ import logging
 
 from attrs import evolve
 
-from skyward.errors import CredentialsError, SkywardError
+from skyward.provider import CredentialsError, SkywardError
 from skyward_vastai.account import Account
 
 __all__ = ["TRIES", "WITHIN", "attach", "attach_next"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from skyward.hookspecs import Tags
+from skyward.provider import Tags
 
 __all__ = ["label", "tags_of"]
 

@@ -9,9 +9,16 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.errors import CapacityError, ProvisionError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.rest import reply_of, whole
+from skyward.provider import (
+    CapacityError,
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    ProvisionError,
+    SkywardError,
+    reply_of,
+    whole,
+)
 from skyward_vastai.account import Account, DueKey, Launched, Row
 from skyward_vastai.catalogue import disk_gb, kind
 from skyward_vastai.instances import described, owner, state

@@ -10,12 +10,26 @@ from typing import TYPE_CHECKING
 from attrs import Factory, evolve, field, frozen
 from attrs.converters import optional
 
-from skyward.errors import ConfigError, SkywardError
-from skyward.hookspecs import Instance, Offer, ProviderFacts, hookimpl
-from skyward.model.container import DockerImage, cuda, docker_image
-from skyward.model.setting import positive, suggesting, switch
-from skyward.plan.volume import mount_path, mount_point, volume_name
-from skyward.rest import listed, readable, reply_of
+from skyward.provider import (
+    ConfigError,
+    DockerImage,
+    Instance,
+    Offer,
+    ProviderFacts,
+    SkywardError,
+    cuda,
+    docker_image,
+    hookimpl,
+    listed,
+    mount_path,
+    mount_point,
+    positive,
+    readable,
+    reply_of,
+    suggesting,
+    switch,
+    volume_name,
+)
 from skyward_vastai.account import Account, Row
 from skyward_vastai.catalogue import HIGHEST_BID, Wish, is_country, query, to_offer
 from skyward_vastai.instances import described, owner
@@ -26,8 +40,7 @@ from skyward_vastai.start import END_COMMAND
 from skyward_vastai.volumes import find_volume
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 _OFFERS_TTL = 120.0
 _FORBIDDEN = 403

@@ -6,8 +6,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from skyward.errors import CapacityError, ConfigError, CredentialsError, NoCredentialsError, ProvisionError, QuotaError
-from skyward.rest import Limit, Meaning, Reply, Service
+from skyward.provider import (
+    CapacityError,
+    ConfigError,
+    CredentialsError,
+    Limit,
+    Meaning,
+    NoCredentialsError,
+    ProvisionError,
+    QuotaError,
+    Reply,
+    Service,
+)
 
 __all__ = ["base_url", "find_key", "meaning", "places", "service"]
 

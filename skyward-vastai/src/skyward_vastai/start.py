@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from math import ceil
 
-from skyward.plan.container_start import END_COMMAND
+from skyward.provider import END_COMMAND
 
 __all__ = ["END_COMMAND", "LONGEST", "onstart"]
 

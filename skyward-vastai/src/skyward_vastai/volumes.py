@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skyward.plan.volume import Volume, chosen
-from skyward.rest import listed, optional, text, whole
+from skyward.provider import Volume, chosen, listed, optional, text, whole
 from skyward_vastai.account import Account
 
 __all__ = ["PATH", "find_volume"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, frozen
 
-from skyward.rest import Api, Service, Shared, text
+from skyward.provider import Api, Service, Shared, text
 from skyward_verda.failure import meaning, unless_gone
 from skyward_verda.instances import checked, known_rows, read_rows
 from skyward_verda.login import Credentials, Tokens, find_credentials

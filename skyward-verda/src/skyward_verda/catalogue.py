@@ -7,9 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from skyward.errors import ConfigError
-from skyward.model.offer import Offer
-from skyward.rest import Misread, field, listed, number, optional, readable, text, whole
+from skyward.provider import ConfigError, Misread, Offer, field, listed, number, optional, readable, text, whole
 
 __all__ = ["Stock", "choose_image", "read_stock", "to_offers"]
 

@@ -8,9 +8,17 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from skyward.errors import ProvisionError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, Tags
-from skyward.rest import end_for_good, listed, optional, text
+from skyward.provider import (
+    Instance,
+    InstanceState,
+    ProvisionError,
+    SkywardError,
+    Tags,
+    end_for_good,
+    listed,
+    optional,
+    text,
+)
 from skyward_verda.account import Account
 from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of, state, tags_of

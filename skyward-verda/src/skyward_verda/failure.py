@@ -6,8 +6,17 @@ import re
 from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
-from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError, SkywardError
-from skyward.rest import Meaning, Reply, reply_of
+from skyward.provider import (
+    CapacityError,
+    ConfigError,
+    CredentialsError,
+    Meaning,
+    ProvisionError,
+    QuotaError,
+    Reply,
+    SkywardError,
+    reply_of,
+)
 
 __all__ = ["is_gone", "is_lost", "meaning", "refusals", "unless_gone"]
 

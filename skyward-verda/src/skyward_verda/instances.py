@@ -10,14 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from skyward.hookspecs import Instance, InstanceState, SSHAddress, Tags
-from skyward.plan.first_boot import host_key
-from skyward.providers.facts import facts, identified
-from skyward.providers.life import life
-from skyward.rest import Misread, flag, listed, number, optional, text
+from skyward.provider import (
+    Instance,
+    InstanceState,
+    Misread,
+    SSHAddress,
+    Tags,
+    facts,
+    flag,
+    host_key,
+    identified,
+    life,
+    listed,
+    number,
+    optional,
+    text,
+)
 
 if TYPE_CHECKING:
-    from skyward.model.key_pair import KeyPair
+    from skyward.provider import KeyPair
 
 __all__ = ["Door", "checked", "described", "hostname", "pool_of", "read_rows", "state", "tags_of", "to_tags"]
 

@@ -10,11 +10,18 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from skyward.errors import CapacityError, ConfigError, SkywardError
-from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.plan.volume import Volume, check_volume
-from skyward.providers.renting import rented
-from skyward.providers.volumes import until_free
+from skyward.provider import (
+    CapacityError,
+    ConfigError,
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    SkywardError,
+    Volume,
+    check_volume,
+    rented,
+    until_free,
+)
 from skyward_verda.account import Account
 from skyward_verda.catalogue import choose_image
 from skyward_verda.instances import Door, described, hostname, state, to_tags

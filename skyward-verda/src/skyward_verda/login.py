@@ -14,8 +14,20 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from attrs import Factory, define, field, frozen
 
-from skyward.errors import ConfigError, NoCredentialsError, ProvisionError, SkywardError
-from skyward.rest import Api, Login, Misread, Service, number, optional, reply_of, text
+from skyward.provider import (
+    Api,
+    ConfigError,
+    Login,
+    Misread,
+    NoCredentialsError,
+    ProvisionError,
+    Service,
+    SkywardError,
+    number,
+    optional,
+    reply_of,
+    text,
+)
 
 __all__ = ["BASE_URL", "EARLY", "Credentials", "Tokens", "find_credentials", "used_for"]
 

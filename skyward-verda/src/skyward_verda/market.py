@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from skyward.errors import ConfigError
-from skyward.model.offer import Offer
-from skyward.rest import Api, listed, text
+from skyward.provider import Api, ConfigError, Offer, listed, text
 from skyward_verda.catalogue import read_stock, to_offers
 from skyward_verda.together import together
 
 if TYPE_CHECKING:
-    from skyward.model.spec import Spec
+    from skyward.provider import Spec
 
 __all__ = ["check_places", "find_offers"]
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.errors import ProvisionError, SkywardError
-from skyward.rest import Api, Misread, listed, text
+from skyward.provider import Api, Misread, ProvisionError, SkywardError, listed, text
 from skyward_verda.failure import is_lost, unless_gone
 
 __all__ = ["Place", "close_pools", "identifier", "open_place"]

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING
 from attrs import Factory, field, frozen
 from attrs.converters import optional
 
-from skyward.errors import ConfigError, CredentialsError
-from skyward.hookspecs import Instance, InstanceState, Offer, ProviderFacts, hookimpl
-from skyward.model.port import port
-from skyward.model.region import RegionsLike, regions
-from skyward.model.setting import suggesting
-from skyward.plan.first_boot import host_key
-from skyward.plan.volume import check_volume, mount_path, mount_point, volume_name
+from skyward.provider import (
+    ConfigError,
+    CredentialsError,
+    Instance,
+    InstanceState,
+    Offer,
+    ProviderFacts,
+    RegionsLike,
+    check_volume,
+    hookimpl,
+    host_key,
+    mount_path,
+    mount_point,
+    port,
+    regions,
+    suggesting,
+    volume_name,
+)
 from skyward_verda.account import Account, Wish, whose
 from skyward_verda.ending import end_machines, loose, remove_loose, volume_as_instance, volumes
 from skyward_verda.instances import Door, described
@@ -28,8 +39,7 @@ from skyward_verda.together import together
 from skyward_verda.volumes import PATH, OwnVolume, find_volume, living, mount_script
 
 if TYPE_CHECKING:
-    from skyward.hookspecs import Cluster, LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.provider import Cluster, LaunchRequest, Spec
 
 LEAST_DEADLINE = 120.0
 """Seconds that a machine waits at least for a client to make a node of it; `ttl` may be shorter than a boot."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skyward.plan.first_boot import HostKey, boot_deadline
+from skyward.provider import HostKey, boot_deadline
 
 __all__ = ["startup_script"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skyward.errors import SkywardError
-from skyward.rest import reply_of, text
+from skyward.provider import SkywardError, reply_of, text
 from skyward_verda.account import Account
 from skyward_verda.failure import unless_gone
 from skyward_verda.together import together

@@ -9,9 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.errors import ConfigError
-from skyward.plan.volume import Volume, chosen, mount_disk, mount_share
-from skyward.rest import Misread, listed, optional, text
+from skyward.provider import ConfigError, Misread, Volume, chosen, listed, mount_disk, mount_share, optional, text
 from skyward_verda.account import Account
 from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of

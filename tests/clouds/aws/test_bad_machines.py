@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.model.machine import InstanceState
+from skyward.model.instances.machine import InstanceState
 from skyward_aws.notice import look
 from tests.clouds.aws.client import client, run
 from tests.clouds.aws.cloud import ROOT, Cloud, until

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from skyward.errors import CapacityError
-from skyward.model.machine import InstanceState, SSHAddress
+from skyward.model.instances.machine import InstanceState, SSHAddress
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import Cloud
 from tests.clouds.aws.test_policy import published

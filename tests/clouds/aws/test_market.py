@@ -8,7 +8,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError, CredentialsError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.aws.client import refusal, run
 from tests.clouds.aws.cloud import Cloud
 from tests.clouds.aws.prices import on_demand, spot

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skyward.errors import CredentialsError, QuotaError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import KEY, SECRET, Cloud
 

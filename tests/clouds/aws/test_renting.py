@@ -7,7 +7,7 @@ import time
 import pytest
 
 from skyward.errors import CapacityError, CredentialsError, QuotaError
-from skyward.model.machine import InstanceState, SSHAddress
+from skyward.model.instances.machine import InstanceState, SSHAddress
 from tests.clouds.aws.client import client, in_real_time, refusal, run
 from tests.clouds.aws.cloud import Cloud, until
 

@@ -8,7 +8,7 @@ import pytest
 
 import skyward as sky
 from skyward.cli.main import main
-from skyward.engine.journal import launches
+from skyward.engine.guardian.journal import launches
 from tests.clouds.between.conftest import Clouds
 from tests.clouds.cloud import until
 

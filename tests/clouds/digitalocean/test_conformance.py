@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from skyward.testing.conformance import ProviderConformance
 from tests.clouds.digitalocean.cloud import CPU, GPU, TOKEN, Cloud
 

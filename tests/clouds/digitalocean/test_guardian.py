@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 PROGRAM = """
 import time
 import skyward as sky
-from skyward.engine import guarding
+from skyward.engine.guardian import guardian_client
 
 # So long an empty list is not believed; a minute outside of tests.
-guarding.APPEARING = 1.0
+guardian_client.APPEARING = 1.0
 provider = sky.DigitalOcean(ssh_port={port})
 with sky.Compute(provider=provider, machine={machine!r}, nodes=2, ttl=6, console=False, logging=False):
     print("ready", flush=True)
@@ -47,7 +47,7 @@ def guardians(home: Path) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             ours = f"HOME={home}".encode() in path.read_bytes().split(b"\0")
-            if ours and b"skyward.engine.guardian" in path.with_name("cmdline").read_bytes():
+            if ours and b"skyward.engine.guardian.guardian_process" in path.with_name("cmdline").read_bytes():
                 found.append(int(path.parent.name))
     return found
 

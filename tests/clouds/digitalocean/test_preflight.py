@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import ConfigError, CredentialsError, NoCredentialsError, ProvisionError, SkywardError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from skyward.rest import Limit
 from skyward_digitalocean.account import LIMITS
 from skyward_digitalocean.keys import close_keys

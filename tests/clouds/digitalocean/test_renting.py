@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError
-from skyward.model.machine import InstanceState, SSHAddress
+from skyward.model.instances.machine import InstanceState, SSHAddress
 from skyward_digitalocean.account import LISTS_HOLD
 from tests.clouds.digitalocean.client import client, in_real_time, refusal, run
 from tests.clouds.digitalocean.cloud import CPU, GPU, Cloud

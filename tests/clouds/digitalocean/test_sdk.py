@@ -10,7 +10,7 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from pydo import Client
 
-from skyward.model.key_pair import KeyPair
+from skyward.model.instances.key_pair import KeyPair
 from tests.clouds.cloud import until
 from tests.clouds.digitalocean.cloud import CPU, GPU, TOKEN, Cloud
 

@@ -20,9 +20,9 @@ _CLIENT = """
     import os, signal
     from tests.clouds.{name}.cloud import Cloud
     import skyward as sky
-    import skyward.engine.guarding
+    import skyward.engine.guardian.guardian_client
     # So long an empty list is not believed; a minute outside of tests.
-    skyward.engine.guarding.APPEARING = 3.0
+    skyward.engine.guardian.guardian_client.APPEARING = 3.0
 
     def die(event):
         if isinstance(event, sky.InstanceLaunched):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skyward.errors import CredentialsError, NoCredentialsError, ProvisionError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.cloud import Cloud, until
 from tests.clouds.hooks import refusal, run
 from tests.clouds.renting.dialect import Dialect, dialects

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import ProvisionError
-from skyward.model.machine import Instance, InstanceState, SSHAddress
+from skyward.model.instances.machine import Instance, InstanceState, SSHAddress
 from tests.clouds.client import Client
 from tests.clouds.cloud import Cloud
 from tests.clouds.hooks import refusal, run

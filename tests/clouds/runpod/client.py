@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from skyward.model.machine import Instance, InstanceState
+from skyward.model.instances.machine import Instance, InstanceState
 from tests.clouds import client as clients
 from tests.clouds.hooks import in_real_time, refusal, run
 

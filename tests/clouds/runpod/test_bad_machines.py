@@ -73,7 +73,7 @@ def test_a_pod_that_exits_during_a_task_is_replaced(runpod: Cloud, tmp_path: Pat
 
 def test_a_pod_that_nobody_comes_to_ends_itself(runpod: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that dies right after the launch leaves a pod that ends itself with its own key."""
-    monkeypatch.setattr("skyward.plan.container_start.LEAST_DEADLINE", 1.0)
+    monkeypatch.setattr("skyward.plan.bootstrap.container_start.LEAST_DEADLINE", 1.0)
 
     async def scenario() -> None:
         async with client(runpod.provider(), ttl=1) as opened:
@@ -87,9 +87,9 @@ def test_a_pod_that_nobody_comes_to_ends_itself(runpod: Cloud, monkeypatch: pyte
 _CLIENT = """
 import sys
 import skyward as sky
-import skyward.engine.guarding
+import skyward.engine.guardian.guardian_client
 # So long an empty list is not believed by the guardian; a minute outside of tests.
-skyward.engine.guarding.APPEARING = 3.0
+skyward.engine.guardian.guardian_client.APPEARING = 3.0
 with sky.Compute(provider=sky.RunPod(), machine="cpu5c:2", ttl=6, console=False):
     print("open", flush=True)
     sys.stdin.read()
@@ -126,7 +126,7 @@ def test_the_pods_of_a_dead_client_end_themselves(runpod: Cloud, tmp_path: Path)
 
 def test_without_curl_a_pod_ends_itself_by_python(runpod: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """Images have one or the other."""
-    monkeypatch.setattr("skyward.plan.container_start.LEAST_DEADLINE", 1.0)
+    monkeypatch.setattr("skyward.plan.bootstrap.container_start.LEAST_DEADLINE", 1.0)
     from skyward_runpod import launching
 
     monkeypatch.setattr(launching, "_END", launching._END.replace("curl ", "no-such-curl ", 1))

@@ -13,7 +13,7 @@ from attrs import evolve
 import skyward as sky
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, SkywardError
 from skyward.hookspecs import InstanceState
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.runpod.client import client, in_real_time, refusal, run, runs
 from tests.clouds.runpod.cloud import GPU, Cloud, until
 from tests.clouds.runpod.server import FULL

@@ -9,7 +9,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.runpod.client import client, refusal, run
 from tests.clouds.runpod.cloud import Cloud
 

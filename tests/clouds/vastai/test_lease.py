@@ -18,10 +18,10 @@ pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 _CLIENT = """
     import os, sys, time
     import skyward as sky
-    import skyward.engine.guarding
+    import skyward.engine.guardian.guardian_client
     import skyward_vastai.start
     # So long an empty list is not believed by the guardian; a minute outside of tests.
-    skyward.engine.guarding.APPEARING = 3.0
+    skyward.engine.guardian.guardian_client.APPEARING = 3.0
     # So long a container waits for its first node; five minutes outside of tests.
     skyward_vastai.start.LEAST_DEADLINE = float(sys.argv[1])
 

@@ -10,7 +10,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import CapacityError
-from skyward.model import event as events
+from skyward.model.events import event as events
 from tests.clouds.cloud import until
 from tests.clouds.vastai.cloud import Cloud
 

@@ -10,8 +10,8 @@ import pytest
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
 from skyward.hookspecs import InstanceState, SSHAddress
-from skyward.model.container import ubuntu
-from skyward.model.spec import Spec
+from skyward.model.spec.container import ubuntu
+from skyward.model.spec.spec import Spec
 from skyward.rest import reply_of
 from skyward_vastai.keys import TRIES
 from skyward_vastai.start import LONGEST

@@ -10,7 +10,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError, NoAvailableProviderError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.vastai.client import client, refusal, run
 from tests.clouds.vastai.cloud import Cloud
 

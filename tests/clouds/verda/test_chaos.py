@@ -35,9 +35,9 @@ def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(
         textwrap.dedent(f"""
         import sys, time
         import skyward as sky
-        import skyward.engine.guarding
+        import skyward.engine.guardian.guardian_client
         # So long an empty list is not believed; a minute outside of tests.
-        skyward.engine.guarding.APPEARING = 3.0
+        skyward.engine.guardian.guardian_client.APPEARING = 3.0
         provider = sky.Verda(ssh_port={verda.port})
         def stage(event):
             print(type(event).__name__, flush=True)
@@ -95,7 +95,7 @@ def _guardians(home: Path) -> list[str]:
         with contextlib.suppress(OSError):
             if (
                 f"HOME={home}".encode() in (path / "environ").read_bytes().split(b"\0")
-                and b"skyward.engine.guardian" in (path / "cmdline").read_bytes()
+                and b"skyward.engine.guardian.guardian_process" in (path / "cmdline").read_bytes()
             ):
                 found.append(path.name)
     return found

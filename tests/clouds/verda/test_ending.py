@@ -13,7 +13,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import CredentialsError, ProvisionError
-from skyward.model.machine import InstanceState
+from skyward.model.instances.machine import InstanceState
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud, until
 

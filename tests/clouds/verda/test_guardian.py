@@ -32,9 +32,9 @@ def test_nothing_outlives_a_client_that_is_killed(verda: Cloud, tmp_path: Path, 
         textwrap.dedent(f"""
         import os, signal, sys, time
         import skyward as sky
-        import skyward.engine.guarding
+        import skyward.engine.guardian.guardian_client
         # So long an empty list is not believed; a minute outside of tests.
-        skyward.engine.guarding.APPEARING = 3.0
+        skyward.engine.guardian.guardian_client.APPEARING = 3.0
         client = os.getpid()
         def die(event):
             if type(event).__name__ == sys.argv[1]:

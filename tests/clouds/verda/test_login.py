@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError, CredentialsError, NoCredentialsError, SkywardError
-from skyward.model.spec import Spec
+from skyward.model.spec.spec import Spec
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import CLIENT_ID, CLIENT_SECRET, Cloud
 

@@ -10,9 +10,9 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError, ProvisionError
-from skyward.model.machine import InstanceState
-from skyward.model.spec import Spec
-from skyward.plan.choice import choose, in_order
+from skyward.model.instances.machine import InstanceState
+from skyward.model.spec.spec import Spec
+from skyward.plan.offers.choice import choose, in_order
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud
 

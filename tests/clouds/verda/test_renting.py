@@ -10,7 +10,7 @@ import pytest
 
 import skyward as sky
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
-from skyward.model.machine import InstanceState, SSHAddress
+from skyward.model.instances.machine import InstanceState, SSHAddress
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud
 

@@ -11,8 +11,8 @@ import pytest
 
 import skyward as sky
 from skyward.errors import ConfigError, ProvisionError
-from skyward.model.machine import InstanceState
-from skyward.model.spec import Spec
+from skyward.model.instances.machine import InstanceState
+from skyward.model.spec.spec import Spec
 from tests.clouds.verda.client import client, refusal, run
 from tests.clouds.verda.cloud import MACHINE, Cloud, until
 

@@ -32,7 +32,7 @@ import atheris
 
 import skyward
 
-INSTRUMENTED = ("skyward.link", "skyward.node", "skyward.engine.node_shell")
+INSTRUMENTED = ("skyward.link", "skyward.node", "skyward.engine.nodes.node_shell")
 
 
 def _others() -> list[str]:

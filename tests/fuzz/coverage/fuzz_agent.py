@@ -21,11 +21,11 @@ from fuzz_targets import World, received
 from skyward.errors import ProtocolError
 from skyward.link import messages
 from skyward.link.frames import VERSION, Kind, Parser, encode, encode_json
-from skyward.node import process as process_module
-from skyward.node.agent import Agent
-from skyward.node.board import Board, new_board
-from skyward.node.descendants import MARK
-from skyward.node.held import close_all
+from skyward.node.agent import child_process as process_module
+from skyward.node.agent.agent import Agent
+from skyward.node.agent.descendants import MARK
+from skyward.node.agent.fds import close_all
+from skyward.node.agent.slot_table import SlotTable, new_slot_table
 
 _SPAWNS = 12
 _SLOTS = 256
@@ -49,7 +49,7 @@ class AgentWorld(World):
         super().__init__(watch)
         AgentWorld.current = self
         self.workers: dict[int, Worker] = {}
-        self.boards = 0
+        self.slot_tables = 0
         self._told = Parser()
         self._mark = os.environ.get(MARK)
         self._agent = Agent(self.loop, str(self.directory / "node"))
@@ -77,7 +77,7 @@ class AgentWorld(World):
             case 1:
                 self.now += 6.0
             case 2 if process is not None and process.slots:
-                process.board.start(step.fds % process.slots, step.how >> 4, 0)
+                process.slot_table.start(step.fds % process.slots, step.how >> 4, 0)
             case 3 if process is not None:
                 # As the kernel tells it: a signal, or an exit code.
                 self._reap(process.pid, step.fds & 63 if step.fds & 128 else step.fds << 8)
@@ -113,7 +113,7 @@ class AgentWorld(World):
             os.set_blocking(fd, False)
         for sock in worker.sockets:
             sock.setblocking(False)
-        pid = (1 << 30) + self.boards
+        pid = (1 << 30) + self.slot_tables
         self.workers[pid] = worker
         return pid
 
@@ -191,16 +191,16 @@ class AgentWorld(World):
 def no_processes() -> None:
     """Have agents start no process and kill none."""
 
-    def board(slots: int) -> Board:
-        AgentWorld.current.boards += 1
-        if AgentWorld.current.boards > _SPAWNS or slots > _SLOTS:
+    def slot_table(slots: int) -> SlotTable:
+        AgentWorld.current.slot_tables += 1
+        if AgentWorld.current.slot_tables > _SPAWNS or slots > _SLOTS:
             raise ProtocolError("More workers than a fuzzed agent may have.")
-        return new_board(slots)
+        return new_slot_table(slots)
 
     def spawn(argv: Any, env: Any, fds: Any) -> int:
         return AgentWorld.current.spawn(argv, env, fds)
 
-    process_module.new_board = board
+    process_module.new_slot_table = slot_table
     process_module.end_group = lambda pid: None
     process_module._spawn = spawn
 

@@ -42,7 +42,7 @@ _FROM_WORKER = (
     Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED, Kind.RETIRE, Kind.PEERS,
 )  # fmt: skip
 _HEADS: tuple[Any, ...] = (
-    {"of": ["user.Loss", "skyward.model.event_base.SkywardEvent"]},
+    {"of": ["user.Loss", "skyward.model.events.event_base.SkywardEvent"]},
     {"event": "Progress", "fields": {"at": 1.0, "label": "x", "done": 1, "total": None}},
 )
 _FACTS = {"error": "WorkerDiedError", "message": "m", "output": ["a"], "exit_code": 1, "signal": None, "culprit": 1}

@@ -20,7 +20,7 @@ from typing import NamedTuple, NoReturn
 
 from fuzz_scripts import describe, name_of, read_script, smaller, write_script
 
-from skyward.node.held import close_all
+from skyward.node.agent.fds import close_all
 
 HANG = 2.0
 """Seconds after which an input hangs."""

@@ -24,7 +24,7 @@ from skyward.link.order import sizes_of
 from skyward.link.packed import NAME, pack as pack_bytes
 from skyward.link.payload import pack
 from skyward.link.wire import Wire
-from skyward.node.held import close_all
+from skyward.node.agent.fds import close_all
 
 SESSION = "s"
 

@@ -12,18 +12,18 @@ from array import array
 from fuzz_findings import Broken, Watch
 from fuzz_scripts import EVENT, OUTPUT, WORKER, Step
 
-from skyward.engine.node_shell import NodeShell
+from skyward.engine.nodes.node_shell import NodeShell
 from skyward.errors import ProtocolError, TransportError
 from skyward.link import messages
 from skyward.link.channel import Batch, Channel
 from skyward.link.envelope import Envelope, headline_of
 from skyward.link.frames import Frame, Kind, Parser, decode_json, encode
 from skyward.link.messages import Status
-from skyward.link.parts import read_parts
 from skyward.link.payload import Payload, decode, views
-from skyward.model.instance import InstanceInfo
-from skyward.model.machine import Instance
-from skyward.node.held import close_all
+from skyward.link.payload_parts import read_parts
+from skyward.model.instances.instance import InstanceInfo
+from skyward.model.instances.machine import Instance
+from skyward.node.agent.fds import close_all
 from tests.link.data.watching import known_names, opened
 from tests.renting import rented
 
@@ -211,8 +211,8 @@ class ShellWorld(World):
         instance = Instance(id="i", node=0, provider="sham")
         self._shell = NodeShell(self, 0, rented(instance), InstanceInfo())  # type: ignore[arg-type]
         self._shell.host = self  # type: ignore[assignment]
-        self._shell.on_call_frame = self._on_call_frame
-        self._shell.on_emitted = lambda shell, emitted: _look_at(emitted.payload)
+        self._shell.listener.call_frame = self._on_call_frame
+        self._shell.listener.emitted = lambda shell, emitted: _look_at(emitted.payload)
         self.connect()
         if flags & 1:
             self._shell._ready.set_result(None)

@@ -194,9 +194,9 @@ CALLED = (
     ("skyward.link.data.reducing", "named", "os", "system"),
     ("skyward.link.data.reducing", "named", "builtins", "eval"),
     ("skyward.link.data.reducing", "named", "builtins", "NotImplemented"),
-    ("skyward.link.data.names", "_is_there", "this"),
+    ("skyward.link.data.allowed_names", "_is_there", "this"),
     ("skyward.link.failure", "RemoteTraceback", 1),
-    ("skyward.engine.local_host", "LocalHost"),
+    ("skyward.engine.nodes.local_host", "LocalHost"),
     ("pool", "Anything"),
     ("__main__", "anything"),
     ("", ""),
@@ -324,8 +324,8 @@ BOMBS = {
     "a default that takes for ever": whole(call("collections", "Counter", [b"}" + doubled(60) + b"Ns"])),
     "a slice that takes for ever": whole(b"}", call("builtins", "slice", [doubled(60)], None, None), NONE, b"s"),
     "a place with a bomb for its name": whole(
-        b"}", name("skyward.model.instance", "InstanceInfo"), EMPTY, NEWOBJ, b"}", text("hostname"), doubled(60), b"s",
-        BUILD, NONE, b"s",
+        b"}", name("skyward.model.instances.instance", "InstanceInfo"), EMPTY, NEWOBJ, b"}",
+        text("hostname"), doubled(60), b"s", BUILD, NONE, b"s",
     ),
     "a unit that takes for ever": whole(
         name("numpy", "dtype"), plain(("M8", False, True)), REDUCE, MARK, plain(4), plain("<"), NONE, NONE, NONE,

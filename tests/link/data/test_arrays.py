@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
+from skyward.link.data.allowed_names import DataNames
 from skyward.link.data.maker import Refused
-from skyward.link.data.names import DataNames
 from skyward.link.data.opener import open_data
 from skyward.link.payload import decode, dump, load
-from skyward.model.trust import DATA
+from skyward.model.spec.trust_setting import DATA
 from tests.link.data.hostile import BUILD, REDUCE, call, name, plain, whole
 
 RECORD = np.dtype([("a", "<i4"), ("b", ">f8", (2,)), ("c", "U3")])

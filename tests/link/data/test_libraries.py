@@ -9,7 +9,7 @@ import pytest
 
 from skyward.link.data.maker import Refused
 from skyward.link.payload import dump, load
-from skyward.model.trust import DATA
+from skyward.model.spec.trust_setting import DATA
 
 pytestmark = pytest.mark.frameworks
 

@@ -11,12 +11,12 @@ import attrs
 import pytest
 
 import skyward as sky
+from skyward.link.data.allowed_names import DataNames
 from skyward.link.data.maker import Refused
-from skyward.link.data.names import DataNames
 from skyward.link.data.opener import open_data
 from skyward.link.failure import dump_failure, load_failure
 from skyward.link.payload import dump, load
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 from tests.link.data.hostile import BUILD, EMPTY, NEWOBJ, NONE, call, doubled, name, plain, whole
 
 ran: list[str] = []

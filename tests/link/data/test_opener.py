@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
+from skyward.link.data.allowed_names import DataNames
 from skyward.link.data.maker import Refused
-from skyward.link.data.names import DataNames
 from skyward.link.data.opener import open_data
 from tests.link.data import hostile
 from tests.link.data.mutation import PIECES, mutated

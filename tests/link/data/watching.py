@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from skyward.link.data.allowed_names import DataNames
 from skyward.link.data.maker import Refused
-from skyward.link.data.names import DataNames
 from skyward.link.data.opener import open_data
 from skyward.link.data.standard import known_zones
 

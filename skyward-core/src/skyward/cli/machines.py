@@ -12,10 +12,10 @@ from skyward.errors import UsageError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from skyward.engine.provider_handle import ProviderHandle
+    from skyward.engine.instances.provider_handle import ProviderHandle
     from skyward.errors import SkywardError
     from skyward.market.asking import Answers
-    from skyward.model.machine import Instance
+    from skyward.model.instances.machine import Instance
 
 
 def add_choice(parser: ArgumentParser) -> None:
@@ -32,9 +32,9 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
         What they say, and of that the machines that are meant.
     """
     # Late, because the list of commands needs nothing that asks clouds.
-    from skyward.engine.loop import engine_loop
-    from skyward.market.owned import look
-    from skyward.plan.owned import chosen
+    from skyward.engine.pool.event_loop import engine_loop
+    from skyward.market.listed_instances import look
+    from skyward.plan.instances.owned_instances import chosen
 
     owned = engine_loop().run(look())
     wish = {"pools": options.pools, "only_expired": options.expired}

@@ -18,7 +18,7 @@ from skyward.errors import ConfigError, SkywardError, UsageError
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-    from skyward.model.command import Command
+    from skyward.model.cli_command import Command
 
 DONE, FAILED, MISTYPED, INTERRUPTED = 0, 1, 2, 130
 """What the program ends with."""
@@ -85,7 +85,7 @@ def _find(name: str) -> Command:
 
     if name in names():
         return command(name)
-    from skyward.model.setting import nearest
+    from skyward.model.fields.setting import nearest
     from skyward.registry import installed
 
     known = installed().commands

@@ -12,7 +12,7 @@ from skyward.console.line_style import dressed
 from skyward.console.screen import Panel, Screen, screen_of
 from skyward.console.state import State, fold
 from skyward.console.wording import Line, count, tell
-from skyward.model.event import ALL, Log, Metric, SkywardEvent, TaskCompleted, TaskStarted
+from skyward.model.events.event import ALL, Log, Metric, SkywardEvent, TaskCompleted, TaskStarted
 
 __all__ = ["FootConsole"]
 

@@ -11,7 +11,7 @@ from attrs import define
 
 from skyward.console.line_style import dressed
 from skyward.console.wording import Line, count, lasted, money, tell
-from skyward.model.event import (
+from skyward.model.events.event import (
     ALL,
     BootstrapCommand,
     BootstrapConsole,
@@ -55,7 +55,7 @@ class LogConsole:
         colours: Whether the stream is a terminal that shows colours.
 
     >>> import io
-    >>> from skyward.model.event import Log
+    >>> from skyward.model.events.event import Log
     >>> stream = io.StringIO()
     >>> LogConsole(stream).handle(Log(line="loss 0.1", node=3))
     >>> stream.getvalue()[9:]

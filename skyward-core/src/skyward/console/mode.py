@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Literal, Protocol, TextIO, TypeAlias, cast
 
-from skyward.model.event import SkywardEvent
-from skyward.model.setting import choice
+from skyward.model.events.event import SkywardEvent
+from skyward.model.fields.setting import choice
 
 __all__ = ["Console", "Mode", "Silent", "choose", "open_console"]
 

@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 from attrs.converters import optional
 
 from skyward.console.wording import clean
-from skyward.model.event import (
+from skyward.model.events.event import (
     BootstrapCompleted,
     BootstrapConsole,
     BootstrapFailed,
@@ -47,7 +47,7 @@ from skyward.model.event import (
 )
 from skyward.plain import plain_line
 
-__all__ = ["Bar", "NodeView", "Running", "State", "fold", "step"]
+__all__ = ["Bar", "NodeView", "RunningTask", "State", "fold", "step"]
 
 NodeState: TypeAlias = Literal["requested", "launching", "running", "bootstrap", "ready", "lost", "stopping", "gone"]
 Phase: TypeAlias = Literal["opening", "ready", "stopping", "closed"]
@@ -80,7 +80,7 @@ class NodeView:
 
 
 @frozen
-class Running:
+class RunningTask:
     """Hold what is known of a task that runs."""
 
     function: str = field(converter=plain_line)
@@ -124,7 +124,7 @@ class State:
     region: str | None = field(default=None, converter=optional(plain_line))
     wanted: int = 0
     nodes: Mapping[int, NodeView] = {}
-    running: Mapping[str, Running] = {}
+    running: Mapping[str, RunningTask] = {}
     done: Mapping[int | None, int] = {}
     failed: Mapping[int | None, int] = {}
     bars: Mapping[str, Bar] = {}
@@ -295,7 +295,7 @@ def _forget(draft: _Draft, node: int) -> None:
 
 
 def _started(draft: _Draft, event: TaskStarted) -> None:
-    draft.running[event.task_id] = Running(event.function, event.node, event.at)
+    draft.running[event.task_id] = RunningTask(event.function, event.node, event.at)
 
 
 def _completed(draft: _Draft, event: TaskCompleted) -> None:

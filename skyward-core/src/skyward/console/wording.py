@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from skyward.model.cost import Receipt, money
-from skyward.model.event import (
+from skyward.model.events.event import (
     BootstrapCompleted,
     BootstrapFailed,
     BootstrapPhase,
@@ -34,6 +33,7 @@ from skyward.model.event import (
     SkywardEvent,
     TaskCompleted,
 )
+from skyward.model.instances.cost_report import Receipt, money
 from skyward.plain import coloured_line, plain_text
 
 __all__ = ["Line", "clean", "count", "lasted", "money", "several", "tell"]

@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from skyward.errors import RefError
-from skyward.link.segment import Segment
-from skyward.model.trust import Data
+from skyward.link.segment import Segment, aligned
+from skyward.model.spec.trust_setting import Data
 
-__all__ = ["Absent", "Origin"]
+__all__ = ["Absent", "Origin", "returned"]
 
 
 class Origin(Protocol):
@@ -107,3 +107,19 @@ class Absent(Segment):
 
 AGAIN = "Run the call again that put it; `ref.get()` in time keeps a copy here."
 """What to do about a value that is lost."""
+
+
+def returned(where: Any, sizes: tuple[int, ...]) -> Any:
+    """
+    Make a Ref of what a result names.
+
+    Raises:
+        RefError: If it is opened where no pool is.
+        ValueError: If it makes no sense.
+    """
+    if not isinstance(where, Absent):
+        raise RefError("A Ref of a node's is opened where its node is not connected.", hint=AGAIN)
+    plain = type(sizes) is tuple and all(type(size) is int and size >= 0 for size in sizes)
+    if not plain or not sizes or sum(map(aligned, sizes)) > where.size:
+        raise ValueError("a Ref of other sizes than its buffer")
+    return where.home.add(where, sizes)

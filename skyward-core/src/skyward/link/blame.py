@@ -15,8 +15,9 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from skyward.errors import SerializationError
+from skyward.link.by_reference import by_reference
 from skyward.link.cached import reduce_cached
-from skyward.link.capture import by_reference, captured_names
+from skyward.link.capture import captured_names
 from skyward.link.opened import refuse_file
 
 _SECONDS: Final = 1.0

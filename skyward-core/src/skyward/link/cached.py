@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from skyward.link.by_reference import by_reference
+
 __all__ = ["CACHED", "reduce_cached"]
 
 CACHED: Final = type(lru_cache(len))
@@ -31,8 +33,6 @@ def reduce_cached(obj: Any) -> tuple[Any, ...] | None:
     """
     if type(obj) is not CACHED:
         return None
-    from skyward.link.capture import by_reference
-
     if by_reference(obj):
         return None
     return _cached, (obj.__wrapped__, obj.cache_parameters())

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
+from skyward.link.by_reference import by_reference, pickled_by_value
 from skyward.link.cached import CACHED
 
 _MISSING: Final = object()
@@ -118,33 +119,6 @@ def snapshot(fn: types.FunctionType) -> Snapshot | None:
         # Objects that answer attribute access with errors, annotations that cannot be evaluated, namespaces that
         # change under the walk: pickling at every dispatch is always right.
         return None
-
-
-def by_reference(obj: Any) -> bool:
-    """
-    Return whether a function or class is pickled as the name of a module and an attribute of it.
-
-    Args:
-        obj: A function or a class.
-
-    >>> by_reference(snapshot), by_reference(lambda: 1)
-    (True, False)
-    """
-    module_name, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
-    if not isinstance(module_name, str) or not isinstance(name, str):
-        return False
-    if module_name == "builtins" and isinstance(obj, type):
-        return True
-    module = sys.modules.get(module_name)
-    if module is None or module_name == "__main__" or "<locals>" in name or _registered(module_name):
-        return False
-    found: Any = module
-    try:
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception:
-        return False
-    return found is obj
 
 
 def captured_names(code: types.CodeType) -> tuple[str, ...]:
@@ -294,7 +268,7 @@ class _Walk:
         if isinstance(value, types.ModuleType):
             self._holds_modules = True
             name = getattr(value, "__name__", "")
-            return sys.modules.get(name) is value and not _registered(name)
+            return sys.modules.get(name) is value and not pickled_by_value(name)
         if issubclass(kind, type):
             return by_reference(value)
         if kind is types.BuiltinFunctionType:
@@ -372,14 +346,3 @@ def _filled(cell: types.CellType) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _registered(module_name: str) -> bool:
-    """
-    Return whether the user asked cloudpickle to send a module's contents by value.
-    """
-    cloudpickle = sys.modules.get("cloudpickle")
-    if cloudpickle is None:
-        return False
-    names = cloudpickle.list_registry_pickle_by_value()
-    return bool(names) and any(module_name == name or module_name.startswith(f"{name}.") for name in names)

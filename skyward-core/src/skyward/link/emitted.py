@@ -19,8 +19,8 @@ from skyward.errors import ProtocolError
 from skyward.link.frames import decode_json
 from skyward.link.messages import EMIT
 from skyward.link.payload import Payload, decode, dump
-from skyward.model.event import Error, Log, Metric, Progress, SkywardEvent
-from skyward.model.trust import Data
+from skyward.model.events.event import Error, Log, Metric, Progress, SkywardEvent
+from skyward.model.spec.trust_setting import Data
 
 __all__ = ["Emitted", "class_name", "decode_event", "encode_event"]
 
@@ -73,7 +73,7 @@ def class_name(kind: type) -> str:
     Return the name by which a class is known on both sides.
 
     >>> class_name(Log)
-    'skyward.model.task_event.Log'
+    'skyward.model.events.task_event.Log'
     """
     return f"{kind.__module__}.{kind.__qualname__}"
 

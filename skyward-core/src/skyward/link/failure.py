@@ -26,37 +26,14 @@ from skyward.link.bare import heavy, reduced
 from skyward.link.both import both
 from skyward.link.data.maker import Refused
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
-from skyward.model.trust import Data
-from skyward.plain import plain_text
+from skyward.link.remote_traceback import RemoteTraceback
+from skyward.model.spec.trust_setting import Data
 
 _TEXT_LIMIT: Final = 256 * 1024
 _MESSAGE_LIMIT: Final = 16 * 1024
 _FRAME_LIMIT: Final = 2000
 
 _OWN: Final = tuple(f"{Path(__file__).absolute().parents[1]}{os.sep}{room}{os.sep}" for room in ("link", "node"))
-
-
-class RemoteTraceback(Exception):  # what it holds, and how it is printed
-    """
-    Hold the traceback of a node as the last cause of an error.
-
-    Args:
-        text: The traceback as the node printed it.
-
-    >>> RemoteTraceback("Traceback ...").text
-    'Traceback ...'
-    """
-
-    @property
-    def text(self) -> str:
-        """
-        Return the traceback as the node printed it.
-        """
-        return str(self.args[0]) if self.args else ""
-
-    def __str__(self) -> str:
-        # Python prints "RemoteTraceback: " in front; the text reads better from the start of a line.
-        return f"\n{plain_text(self.text)}"
 
 
 def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = (), data: bool = False) -> bytes:
@@ -326,7 +303,7 @@ class _Rebuild:
         return exc
 
     def _unpickled(self, record: Record) -> BaseException:
-        from skyward.link.data.names import names_of
+        from skyward.link.data.allowed_names import names_of
         from skyward.link.data.opener import open_data
 
         assert record.pickled is not None

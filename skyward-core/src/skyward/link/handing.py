@@ -8,7 +8,7 @@ From the client to an agent, and back:
 | FETCH | 32 bytes name, u64 number, u64 size, 32 bytes SHA-256 of the content, JSON: `host`, `port`, `stall` |
 | FETCHED | u64 number, u8 outcome, f64 seconds, text that says why |
 
-Over a connection between two agents, once both have proved that they are of the pool (`node/pool_tls.py`):
+Over a connection between two agents, once both have proved that they are of the pool (`node/data/pool_tls.py`):
 
     fetches  "skyward fetch 1\\n"   32 bytes name
     serves   u8 whether it has it   u64 size   the content
@@ -25,7 +25,7 @@ from typing import NamedTuple
 from skyward.errors import ProtocolError
 from skyward.link.frames import Kind, decode_json, encode, encode_json
 from skyward.link.messages import FETCH, FETCHED
-from skyward.model.transfer import Outcome
+from skyward.model.instances.transfer import TransferOutcome
 
 REQUEST = Struct("<16s32s")
 MARK = b"skyward fetch 1\n"
@@ -33,7 +33,7 @@ ANSWER = Struct("<BQ")
 
 _LARGEST = 1 << 40
 _WHY = 500
-_OUTCOMES = {int(outcome): outcome for outcome in Outcome}
+_OUTCOMES = {int(outcome): outcome for outcome in TransferOutcome}
 
 
 class Errand(NamedTuple):
@@ -71,7 +71,7 @@ class Report(NamedTuple):
     """
 
     number: int
-    outcome: Outcome
+    outcome: TransferOutcome
     seconds: float
     why: str
 
@@ -121,7 +121,7 @@ def decode_report(body: bytes) -> Report:
     Raises:
         ProtocolError: If it is cut off, or there is no such outcome.
 
-    >>> decode_report(encode_report(Report(7, Outcome.STALLED, 2.5, "no byte for 10 s"))[8:]).why
+    >>> decode_report(encode_report(Report(7, TransferOutcome.STALLED, 2.5, "no byte for 10 s"))[8:]).why
     'no byte for 10 s'
     """
     if len(body) < FETCHED.size:

@@ -14,7 +14,7 @@ _BUSY = 0.5
 """Share of the time spent on compressing from which that, and not the line, says how much is sent."""
 
 
-class Measured(NamedTuple):
+class MeasuredRate(NamedTuple):
     """
     What was acknowledged over some time.
 
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
     packing: float = 0.0
 
 
-def followed(rate: float | None, measured: Measured) -> float | None:
+def followed(rate: float | None, measured: MeasuredRate) -> float | None:
     """
     Judge a line by what it was and by one more measurement.
 
@@ -42,9 +42,9 @@ def followed(rate: float | None, measured: Measured) -> float | None:
         rate: Bytes a second so far; None if nothing was measured.
         measured: The measurement.
 
-    >>> followed(None, Measured(2.5e6, 2.5e6))
+    >>> followed(None, MeasuredRate(2.5e6, 2.5e6))
     2500000.0
-    >>> followed(2.5e6, Measured(1e6, 1e6, starved=True))
+    >>> followed(2.5e6, MeasuredRate(1e6, 1e6, starved=True))
     2500000.0
     """
     if measured.starved:
@@ -149,7 +149,7 @@ class LineRate:
         since = mark.since or self._first
         if under_way and since is not None and now - since.at >= LEAST_INTERVAL:
             seconds = now - since.at
-            measured = Measured(
+            measured = MeasuredRate(
                 (reached.delivered - since.delivered) / seconds,
                 (reached.content - since.content) / seconds,
                 mark.starved,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import BLOB, CALL, EMIT, FETCH, FUNCTION, ITEM, RESULT, TASK, FunctionFlag, TaskFlag
-from skyward.link.parts import Place, read_parts
+from skyward.link.payload_parts import Place, read_parts
 from skyward.link.segment import aligned
 
 _FILES = b"files"

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple, Protocol
 from skyward.errors import ProtocolError
 from skyward.link.frames import MAX_FDS
 from skyward.link.lending import lending
-from skyward.link.parts import NAME, Part, Place, read_parts, table
+from skyward.link.payload_parts import NAME, Part, Place, read_parts, table
 from skyward.link.pickling import OUT_OF_BAND, DataPickler, Pickler
 from skyward.link.pieces import Pieces
 from skyward.link.segment import Segment, aligned, write_segment
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""
@@ -345,7 +345,7 @@ def load(payload: Payload) -> Any:
         Exception: Whatever unpickling raises.
     """
     if payload.trust is not None:
-        from skyward.link.data.names import names_of
+        from skyward.link.data.allowed_names import names_of
         from skyward.link.data.opener import open_data
 
         whole, *buffers = views(payload) if payload.parts else (payload.inline,)

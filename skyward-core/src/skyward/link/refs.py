@@ -10,13 +10,13 @@ import weakref
 from typing import Any, Final, Generic, TypeVar
 
 from skyward.errors import RefError, ResultError
-from skyward.link.absent import AGAIN, Absent
+from skyward.link.absent import AGAIN, Absent, returned
 from skyward.link.payload import Keep, Pickled
 from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import Segment, aligned, write_segment
-from skyward.model.trust import Data
+from skyward.model.spec.trust_setting import Data
 
-__all__ = ["HERE", "INSIDE", "Here", "Ref", "Refs", "returned"]
+__all__ = ["HERE", "INSIDE", "Here", "Ref", "Refs"]
 
 T = TypeVar("T")
 
@@ -201,23 +201,6 @@ INSIDE: Final = Here()
 """Stands for values that tasks put, which contain what they refer to."""
 
 
-def returned(where: Any, sizes: tuple[int, ...]) -> Ref[Any]:
-    """
-    Make a Ref of what a result names.
-
-    Raises:
-        RefError: If it is opened where no pool is.
-        ValueError: If it makes no sense.
-    """
-    if not isinstance(where, Absent):
-        raise RefError("A Ref of a node's is opened where its node is not connected.", hint=AGAIN)
-    plain = type(sizes) is tuple and all(type(size) is int and size >= 0 for size in sizes)
-    if not plain or not sizes or sum(map(aligned, sizes)) > where.size:
-        raise ValueError("a Ref of other sizes than its buffer")
-    ref: Ref[Any] = where.home.add(where, sizes)
-    return ref
-
-
 def _copy_of(shown: _Shown) -> mmap.mmap:
     """Map the memory once more, so that what is written there stays out of the Ref."""
     found = shown.kept.segment.map().obj
@@ -235,7 +218,7 @@ def _opened(memory: Any, sizes: tuple[int, ...], trust: Data | None) -> Any:
     """Open a value that a task put, as data where its pool's results are: it may be of another node."""
     if trust is None:
         return _restore(memory, sizes)
-    from skyward.link.data.names import names_of
+    from skyward.link.data.allowed_names import names_of
     from skyward.link.data.opener import open_data
 
     found = _cut(memory, sizes)

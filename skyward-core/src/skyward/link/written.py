@@ -57,7 +57,7 @@ _HARMLESS = re.compile(r"/dev/(shm/|zero\b|null\b)")
 _WRITES_ON_ITS_OWN = "/dev/", "anon_inode:[io_uring]", "/[aio]"
 
 
-class Watch:
+class MemoryWatch:
     """
     Watch one range of memory, page by page.
 
@@ -118,9 +118,9 @@ class Kernel:
         self._buffer = ctypes.create_string_buffer
         self._address = ctypes.addressof
         self._lock = threading.RLock()
-        self._watches: dict[tuple[int, int], Watch] = {}
+        self._watches: dict[tuple[int, int], MemoryWatch] = {}
 
-    def watch(self, address: int, size: int) -> Watch | None:
+    def watch(self, address: int, size: int) -> MemoryWatch | None:
         """
         Begin to watch the whole pages of a range; what is on the pages that it shares is the caller's to compare.
 
@@ -151,7 +151,7 @@ class Kernel:
                 fcntl.ioctl(self._fd, _UFFDIO_WRITEPROTECT, bytearray(struct.pack("3Q", start, end - start, _WP)))
             except OSError:
                 return None
-            watch = self._watches[start, end] = Watch(self, start, end)
+            watch = self._watches[start, end] = MemoryWatch(self, start, end)
             return watch
 
     def unwritten(self, start: int, end: int) -> bool:
@@ -170,7 +170,7 @@ class Kernel:
         # One region that is all of it: a page that was given back and is empty now is in none.
         return found == 1 and _REGION.unpack_from(regions.raw) == (start, end, _WATCHED)
 
-    def release(self, watch: Watch) -> None:
+    def release(self, watch: MemoryWatch) -> None:
         """End a watch for one of its users."""
         with self._lock:
             watch.users -= 1
@@ -312,7 +312,7 @@ _process = _Process()
 os.register_at_fork(after_in_child=_process.forget_after_fork)
 
 
-def watch(address: int, size: int) -> Watch | None:
+def watch(address: int, size: int) -> MemoryWatch | None:
     """
     Begin to watch a range of memory; what is on pages that it shares with others is the caller's to compare.
 

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 
-from skyward.engine.pool_file import providers_of_file
-from skyward.engine.provider_handle import ProviderHandle
-from skyward.engine.regions import PROVIDER_TIMEOUT
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.instances.regions import PROVIDER_TIMEOUT
+from skyward.engine.pool.pool_file import providers_of_file
 from skyward.errors import AllProvidersFailedError, NoCredentialsError, SkywardError
 from skyward.market.handles import given_handles, installed_handles
 from skyward.market.source import source_of

@@ -7,10 +7,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import ConfigError, SkywardError
 from skyward.market.source import without_arguments
-from skyward.model.setting import nearest
+from skyward.model.fields.setting import nearest
 from skyward.registry import providers as installed_providers
 
 __all__ = ["given_handles", "installed_handles"]

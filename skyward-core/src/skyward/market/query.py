@@ -4,27 +4,41 @@ Queries for offers, as values that are made narrower step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
-from skyward.market.store import Store
-from skyward.model.accelerator import Accelerator, accelerator
-from skyward.model.catalogue import CATALOGUE
-from skyward.model.memory import gigabytes
-from skyward.model.setting import nearest, positive, text, whole
-from skyward.plan.wanted import Order, Wanted, order
+from skyward.market.store import OfferStore
+from skyward.model.accelerators.accelerator import Accelerator, accelerator
+from skyward.model.accelerators.catalogue import CATALOGUE
+from skyward.model.fields.memory import gigabytes
+from skyward.model.fields.setting import nearest, positive, text, whole
+from skyward.plan.offers.wanted import Order, Wanted, order
 
 if TYPE_CHECKING:
-    from skyward.market.answer import Counted, Listed
-    from skyward.market.repository import Offers
+    from skyward.market.query_answer import Counted, Listed
 
 __all__ = ["Query"]
 
 # The name keeps the method's name free inside `Query`.
 _parsed = accelerator
+
+
+class Sellers(Protocol):
+    """Where offers are looked up."""
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """Return the names of the providers."""
+
+    @property
+    def regions(self) -> tuple[str, ...] | None:
+        """Return where they sell; None where one of them does not say."""
+
+    def look_up(self, wanted: Wanted, look: Callable[..., Any], read: Callable[[Any], Any] = ...) -> Any:
+        """Look once what is known is new enough: `look` gives what there is, and `read` makes the answer of it."""
 
 
 @frozen(kw_only=True)
@@ -44,7 +58,7 @@ class Query:
     'local'
     """
 
-    offers: Offers = field(repr=False)
+    offers: Sellers = field(repr=False)
     wanted: Wanted = field(factory=Wanted)
 
     def accelerator(self, name: Accelerator | str) -> Query:
@@ -257,16 +271,16 @@ class Query:
 
     def all(self) -> Listed:
         """Return all offers asked for, as a list."""
-        found: Listed = self.offers.look_up(self.wanted, Store.find)
+        found: Listed = self.offers.look_up(self.wanted, OfferStore.find)
         return found
 
     def first(self) -> Any:
         """Return the first offer asked for, or None if there is none."""
-        return self.offers.look_up(evolve(self.wanted, limit=1), Store.find, lambda found: next(iter(found), None))
+        return self.offers.look_up(evolve(self.wanted, limit=1), OfferStore.find, lambda found: next(iter(found), None))
 
     def count(self) -> Counted:
         """Return how many offers are asked for."""
-        found: Counted = self.offers.look_up(self.wanted, Store.count)
+        found: Counted = self.offers.look_up(self.wanted, OfferStore.count)
         return found
 
     def _sold(self, way: Any) -> Query:

@@ -10,19 +10,19 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
-from skyward.engine.environment import cache_directory
-from skyward.engine.loop import in_thread
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.pool.event_loop import in_thread
+from skyward.engine.source.environment import cache_directory
 from skyward.errors import AllProvidersFailedError, ConfigError, SkywardError
-from skyward.market.answer import Answer, answer
 from skyward.market.handles import given_handles, installed_handles
 from skyward.market.query import Query
+from skyward.market.query_answer import QueryAnswer, answer
 from skyward.market.source import ask, source_of
-from skyward.market.store import Source, Store
-from skyward.model.accelerator import Accelerator
-from skyward.plan.offer_sql import VERSION
-from skyward.plan.tried import each
-from skyward.plan.wanted import Wanted
+from skyward.market.store import OfferStore, Source
+from skyward.model.accelerators.accelerator import Accelerator
+from skyward.plan.offers.offer_sql import VERSION
+from skyward.plan.offers.tried import each
+from skyward.plan.offers.wanted import Wanted
 
 __all__ = ["Offers", "offers"]
 
@@ -48,7 +48,7 @@ class Offers:
 
     def __init__(self, handles: Iterable[ProviderHandle], failures: Mapping[str, SkywardError]) -> None:
         self._handles = {source_of(handle): handle for handle in handles}
-        self._store = Store(cache_directory() / "offers" / f"offers-{VERSION}.sqlite")
+        self._store = OfferStore(cache_directory() / "offers" / f"offers-{VERSION}.sqlite")
         self._unmade = dict(failures)
         self._failed: dict[Source, tuple[SkywardError, float]] = {}
         self._asking: dict[Source, asyncio.Task[None]] = {}
@@ -57,7 +57,7 @@ class Offers:
         return f"<{type(self).__name__} of {', '.join(self.providers)}>"
 
     def __await__(self) -> Generator[Any, None, Offers]:
-        return Answer(self._loaded).__await__()
+        return QueryAnswer(self._loaded).__await__()
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Offers:
     def look_up(
         self,
         wanted: Wanted,
-        look: Callable[[Store, Wanted, list[Source]], T | None],
+        look: Callable[[OfferStore, Wanted, list[Source]], T | None],
         read: Callable[[T], Any] = lambda found: found,
     ) -> Any:
         """

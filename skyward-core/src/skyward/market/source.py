@@ -13,13 +13,13 @@ from typing import Any
 
 import attrs
 
-from skyward.engine.choosing import OFFERS_TIMEOUT
-from skyward.engine.loop import in_thread
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.choosing import OFFERS_TIMEOUT
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PluginError, SkywardError
 from skyward.market.store import Source
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.spec import Spec
 
 __all__ = ["ask", "source_of", "without_arguments"]
 

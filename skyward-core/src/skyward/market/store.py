@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from skyward import private
-from skyward.engine.environment import CACHE_HINT, locked
+from skyward.engine.source.environment import CACHE_HINT, locked
 from skyward.errors import ConfigError
-from skyward.model.offer import Offer
-from skyward.plan.offer_sql import INSERT, SCHEMA, VERSION, counting, offer_of, row_of, sql
-from skyward.plan.wanted import Wanted
+from skyward.model.instances.offer import Offer
+from skyward.plan.offers.offer_sql import INSERT, SCHEMA, VERSION, counting, offer_of, row_of, sql
+from skyward.plan.offers.wanted import Wanted
 
-__all__ = ["Source", "Store"]
+__all__ = ["Source", "OfferStore"]
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Source:
     digest: str
 
 
-class Store:
+class OfferStore:
     """
     Keep offers in a file, and find them.
 
@@ -165,7 +165,7 @@ class Store:
             if _version(db) == VERSION:
                 return
             if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise _OtherVersionError
+                raise _OtherStoreVersionError
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("BEGIN IMMEDIATE")
             with db:
@@ -186,7 +186,7 @@ class Store:
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
 
-class _OtherVersionError(sqlite3.DatabaseError):
+class _OtherStoreVersionError(sqlite3.DatabaseError):
     """Tell that the tables are not those of this version."""
 
 

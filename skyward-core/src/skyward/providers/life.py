@@ -6,7 +6,7 @@ import functools
 import logging
 from collections.abc import Mapping
 
-from skyward.model.machine import InstanceState
+from skyward.model.instances.machine import InstanceState
 
 __all__ = ["life"]
 

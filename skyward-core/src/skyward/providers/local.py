@@ -14,14 +14,14 @@ from attrs import frozen
 
 from skyward import private
 from skyward.hookspecs import hookimpl
-from skyward.model.machine import Instance, LocalAddress, ProviderFacts
-from skyward.model.offer import Offer
-from skyward.model.setting import suggesting
+from skyward.model.fields.setting import suggesting
+from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts
+from skyward.model.instances.offer import Offer
 
 if TYPE_CHECKING:
-    from skyward.model.cluster import Cluster
-    from skyward.model.machine import LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.instances.cluster import Cluster
+    from skyward.model.instances.machine import LaunchRequest
+    from skyward.model.spec.spec import Spec
 
 
 @suggesting

@@ -11,16 +11,16 @@ from attrs import field, frozen
 
 from skyward.errors import CapacityError, ConfigError, NoAvailableProviderError, NodeError, SkywardError
 from skyward.hookspecs import hookimpl
-from skyward.model.accelerator import recognise
-from skyward.model.machine import Instance, ProviderFacts, SSHAddress, Trust
-from skyward.model.offer import Offer
-from skyward.model.place import place
-from skyward.model.setting import suggesting
+from skyward.model.accelerators.accelerator import recognise
+from skyward.model.fields.host_place import place
+from skyward.model.fields.setting import suggesting
+from skyward.model.instances.machine import Instance, ProviderFacts, SSHAddress, Trust
+from skyward.model.instances.offer import Offer
 
 if TYPE_CHECKING:
-    from skyward.model.cluster import Cluster
-    from skyward.model.machine import LaunchRequest
-    from skyward.model.spec import Spec
+    from skyward.model.instances.cluster import Cluster
+    from skyward.model.instances.machine import LaunchRequest
+    from skyward.model.spec.spec import Spec
     from skyward.ssh.probe import Findings
 
 _log = logging.getLogger(__name__)
@@ -212,7 +212,7 @@ class SSH:
 
 async def _clean(address: SSHAddress) -> tuple[str, ...]:
     """Empty the cache of a host, and return what else is in it."""
-    from skyward.plan.cache_text import CLEAN
+    from skyward.plan.bootstrap.cache_text import CLEAN
     from skyward.ssh.dial import dial
     from skyward.ssh.shell import run
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from skyward.errors import ProvisionError
-from skyward.plan.volume import SomeVolume
+from skyward.plan.offers.volume import SomeVolume
 
 __all__ = ["until_free"]
 
@@ -30,7 +30,7 @@ async def until_free(look: Callable[[], Awaitable[SomeVolume]], provider: str, w
     Raises:
         ProvisionError: If another machine still has it.
 
-    >>> from skyward.plan.volume import Volume
+    >>> from skyward.plan.offers.volume import Volume
     >>> async def look():
     ...     return Volume(id="v1", name="data", place="here")
     >>> asyncio.run(until_free(look, "verda")).id

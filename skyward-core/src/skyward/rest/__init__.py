@@ -1,17 +1,18 @@
 """
 What providers of clouds need whose API speaks JSON over HTTP; wants httpx, the extra `rest` of `skyward-core`.
 
-`Api` makes the calls, `Service` says what holds for the API, and the functions of `skyward.rest.answer` read answers.
+`Api` makes the calls, `Service` says what holds for the API, and `skyward.rest.checked_answer` reads answers.
 """
 
 from __future__ import annotations
 
-from skyward.rest.answer import Misread, field, flag, listed, number, optional, readable, text, whole, word
-from skyward.rest.api import Api, Login, Service
-from skyward.rest.ending import end_for_good
-from skyward.rest.pace import Limit
+from skyward.rest.api import Api, Login
+from skyward.rest.checked_answer import Misread, field, flag, listed, number, optional, readable, text, whole, word
+from skyward.rest.rate_limit import Limit
 from skyward.rest.reply import Meaning, Reply, hidden, reply_of, shortened
+from skyward.rest.service import Service
 from skyward.rest.shared import Shared
+from skyward.rest.terminate import end_for_good
 
 __all__ = [
     "Api",

@@ -15,12 +15,13 @@ from weakref import WeakKeyDictionary
 from attrs import evolve, field, frozen
 
 from skyward.errors import CredentialsError, ProvisionError, QuotaError, SkywardError
-from skyward.plan.clocks import ahead_of_reply
-from skyward.rest.answer import Misread
-from skyward.rest.decision import LONGEST_PAUSE, Accept, Retry, decide, held
-from skyward.rest.line import AT_ONCE, Line
-from skyward.rest.pace import Limit, Pace
+from skyward.plan.instances.clocks import ahead_of_reply
+from skyward.rest.checked_answer import Misread
+from skyward.rest.line import AT_ONCE, HTTPLine
+from skyward.rest.rate_limit import RateLimit
 from skyward.rest.reply import Meaning, Reply, hidden, shortened
+from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, RetryLater, decide, held
+from skyward.rest.service import Service
 
 __all__ = ["Api", "Login", "Service"]
 
@@ -32,11 +33,6 @@ _log = logging.getLogger(__name__)
 def _headers(value: Mapping[str, str]) -> dict[str, str]:
     """Return headers, as a copy."""
     return dict(value)
-
-
-def _limits(value: Mapping[str, Sequence[Limit]]) -> dict[str, tuple[Limit, ...]]:
-    """Return limits by lane, as a copy."""
-    return {lane: tuple(limits) for lane, limits in value.items()}
 
 
 @frozen(kw_only=True)
@@ -74,30 +70,6 @@ class Login:
         return cls(headers={"Authorization": f"Bearer {token}"}, account=token, secrets=(token,))
 
 
-@frozen(kw_only=True)
-class Service:
-    """
-    Say what holds for an API, for all of its callers.
-
-    Args:
-        provider: The provider's name in errors, such as `"digitalocean"`.
-        title: The company's own name, such as `"DigitalOcean"`.
-        base_url: Where it is, without a slash at the end; plain HTTP only on this machine.
-        limits: How many calls an account may make, by lane; `""` counts all.
-        meaning: Says what a reply means; None leaves it to the status. It is asked about successes as well.
-        timeout: Seconds to wait for a whole answer.
-        largest: Bytes of the largest answer that is taken.
-    """
-
-    provider: str
-    title: str
-    base_url: str
-    limits: Mapping[str, Sequence[Limit]] = field(factory=dict, converter=_limits)
-    meaning: Callable[[Reply], Meaning | None] = lambda _reply: None
-    timeout: float = 30.0
-    largest: int = 16 * 1024 * 1024
-
-
 class Api:
     """
     Call an API.
@@ -118,8 +90,8 @@ class Api:
     def __init__(self, service: Service, login: Callable[[Login | None], Login | Awaitable[Login]]) -> None:
         self.service = service
         self._login = login
-        self._line = Line(service)
-        self._pace: Pace | None = None
+        self._line = HTTPLine(service)
+        self._pace: RateLimit | None = None
         self._secrets: set[str] = set()
         self.ahead: float | None = None
         """Seconds by which the server's clock is ahead of ours, by its last reply; None before one."""
@@ -255,7 +227,7 @@ class Api:
             decision = decide(reply, attempt, self.service.meaning(reply), dice=random.random(), now=time.time())
             if isinstance(decision, Accept):
                 return self._read(reply, read, plain=plain)
-            if not isinstance(decision, Retry):
+            if not isinstance(decision, RetryLater):
                 raise self._refused(reply, decision.meaning)
             _log.debug("call.again method=%s path=%s status=%d after=%.1f", method, path, reply.status, decision.after)
             await asyncio.sleep(decision.after)
@@ -271,7 +243,7 @@ class Api:
         self, blank: Reply, login: Login, json: Any, headers: Mapping[str, str], lane: str, timeout: float
     ) -> Reply:
         # Kept, because a pace lasts as long as something refers to it.
-        pace = self._pace = Pace.of(f"{self.service.base_url} {login.account}", self.service.limits)
+        pace = self._pace = RateLimit.of(f"{self.service.base_url} {login.account}", self.service.limits)
         await pace.wait(lane)
         slot = self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with slot:

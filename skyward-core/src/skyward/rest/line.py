@@ -13,13 +13,13 @@ from attrs import evolve
 
 from skyward.errors import ConfigError
 from skyward.rest.reply import Reply
+from skyward.rest.service import Service
 
 if TYPE_CHECKING:
     import httpx
 
-    from skyward.rest.api import Service
 
-__all__ = ["AT_ONCE", "Line"]
+__all__ = ["AT_ONCE", "HTTPLine"]
 
 AT_ONCE = 16
 """Calls to one API that are under way at the same time in one event loop."""
@@ -34,7 +34,7 @@ class _TooLarge(Exception):
     """Report an answer that is larger than any should be."""
 
 
-class Line:
+class HTTPLine:
     """
     Send calls and receive replies; every failure on the way is a reply as well.
 

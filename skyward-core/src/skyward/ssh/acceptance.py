@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from skyward.model.accelerator import is_nvidia, recognise
-from skyward.model.image import Image
-from skyward.model.offer import Offer
-from skyward.model.spec import Spec
+from skyward.model.accelerators.accelerator import is_nvidia, recognise
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image
+from skyward.model.spec.spec import Spec
 from skyward.ssh.probe import Findings
 
 __all__ = ["FATAL_XIDS", "NETWORK_FLOOR", "cuda_wanted", "faults", "too_slow"]

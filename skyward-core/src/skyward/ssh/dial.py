@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
+from skyward.ssh.boot_wait import Waiting, tell
 from skyward.ssh.host_keys import HostKeys
 from skyward.ssh.jump import hops
 from skyward.ssh.per_packet import keep_one_timer, leave_out_ignored
-from skyward.ssh.waiting import Waiting, tell
 
 if TYPE_CHECKING:
     from asyncssh import ChannelOpenError, SSHClientConnection
 
-    from skyward.model.machine import SSHAddress
+    from skyward.model.instances.machine import SSHAddress
 
 LOGIN_TIMEOUT = 20.0
 """Seconds for one attempt: to connect, to agree on keys, and to log in."""

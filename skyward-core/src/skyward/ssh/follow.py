@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from skyward.errors import UnreachableError
-from skyward.ssh.shell import Process, Shell, begin
+from skyward.ssh.shell import MachineShell, Process, begin
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
@@ -36,7 +36,9 @@ def start_command(node: str, packed: int, size: int) -> str:
     )
 
 
-async def start(shell: Shell, node: str, script: str, token: str, interval: float) -> AsyncGenerator[bytes, None]:
+async def start(
+    shell: MachineShell, node: str, script: str, token: str, interval: float
+) -> AsyncGenerator[bytes, None]:
     """
     Start a script, and give what it writes, as `follow` does.
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, HostKeyError
-from skyward.ssh.login import sign_at_once
+from skyward.ssh.quick_login import sign_at_once
 
 if TYPE_CHECKING:
-    from skyward.model.machine import SSHAddress
+    from skyward.model.instances.machine import SSHAddress
 
 
 class HostKeys:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.model.machine import SSHAddress
-from skyward.model.place import Place, places
+from skyward.model.fields.host_place import HostPlace, places
+from skyward.model.instances.machine import SSHAddress
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnectionOptions
@@ -43,7 +43,7 @@ def hops(address: SSHAddress) -> tuple[SSHAddress, ...]:
         found = (*before, *found)
 
 
-def _hop(address: SSHAddress, at: Place) -> SSHAddress:
+def _hop(address: SSHAddress, at: HostPlace) -> SSHAddress:
     """Say how a jump host is entered: as its target is trusted, with its keys and those that are for itself."""
     hop = SSHAddress(
         host=at.host, port=at.port, user=at.user, known_hosts=address.known_hosts, trust=address.trust, jump="none"
@@ -65,7 +65,7 @@ def _own_keys(hop: SSHAddress) -> list[str]:
     return readable
 
 
-def _configured_jump(address: SSHAddress) -> tuple[Place, ...]:
+def _configured_jump(address: SSHAddress) -> tuple[HostPlace, ...]:
     """List what `~/.ssh/config` says about the way to a host."""
     if address.private_key is not None:
         # A machine that was made for this pool is in no user's file.

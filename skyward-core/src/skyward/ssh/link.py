@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import SkywardError, TransportError, UnreachableError
 from skyward.link.wire import Wire
-from skyward.node.relay import AGENT_CLOSED
+from skyward.node.agent.relay import AGENT_CLOSED
 from skyward.ssh.caller import PACKET, WINDOW, Caller
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _OPEN_WITHIN = 20.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 
 
-class Line:
+class AgentLine:
     """
     One SSH channel under a link.
 
@@ -156,7 +156,7 @@ class SSHLink:
         self._interval = interval
         self._where = where
         self._relayed = False
-        self._line: Line | None = None
+        self._line: AgentLine | None = None
         self._wait = _FIRST_WAIT
         self._attached_at = 0.0
         self._again: asyncio.Task[None] | None = None
@@ -172,7 +172,7 @@ class SSHLink:
         Raises:
             SkywardError: If that fails.
         """
-        line = Line(self._wire)
+        line = AgentLine(self._wire)
         if caller is not None and await caller.join(line) and not line.gone:
             self._line = line
             self._attached_at = asyncio.get_running_loop().time()
@@ -195,7 +195,7 @@ class SSHLink:
 
     async def _attach(self, connection: SSHClientConnection, *, first: bool = False) -> None:
         """Go on over a new channel of a connection."""
-        before, line = self._line, Line(self._wire)
+        before, line = self._line, AgentLine(self._wire)
         self._line = line
         try:
             async with asyncio.timeout(_OPEN_WITHIN):
@@ -212,7 +212,7 @@ class SSHLink:
         self._attached_at = asyncio.get_running_loop().time()
         self._wire.attach(line, first=first)
 
-    async def _open(self, connection: SSHClientConnection, line: Line) -> None:
+    async def _open(self, connection: SSHClientConnection, line: AgentLine) -> None:
         import asyncssh
 
         options: Any = {"encoding": None, "window": WINDOW, "max_pktsize": PACKET}

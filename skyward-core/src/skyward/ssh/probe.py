@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from skyward.plan.cache_text import CACHE, MAKE, UNSAFE
+from skyward.plan.bootstrap.cache_text import CACHE, MAKE, UNSAFE
 
 SCRIPT = (
     f'{UNSAFE}{MAKE}\ncache="{CACHE}"'

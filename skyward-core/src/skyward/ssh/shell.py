@@ -95,7 +95,7 @@ async def begin(connection: SSHClientConnection, command: str, data: bytes = b""
     )
 
 
-class Shell:
+class MachineShell:
     """
     A shell on a machine that runs one script after the other, each with what it reads, over one channel.
 
@@ -123,7 +123,7 @@ class Shell:
         self.process.close()
 
 
-async def open_shell(connection: SSHClientConnection, script: str, *, timeout: float) -> tuple[Shell, Done]:
+async def open_shell(connection: SSHClientConnection, script: str, *, timeout: float) -> tuple[MachineShell, Done]:
     """
     Start a shell that listens, and run a first script in it.
 
@@ -156,7 +156,7 @@ async def open_shell(connection: SSHClientConnection, script: str, *, timeout: f
         if process is not None:
             process.close()
         raise
-    return Shell(process), done
+    return MachineShell(process), done
 
 
 def command_line(program: str, script: str) -> str:

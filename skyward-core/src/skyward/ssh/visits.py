@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from skyward.ssh import probe
-from skyward.ssh.shell import Done, Shell, open_shell
+from skyward.ssh.shell import Done, MachineShell, open_shell
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
-    from skyward.model.machine import SSHAddress
+    from skyward.model.instances.machine import SSHAddress
 
-__all__ = ["KEPT", "Kept", "Visit", "keep", "keeping", "visit"]
+__all__ = ["KEPT", "KeptVisit", "Visit", "keep", "keeping", "visit"]
 
 KEPT = 20.0
 """Seconds for which a machine that was looked at stays logged in to; what was found there may be true no longer."""
@@ -42,7 +42,7 @@ class Visit:
     """
 
     connection: SSHClientConnection
-    shell: Shell
+    shell: MachineShell
     found: probe.Findings
     said: Done
 
@@ -62,7 +62,7 @@ async def visit(connection: SSHClientConnection, *, timeout: float) -> Visit:
     return Visit(connection, shell, probe.read(said.out), said)
 
 
-class Kept:
+class KeptVisit:
     """Keep visits from the moment a pool's offers are looked at until its nodes are made of them."""
 
     def __init__(self) -> None:
@@ -96,11 +96,11 @@ class Kept:
             made.connection.close()
 
 
-_keeper: ContextVar[Kept | None] = ContextVar("keeper", default=None)
+_keeper: ContextVar[KeptVisit | None] = ContextVar("keeper", default=None)
 
 
 @contextmanager
-def keeping(kept: Kept) -> Iterator[None]:
+def keeping(kept: KeptVisit) -> Iterator[None]:
     """Have the machines that are looked at in this block kept."""
     token = _keeper.set(kept)
     try:

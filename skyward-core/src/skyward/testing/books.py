@@ -21,8 +21,8 @@ import attrs
 from attrs import evolve, frozen
 
 from skyward import private
-from skyward.model.machine import EndsOwnBill, Instance, InstanceState, LocalAddress
-from skyward.model.tags import Tags
+from skyward.model.instances.machine import EndsOwnBill, Instance, InstanceState, LocalAddress
+from skyward.model.instances.tags import Tags
 from skyward.testing.market import GRANULARITY, NAME
 
 __all__ = ["Books", "Machine"]

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from skyward.errors import CapacityError, Limited, QuotaError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest
-from skyward.model.machine import EndsOwnBill
+from skyward.model.instances.machine import EndsOwnBill
 from skyward.testing import power
 from skyward.testing.books import Books, Machine
 from skyward.testing.fault import (

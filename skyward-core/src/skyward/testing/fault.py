@@ -12,7 +12,7 @@ from attrs import AttrsInstance, field, fields, frozen
 from attrs.converters import optional
 
 from skyward.errors import ConfigError
-from skyward.model.setting import lasting, whole
+from skyward.model.fields.setting import lasting, whole
 from skyward.testing.market import REGIONS, ZONES
 
 __all__ = [

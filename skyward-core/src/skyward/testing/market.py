@@ -8,7 +8,7 @@ from itertools import product
 
 from attrs import evolve
 
-from skyward.model.offer import Offer
+from skyward.model.instances.offer import Offer
 
 __all__ = ["GRANULARITY", "NAME", "REGIONS", "ZONES", "offers"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skyward import private
-from skyward.node.descendants import DIRECTORY, MARK, end_group, end_marked
+from skyward.node.agent.descendants import DIRECTORY, MARK, end_group, end_marked
 
 __all__ = ["fail_bootstrap", "remove", "switch_off"]
 

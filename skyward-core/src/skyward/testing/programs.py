@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from skyward import private
-from skyward.model.machine import InstanceState
+from skyward.model.instances.machine import InstanceState
 from skyward.testing import power
 from skyward.testing.books import HINT, Books
 

@@ -15,8 +15,8 @@ from attrs import field, frozen
 
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, Offer, ProviderFacts, hookimpl
-from skyward.model.machine import EndsOwnBill
-from skyward.model.setting import whole
+from skyward.model.fields.setting import whole
+from skyward.model.instances.machine import EndsOwnBill
 from skyward.testing import fault, market, power, programs
 from skyward.testing.books import Books, Machine
 from skyward.testing.cloud import Cloud

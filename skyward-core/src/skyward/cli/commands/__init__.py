@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from skyward.hookspecs import hookimpl
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 
 
 def names() -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from skyward.cli.terminal import say
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 
 
 def arguments(parser: ArgumentParser) -> None:

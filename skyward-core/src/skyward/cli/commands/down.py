@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from skyward.cli.machines import add_choice, agreed, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import complain, say, table
 from skyward.errors import ConfigError, UsageError
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 
 if TYPE_CHECKING:
-    from skyward.engine.provider_handle import ProviderHandle
-    from skyward.model.machine import Instance
+    from skyward.engine.instances.provider_handle import ProviderHandle
+    from skyward.model.instances.machine import Instance
 
 ELSEWHERE = 25.0
 """Seconds that a program on another computer has to end its pool itself; it looks at its machines every 15."""
@@ -37,10 +37,10 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If nothing says which.
     """
-    from skyward.engine.identity import owner
-    from skyward.engine.loop import engine_loop
-    from skyward.market.owned import end
-    from skyward.plan.owned import HEADER, chosen, expired, row
+    from skyward.engine.instances.identity import owner
+    from skyward.engine.pool.event_loop import engine_loop
+    from skyward.market.listed_instances import end
+    from skyward.plan.instances.owned_instances import HEADER, chosen, expired, row
 
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")
@@ -93,7 +93,7 @@ def _others(instances: Sequence[Instance]) -> str:
 
 def _call_off(instances: Sequence[Instance]) -> None:
     """Keep the programs of pools on this computer from renting others in the place of these machines."""
-    from skyward.engine.called_off import call_off
+    from skyward.engine.pool.stopped_elsewhere import call_off
 
     try:
         call_off({instance.tags.pool_id for instance in instances if instance.tags is not None})
@@ -103,8 +103,8 @@ def _call_off(instances: Sequence[Instance]) -> None:
 
 def _tell_elsewhere(found: Sequence[tuple[ProviderHandle, Instance]]) -> None:
     """Have programs on other computers end their pools themselves, and give them the time of a look at their lists."""
-    from skyward.engine.loop import engine_loop
-    from skyward.market.owned import call_off, look
+    from skyward.engine.pool.event_loop import engine_loop
+    from skyward.market.listed_instances import call_off, look
 
     if not found:
         return

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from skyward.cli.machines import agreed, complain_of, nothing_of
 from skyward.cli.terminal import complain, say, table
 from skyward.errors import UsageError
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -27,9 +27,9 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If nothing says which.
     """
-    from skyward.engine.loop import engine_loop
-    from skyward.market.kept import delete, look
-    from skyward.plan.machine_images import HEADER, age, chosen, monthly_sum, row
+    from skyward.engine.pool.event_loop import engine_loop
+    from skyward.market.listed_images import delete, look
+    from skyward.plan.instances.machine_image_rules import HEADER, age, chosen, monthly_sum, row
 
     hashes = options.hashes if options.action else ()
     older = age(options.older_than) if options.action and options.older_than is not None else None

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of
 from skyward.cli.terminal import say, table
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -16,7 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """List the machines; fail if a cloud cannot be asked, for what it has is not known then."""
-    from skyward.plan.owned import HEADER, row
+    from skyward.plan.instances.owned_instances import HEADER, row
 
     owned, found = ask_clouds(options)
     if found:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from skyward.cli.terminal import say, table
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 from skyward.origin import install
 from skyward.registry import EXTRAS, installed
 

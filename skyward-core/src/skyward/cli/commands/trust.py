@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from skyward.cli.terminal import say
-from skyward.model.command import Command
+from skyward.model.cli_command import Command
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -23,8 +23,8 @@ def run(options: Namespace) -> int:
         UsageError: If standard input is not a terminal, so that the question cannot be answered.
     """
     from skyward.cli.machines import agreed
-    from skyward.engine.pool_file import read_pool_file
-    from skyward.engine.trust import is_trusted, reasons, trust
+    from skyward.engine.pool.pool_file import read_pool_file
+    from skyward.engine.pool.pool_file_trust import is_trusted, reasons, trust
 
     path, text = read_pool_file(options.file)
     wanted = reasons(path, text)

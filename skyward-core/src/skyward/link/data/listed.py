@@ -17,9 +17,9 @@ __all__ = ["listed", "own"]
 
 def own() -> Shelf:
     """Return the names of Skyward's own values: places and events."""
-    from skyward.link.failure import RemoteTraceback
-    from skyward.model.event import ALL
-    from skyward.model.instance import AcceleratorInfo, InstanceInfo, NetworkInfo, PeerInfo
+    from skyward.link.remote_traceback import RemoteTraceback
+    from skyward.model.events.event import ALL
+    from skyward.model.instances.instance import AcceleratorInfo, InstanceInfo, NetworkInfo, PeerInfo
 
     kinds = (InstanceInfo, AcceleratorInfo, NetworkInfo, PeerInfo, *ALL)
     return Shelf.of(
@@ -108,7 +108,7 @@ def _state(kind: type, kinds: frozenset[type]) -> Callable[[Any, Any], Any]:
 
 def _generated(owner: type) -> bool:
     """Tell whether a class has `__setstate__` from attrs, from a dataclass with slots, or from `SkywardEvent`."""
-    from skyward.model.event import SkywardEvent
+    from skyward.model.events.event import SkywardEvent
 
     where = getattr(vars(owner)["__setstate__"], "__module__", "") or ""
     return owner is SkywardEvent or where.split(".")[0] in ("attr", "attrs", "dataclasses")
@@ -131,7 +131,7 @@ def _assigned(made: Any, state: Any) -> Any:
 
 
 def _traceback(text: Any) -> Any:
-    from skyward.link.failure import RemoteTraceback
+    from skyward.link.remote_traceback import RemoteTraceback
 
     if type(text) is not str:
         malformed("a traceback that is no text")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Final
 
-from skyward.link.capture import by_reference
+from skyward.link.by_reference import by_reference
 
 __all__ = ["named", "reduce_as_data"]
 

@@ -23,7 +23,7 @@ def main(words: list[str]) -> int:
     checks = Path(__file__).with_name("checks.py")
     # As `python -m` does: what is in the working directory can be imported.
     sys.path.insert(0, "")
-    plugin = ["-p", "skyward.testing.conformance.options", "--skyward-provider", target]
+    plugin = ["-p", "skyward.testing.conformance.conformance_options", "--skyward-provider", target]
     # The settings of the author's own suite are not meant for this one.
     alone = ["-c", os.devnull, "--rootdir", os.getcwd(), "--import-mode", "importlib", "-o", "python_files=checks.py"]
     alone += ["-p", "no:cacheprovider"]

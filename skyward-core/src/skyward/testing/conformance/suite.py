@@ -12,13 +12,13 @@ import pytest
 from attrs import evolve
 
 import skyward as sky
-from skyward.engine.charge import charged, sealed
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.guardian.guardian_messages import charged, sealed
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import PluginError, SkywardError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LocalAddress, MachineImage, Offer, SSHAddress
-from skyward.model.accelerator import recognise
-from skyward.model.spec import Spec
-from skyward.plan.guarding import Duty, Opened, ender, needed, take
+from skyward.model.accelerators.accelerator import recognise
+from skyward.model.spec.spec import Spec
+from skyward.plan.instances.guardian_duty import Duty, RegionOpened, ender, needed, take
 from skyward.testing.conformance.trial import LEASE, Rental, Trial
 
 __all__ = ["ProviderConformance"]
@@ -52,7 +52,7 @@ class ProviderConformance:
         if not target:
             pytest.fail("Say --skyward-provider MODULE:FACTORY, or give the fixture `provider`.", pytrace=False)
         # Late, because pytest wants to be the first to import its plugins.
-        from skyward.testing.conformance.options import load
+        from skyward.testing.conformance.conformance_options import load
 
         return load(target)()
 
@@ -333,7 +333,7 @@ def _check_renewal(rental: Rental) -> None:
 def _guard(rental: Rental, provider: Any) -> None:
     """End a machine as a guardian does: with nothing but what it was sent."""
     trial = rental.trial
-    opened = Opened(rental.cluster, rental.infra)
+    opened = RegionOpened(rental.cluster, rental.infra)
     known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
     anew, duty = charged(sealed(provider, known))
     [(cluster, infra)] = duty.regions

@@ -12,11 +12,11 @@ from typing import Any, Self
 
 from attrs import evolve, field, frozen
 
-from skyward.engine.provider_handle import ProviderHandle
+from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import CapacityError, QuotaError
 from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, MachineImage, Offer, ProviderFacts, Tags
-from skyward.model.spec import Spec
-from skyward.plan.owned import of_another
+from skyward.model.spec.spec import Spec
+from skyward.plan.instances.owned_instances import of_another
 
 __all__ = ["Rental", "Trial"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import frozen
 
 import skyward as sky
-from skyward.hookspecs import Cluster, Instance, LaunchRequest, LocalAddress, Offer, ProviderFacts, hookimpl
+from skyward.provider import Cluster, Instance, LaunchRequest, LocalAddress, Offer, ProviderFacts, hookimpl
 
 
 @frozen

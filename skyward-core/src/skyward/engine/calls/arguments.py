@@ -1,0 +1,185 @@
+"""
+Turn a call's arguments into what travels; runs in the thread that dispatches.
+
+Where one of them is large, the pickler pickles it on its own and then all of them together, which refers to what
+came before: so objects that arguments share are shared by what is read, and the large argument is a piece of the stream
+by itself, the same whatever stands beside it. It comes first, because what a pickler has seen before changes what it
+writes. Which parameters of a function take large ones is found out when the first such call is pickled, twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pickle import PickleBuffer
+from typing import Any, TypeVar
+
+from skyward.engine.calls.buffers import Buffers
+from skyward.errors import RefError
+from skyward.link.blame import blame
+from skyward.link.payload import PIECE, Payload, Pickled, packed, pickled
+from skyward.link.refs import Ref
+
+T = TypeVar("T")
+
+_ATOMS = frozenset((int, float, complex, bool, type(None)))
+_TEXTS = frozenset((str, bytes))
+_KNOWN = 512
+_PLACES = 8
+_TRIES = 3
+
+_Name = int | str
+
+
+class Arguments:
+    """
+    Pickle the arguments of one pool's calls.
+
+    Args:
+        buffers: Where large buffers and large pieces of streams are kept.
+    """
+
+    def __init__(self, buffers: Buffers) -> None:
+        self._buffers = buffers
+        self._large: dict[str, tuple[_Name, ...]] = {}
+        self._tried: dict[str, int] = {}
+
+    def dump(
+        self, function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Payload:
+        """
+        Pickle a call's arguments.
+
+        Args:
+            function: The user's function, to name its parameters.
+            name: What the user calls it.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+
+        Raises:
+            SerializationError: If one cannot be pickled; the message names it and the object inside it.
+            RefError: If one is, or holds, a Ref that is freed or of another pool.
+        """
+        try:
+            return self._dump(name, args, kwargs)
+        except RefError:
+            raise
+        except Exception as error:
+            raise blame(error, function=name, arguments=_named(function, args, kwargs)) from error
+
+    def put(self, value: T) -> Ref[T]:
+        """
+        Keep a value that many calls are to use.
+
+        Args:
+            value: Anything that can be an argument.
+
+        Raises:
+            SerializationError: If it cannot be pickled; the message names the object inside it.
+        """
+        try:
+            made = pickled((value,), refs=self._buffers.refs)
+        except RefError:
+            raise
+        except Exception as error:
+            raise blame(error, function="put", arguments={"value": value}) from error
+        ref: Ref[T] = self._buffers.refs.put(made)
+        return ref
+
+    def _dump(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Payload:
+        for index, value in enumerate(args):
+            if type(value) in _TEXTS and len(value) >= PIECE:
+                args = (*args[:index], _beside(value), *args[index + 1 :])
+        for word, value in kwargs.items():
+            if type(value) in _TEXTS and len(value) >= PIECE:
+                kwargs = {**kwargs, word: _beside(value)}
+        large = self._large.get(name)
+        if large is None:
+            made = pickled(((args, kwargs),), refs=self._buffers.refs)
+            if made.is_small:
+                return Payload((), made.streams[0][0])
+            order: tuple[_Name, ...] = ()
+        else:
+            apart = {place: value for place in large if (value := _at(place, args, kwargs)) is not None}
+            order = tuple(apart)
+            made = pickled((*apart.values(), (args, kwargs)), refs=self._buffers.refs)
+        if made.sizes[-1] >= max(PIECE, 2 * self._tried.get(name, 0)) or not _leads(order, made):
+            made = self._apart(name, args, kwargs, first=order)
+        payload = packed(made, self._buffers.keep)
+        self._buffers.sent(made.buffers, payload)
+        return payload
+
+    def _apart(
+        self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, first: tuple[_Name, ...]
+    ) -> Pickled:
+        """Pickle each argument on its own, find the large ones, and have them come first from now on."""
+        everything: list[tuple[_Name, Any]] = [*enumerate(args), *kwargs.items()]
+        values = {place: value for place, value in everything if type(value) not in _ATOMS}
+        order = tuple(place for place in first if place in values)
+        for _ in range(_TRIES):
+            order = (*order, *(place for place in values if place not in order))
+            made = pickled((*(values[place] for place in order), (args, kwargs)), refs=self._buffers.refs)
+            found = _large(order, made)
+            if _leads(order, made):
+                break
+            # What came before them shows in what was written of them.
+            order = found
+        if len(self._large) + len(self._tried) > _KNOWN:
+            self._large.clear()
+            self._tried.clear()
+        if found:
+            known = self._large.get(name, ())
+            self._large[name] = (*found, *(place for place in known if place not in found))[:_PLACES]
+        else:
+            self._tried[name] = sum(made.sizes)
+        return made
+
+
+def _large(order: tuple[_Name, ...], made: Pickled) -> tuple[_Name, ...]:
+    """Tell at which places large arguments stand, of those that were pickled on their own."""
+    return tuple(place for place, size in zip(order, made.sizes, strict=False) if size >= PIECE)
+
+
+def _leads(order: tuple[_Name, ...], made: Pickled) -> bool:
+    """Tell whether nothing smaller was pickled before a large argument."""
+    found = _large(order, made)
+    return found == order[: len(found)]
+
+
+class _Beside:
+    """A buffer that travels beside the pickle, and what makes the value of it."""
+
+    __slots__ = ("buffer", "extra", "kind")
+
+    def __init__(self, kind: type, buffer: Any, *extra: str) -> None:
+        self.kind = kind
+        self.buffer = buffer
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.kind, (PickleBuffer(self.buffer), *self.extra)
+
+
+def _beside(value: str | bytes) -> _Beside:
+    """Have a text or bytes travel beside the pickle: no copy is made of it, and it is recognised by where it is."""
+    if isinstance(value, bytes):
+        return _Beside(bytes, value)
+    if not value.isascii():
+        return _Beside(str, value.encode("utf-8", "surrogatepass"), "utf-8", "surrogatepass")
+    from skyward.link.address import text_view
+
+    return _Beside(str, text_view(value), "ascii")
+
+
+def _at(place: _Name, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    if isinstance(place, int):
+        return args[place] if place < len(args) else None
+    return kwargs.get(place)
+
+
+def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    import inspect
+
+    try:
+        return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        return {**{f"argument {index}": value for index, value in enumerate(args)}, **kwargs}

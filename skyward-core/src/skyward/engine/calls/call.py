@@ -1,0 +1,421 @@
+"""A call on the client: what is sent, and what comes back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any, Protocol
+
+from skyward.engine.nodes.outflow import Outflow
+from skyward.errors import (
+    BudgetExceededError,
+    NodeLostError,
+    PluginError,
+    PoolClosedError,
+    PoolEndedError,
+    ProtocolError,
+    RefError,
+    ResultError,
+    SerializationError,
+    SkywardError,
+    StateLostError,
+    TaskTimeoutError,
+    WorkerDiedError,
+    WorkerSpentError,
+)
+from skyward.link.absent import AGAIN
+from skyward.link.data.maker import Refused
+from skyward.link.messages import Status
+from skyward.link.payload import Payload, load
+from skyward.model.spec.retry_setting import Retries, Retry, times
+from skyward.model.spec.trust_setting import Data
+from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
+from skyward.plan.offers import memory_advice
+from skyward.plan.pool.map_flow import Pace
+
+_ids = itertools.count(1)
+
+_TASK_BITS = 48
+
+NO_WINDOW = Window()
+"""Flow control of calls that are not streams: none."""
+
+# Frames of a crash's traceback that say nothing to the user.
+_OURS = ("skyward/node/", "<frozen runpy>")
+
+
+class CapturedFunction:
+    """
+    Hold a function as it travels.
+
+    Args:
+        name: What the user calls it.
+        digest: Names its content.
+        body: The FUNCTION frame's body.
+        payload: Keeps its segments alive, and names its stored buffers.
+        needs: Names what a worker has to have kept from calls before; empty if nothing.
+    """
+
+    __slots__ = ("body", "digest", "learnt", "name", "needs", "payload")
+
+    def __init__(self, name: str, digest: bytes, body: bytes, payload: Payload, needs: str = "") -> None:
+        self.name = name
+        self.digest = digest
+        self.body = body
+        self.payload = payload
+        self.needs = needs
+        self.learnt = Learnt()
+
+
+class Learnt:
+    """Hold what maps learnt of a function's calls."""
+
+    __slots__ = ("pace",)
+
+    def __init__(self) -> None:
+        self.pace = Pace()
+
+
+class Sink(Protocol):
+    """What waits for a call; called in the engine's loop, so it must be quick."""
+
+    def resolve(self, call: Call, answer: Answer) -> None:
+        """Take the answer; comes once."""
+
+    def item(self, call: Call, payload: Payload) -> None:
+        """Take one item of a stream."""
+
+    def stalled(self) -> bool:
+        """Tell whether items wait that were not taken since this was last asked."""
+
+
+class Observer(Protocol):
+    """What takes note of tasks; called in the engine's loop."""
+
+    def started(self, call: Call, node: int) -> None:
+        """Take note that a call began."""
+
+    def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
+        """Take note that an attempt ended, whether another follows, and how many seconds later."""
+
+
+class CallFeeder(Protocol):
+    """What feeds a call's input streams; called in the engine's loop."""
+
+    def start(self, call: Call, outflow: Outflow) -> None:
+        """Begin to feed a call that was sent to a node, no further than its outflow lets it."""
+
+    def acknowledged(self, stream: int, items: int) -> None:
+        """Take note that the node consumed items."""
+
+    def stop(self) -> None:
+        """End: the call is over."""
+
+
+class Call:
+    """
+    Carry one unit of dispatch from the user's thread to a node and back.
+
+    Args:
+        function: What it runs.
+        payload: Its arguments.
+        sink: Who waits for it.
+        timeout: Seconds it may run; 0 for no limit.
+        retries: How many more attempts there are after one that fails, and when.
+        interruptions: How many more attempts there are after its node was lost.
+        node: The only node it may run on.
+        streams: Whether its items are wanted one by one.
+        feeder: What feeds its input streams.
+        index: Its place among the calls of its sink.
+        broadcast: Number of its broadcast, which all ranks share; 0 for another call.
+        caller: Which turns it takes among the calls that wait.
+    """
+
+    __slots__ = (
+        "attempt", "began", "broadcast", "caller", "cancelled", "feeder", "function", "gave", "id", "index",
+        "interruptions", "lane", "members", "node", "on", "payload", "retries", "retry", "sent", "sink", "streams",
+        "timeout", "window",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        function: CapturedFunction,
+        payload: Payload,
+        sink: Sink,
+        *,
+        timeout: float = 0.0,
+        retries: Retries = 0,
+        interruptions: int = 0,
+        node: int | None = None,
+        streams: bool = False,
+        feeder: CallFeeder | None = None,
+        index: int = 0,
+        broadcast: int = 0,
+        caller: int = 0,
+    ) -> None:
+        self.id = next(_ids)
+        self.function = function
+        self.payload = payload
+        self.sink = sink
+        self.timeout = timeout
+        self.retries = times(retries)
+        self.retry = retries if isinstance(retries, Retry) else None
+        self.interruptions = interruptions
+        self.node = node
+        self.streams = streams
+        self.feeder = feeder
+        self.index = index
+        self.broadcast = broadcast
+        self.caller = caller
+        self.attempt = 1
+        self.on: int | None = None
+        self.lane = 0
+        self.members = 0
+        self.began = 0.0
+        self.cancelled = False
+        self.gave = False
+        self.window = Window() if streams else NO_WINDOW
+        self.sent = 0
+
+    @property
+    def ran(self) -> float:
+        """Return for how many seconds it has run, as seen from here."""
+        return time.monotonic() - self.began if self.began else 0.0
+
+    def check_item(self) -> None:
+        """
+        See whether its node may send an item now.
+
+        Raises:
+            ProtocolError: If it gives none, or as many are on their way as may be.
+        """
+        if not self.streams:
+            raise ProtocolError(f"A node sent an item of {self.function.name}(), which gives none.")
+        if not self.window.open:
+            raise ProtocolError(
+                f"A node sent an item of {self.function.name}() beyond its window: {WINDOW_ITEMS} items or "
+                f"{WINDOW_BYTES} bytes wait to be taken."
+            )
+
+    def take_item(self, payload: Payload) -> None:
+        """
+        Take an item of its stream.
+
+        Raises:
+            ProtocolError: If its node had no leave to send it.
+        """
+        self.check_item()
+        self.window.sent(payload.size)
+        self.gave = True
+        self.sink.item(self, payload)
+
+    def begin_again(self) -> None:
+        """Become the next attempt, which has an id of its own: what is still on its way for this one is dropped."""
+        self.attempt += 1
+        self.id = task_of(self.id) | (self.attempt - 1) << _TASK_BITS
+        self.on, self.members = None, 0
+
+
+def task_of(call: int) -> int:
+    """
+    Give the id of a task, which all its attempts share.
+
+    >>> task_of(7 | 2 << 48)
+    7
+    """
+    return call & ((1 << _TASK_BITS) - 1)
+
+
+def unopened(what: str, error: Exception) -> str:
+    """
+    Say why something that came from a node was not opened, and what to do.
+
+    Args:
+        what: What it is.
+        error: What opening it raised.
+    """
+    if isinstance(error, Refused):
+        return (
+            f"{what} holds {error.name}, and this machine is trusted with data only. "
+            f"Return plain values, arrays or tables; or list the class, {error.listing}. "
+            'trust="code" opens everything, and lets the machine\'s owner run any code on this one.'
+        )
+    return (
+        f"{what} cannot be unpickled here: {type(error).__name__}: {error}. "
+        "Return plain values, or install the package that its class comes from."
+    )
+
+
+class Answer:
+    """
+    Hold how a call ended, not yet unpickled.
+
+    Args:
+        status: In one word.
+        payload: The result, if it is one.
+        text: The failure's bytes or JSON.
+        where: The node and instance, in words.
+        function: The function's name.
+        seconds: How long it ran.
+        node: The node's index.
+        heard: Called when its failure is given to a caller.
+        trust: What of its failure is opened as data; None opens anything.
+    """
+
+    __slots__ = (
+        "function", "heard", "instead", "node", "payload", "pool", "seconds", "status", "text", "trust", "where",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        status: int,
+        payload: Payload | None,
+        text: bytes,
+        *,
+        where: str = "",
+        function: str = "",
+        seconds: float = 0.0,
+        node: int | None = None,
+        pool: str = "",
+        heard: Callable[[], None] | None = None,
+        trust: Data | None = None,
+    ) -> None:
+        self.status = status
+        self.payload = payload
+        self.text = text
+        self.where = where
+        self.function = function
+        self.seconds = seconds
+        self.node = node
+        self.pool = pool
+        self.heard = heard
+        self.trust = trust
+        self.instead: BaseException | None = None
+        """What is raised in place of the failure, because the user's own code failed at judging that."""
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether it has no result."""
+        return self.status not in (Status.OK, Status.STREAMED)
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether it has no result because none was wanted any more: it was cancelled, or its pool was left."""
+        if self.status != Status.FAILED:
+            return self.status == Status.CANCELLED
+        return json.loads(self.text)["error"] in ("CancelledError", "PoolClosedError")
+
+    @property
+    def not_begun(self) -> bool:
+        """Tell whether the worker that was to run it had to be replaced before."""
+        return self.status == Status.FAILED and json.loads(self.text)["error"] == "WorkerSpentError"
+
+    def value(self) -> Any:
+        """
+        Give the result.
+
+        Raises:
+            Exception: What the function raised, or the error that says what happened instead.
+        """
+        if self.status == Status.OK and self.payload is not None:
+            try:
+                return load(self.payload)
+            except Exception as error:
+                raise ResultError(
+                    unopened(f"The result of {self.function}() on {self.where}", error),
+                    function=self.function,
+                    node=self.node,
+                    pool=self.pool,
+                ) from error
+        if self.status == Status.STREAMED:
+            return None
+        if self.status == Status.RAISED:
+            from skyward.link.failure import raise_failure
+
+            raise_failure(self.error())
+        raise self.error()
+
+    def headline(self) -> str:
+        """Say in one line why there is no result, without unpickling anything of the user's."""
+        if self.instead is not None:
+            return str(self.instead).partition("\n")[0]
+        if self.status == Status.RAISED:
+            from skyward.link.envelope import headline_of
+
+            return headline_of(self.text)
+        if self.status == Status.CANCELLED:
+            return "cancelled"
+        return str(self._failure()).partition("\n")[0]
+
+    def error(self) -> BaseException:
+        """Give the exception that stands for a call that did not end well."""
+        if self.instead is not None:
+            return self.instead
+        if self.status == Status.RAISED:
+            from skyward.link.failure import load_failure
+
+            note = f"raised by {self.function}() on {self.where}"
+            return load_failure(self.text, note=note, trust=self.trust)
+        if self.status == Status.CANCELLED:
+            return CancelledError(f"{self.function}() was cancelled.")
+        if self.heard is not None:
+            self.heard()
+        return self._failure()
+
+    def _failure(self) -> BaseException:
+        facts: dict[str, Any] = json.loads(self.text)
+        kind, message = facts["error"], facts.get("message", "")
+        about: dict[str, Any] = {"function": self.function, "node": self.node, "pool": self.pool}
+        what = f"{self.function}() on {self.where}"
+        if kind == "CancelledError":
+            return CancelledError(f"{self.function}() was cancelled.")
+        if kind == "TaskTimeoutError":
+            limit = facts.get("timeout", 0.0)
+            return TaskTimeoutError(
+                f"{what} ran longer than its timeout of {limit:g} s and was stopped after {self.seconds:.1f} s. "
+                "Raise timeout= on the function or with .with_timeout(seconds).",
+                timeout=limit,
+                output=tuple(facts.get("output", ())),
+                **about,
+            )
+        if kind == "WorkerDiedError":
+            return self._worker_died(facts, what, about)
+        if kind == "WorkerSpentError":
+            return WorkerSpentError(f"{what} could not begin: {message}", **about)
+        if kind == "StateLostError":
+            return StateLostError(f"{what} failed: {message}", **about)
+        if kind == "NodeLostError":
+            return NodeLostError(f"{what} was lost: {message}", node=self.node, pool=self.pool)
+        if kind == "SerializationError":
+            return SerializationError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        if kind == "RefError":
+            return RefError(f"{what} could not start: {message}", hint=AGAIN, node=self.node, pool=self.pool)
+        if kind == "ResultError":
+            return ResultError(f"{what} ended, but {message}. Return something that can be pickled.", **about)
+        if kind == "PoolClosedError":
+            return PoolClosedError(message, pool=self.pool)
+        if kind == "BudgetExceededError":
+            return BudgetExceededError(message, pool=self.pool, budget=facts["budget"], cost=facts["cost"])
+        if kind == "PoolEndedError":
+            return PoolEndedError(message, pool=self.pool)
+        if kind == "PluginError":
+            return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)
+
+    def _worker_died(self, facts: dict[str, Any], what: str, about: dict[str, Any]) -> WorkerDiedError:
+        output = tuple(facts.get("output", ()))
+        theirs = [line for line in output if not any(ours in line for ours in _OURS)]
+        tail = "".join(f"\n  | {line}" for line in theirs[-10:])
+        how = f"was killed by {facts['signal']}" if facts.get("signal") else f"exited with code {facts['exit_code']}"
+        how += memory_advice.told(facts.get("memory") or {})
+        blame, advice = facts.get("blame", ""), memory_advice.advice(facts.get("memory") or {})
+        return WorkerDiedError(
+            f"The worker process that ran {what} {how}{blame}.{advice}{' Its last output:' + tail if tail else ''}",
+            exit_code=facts.get("exit_code"),
+            signal=facts.get("signal"),
+            output=output,
+            **about,
+        )

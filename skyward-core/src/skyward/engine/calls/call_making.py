@@ -1,0 +1,169 @@
+"""Make calls of pending functions: pickle what they need, in the thread that dispatches."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from skyward.engine.calls.arguments import Arguments
+from skyward.engine.calls.buffers import Buffers
+from skyward.engine.calls.call import Call, Learnt
+from skyward.engine.calls.captured_functions import Captures
+from skyward.engine.calls.input_streams import Feeder
+from skyward.errors import UsageError
+from skyward.link.recycling import recycling
+from skyward.model.spec.retry_setting import times
+from skyward.node.data.memory_share import share_of_memory
+from skyward.node.worker.streams import StreamArgument
+
+if TYPE_CHECKING:
+    from skyward.engine.nodes.node_link import NodeLink
+    from skyward.engine.source.shipping import Shipping
+    from skyward.function import Function
+    from skyward.model.spec.options import Options
+    from skyward.pending import PendingFunction
+
+_LEARNT = 256
+"""Functions whose maps are remembered."""
+
+Feed: TypeAlias = "Callable[[Call, Callable[[NodeLink], None]], None]"
+"""Has something sent to a call's input stream."""
+
+
+_callers = itertools.count(-1, -1)
+
+
+def new_caller() -> int:
+    """Return a number for calls that take turns of their own with those of other threads, maps and gathers."""
+    return next(_callers)
+
+
+class CallMaker:
+    """
+    Make the calls of one pool.
+
+    Args:
+        shipping: Sends the user's modules before the first call that may need them.
+        options: The limits that calls have where they have none of their own.
+        feed: Sends items of streamed arguments.
+    """
+
+    def __init__(self, shipping: Shipping, options: Options, feed: Feed) -> None:
+        self._shipping = shipping
+        self._options = options
+        self._feed = feed
+        share = share_of_memory()
+        self._buffers = Buffers(share)
+        recycling.bound(share)
+        self._captures = Captures(self._buffers)
+        self._arguments = Arguments(self._buffers)
+        self.put, self.refs = self._arguments.put, self._buffers.refs
+        self._learnt: OrderedDict[bytes, Learnt] = OrderedDict()
+
+    def go_far(self) -> None:
+        """Take note that calls leave this machine."""
+        self._buffers.go_far()
+
+    def close(self) -> None:
+        """Let go of all that was kept for later calls; the pool object may live on."""
+        self._buffers.clear()
+        # Another pool that is open makes its own anew.
+        recycling.clear()
+
+    def call(
+        self,
+        pending: PendingFunction[Any],
+        sink: Any,
+        *,
+        node: int | None = None,
+        index: int = 0,
+        caller: int = 0,
+        shared: bool = False,
+    ) -> Call:
+        """
+        Make a call of a pending function: pickle what it needs.
+
+        Args:
+            pending: The function, and its arguments.
+            sink: What takes its answer.
+            node: The only node it may run on.
+            index: Its place among the calls of its sink.
+            caller: Which turns it takes; its thread's if left out.
+            shared: Whether its arguments go to several nodes.
+        """
+        args, kwargs, feeder = with_streams(pending, self._feed)
+        function = pending.function
+        self._shipping.send_new()
+        payload = self._arguments.dump(function.shape, function.name, args, kwargs)
+        return Call(
+            self._captures.capture(function, function.name),
+            self._buffers.apart(payload) if shared else payload,
+            sink,
+            timeout=pending.timeout or self._options.default_compute_timeout or 0.0,
+            retries=pending.retries,
+            interruptions=0 if feeder or function.streams else self._options.retry_on_interruption,
+            node=node,
+            streams=function.streams,
+            feeder=feeder,
+            index=index,
+            caller=caller or threading.get_ident(),
+        )
+
+    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[tuple[Any, ...], int], Call]:
+        """Make what makes calls of one function, of arguments and index; they take turns of their own."""
+        caller = new_caller()
+        if function.stream_parameters:
+            return lambda args, index: self.call(function(*args), sink, index=index, caller=caller)
+        captured = self._captures.capture(function, function.name)
+        # By its content: a plain function is captured anew for each map.
+        captured.learnt = self._learnt.setdefault(captured.digest, captured.learnt)
+        while len(self._learnt) > _LEARNT:
+            self._learnt.popitem(last=False)
+        timeout = function.timeout or self._options.default_compute_timeout or 0.0
+        retries, interruptions = function.retries, self._options.retry_on_interruption
+
+        def make(args: tuple[Any, ...], index: int) -> Call:
+            self._shipping.send_new()
+            payload = self._arguments.dump(function.shape, function.name, args, {})
+            return Call(
+                captured,
+                payload,
+                sink,
+                timeout=timeout,
+                retries=retries,
+                interruptions=interruptions,
+                index=index,
+                caller=caller,
+            )
+
+        return make
+
+
+def with_streams(pending: PendingFunction[Any], feed: Feed) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
+    """Put a stand-in for each iterator that is streamed, and make what feeds them."""
+    names = pending.function.stream_parameters
+    if not names:
+        return pending.args, pending.kwargs, None
+    import inspect
+
+    bound = inspect.signature(pending.function.shape).bind(*pending.args, **pending.kwargs)
+    sources: list[Iterator[Any]] = []
+    for name in names:
+        if name in bound.arguments and not isinstance(bound.arguments[name], StreamArgument):
+            try:
+                sources.append(iter(bound.arguments[name]))
+            except TypeError:
+                raise UsageError(
+                    f"{pending.function.name}({name}=...) takes an iterator, "
+                    f"and got a {type(bound.arguments[name]).__name__}."
+                ) from None
+            bound.arguments[name] = StreamArgument(len(sources) - 1)
+    if times(pending.retries):
+        raise UsageError(
+            f"{pending.function.name} takes an iterator, which can be consumed once: retries must be 0, "
+            f"not {times(pending.retries)}."
+        )
+    return bound.args, bound.kwargs, Feeder(tuple(sources), feed)

@@ -1,0 +1,450 @@
+"""The way of calls through the client: from the queue to nodes, and of answers back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from skyward.engine.calls.affinity import Kept
+from skyward.engine.calls.batches import in_parts
+from skyward.engine.calls.call import Answer, Call, Observer
+from skyward.engine.calls.call_failures import closed, completed, ending, failure
+from skyward.engine.calls.recalling import Recalling
+from skyward.engine.calls.retrying import Retrying
+from skyward.engine.nodes.member import Member
+from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.pool.event_loop import EngineLoop
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame, Kind
+from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_result
+from skyward.link.order import sizes_of
+from skyward.link.payload import decode
+from skyward.node.agent.fds import close_all
+from skyward.plan.pool.lanes import LaneKey
+from skyward.plan.pool.retry_policy import Decision, Failure
+from skyward.plan.pool.scheduling import Assignment, Scheduler
+
+
+class Dispatch:
+    """
+    Send calls where the scheduler says, and give answers to what waits for them; lives in the engine's loop.
+
+    Args:
+        engine: The loop.
+        pool: The pool's name, for messages.
+        buffer: Calls that may always be sent ahead to each busy slot; None if no call may be.
+        observer: Told of each start and end.
+        membership: Renders for a node what its members are now: version, facts.
+    """
+
+    def __init__(
+        self,
+        engine: EngineLoop,
+        *,
+        pool: str,
+        buffer: int | None,
+        observer: Observer | None,
+        membership: Callable[[int], tuple[int, dict[str, Any]]],
+    ) -> None:
+        self._engine = engine
+        self._pool = pool
+        self._scheduler = Scheduler(buffer)
+        self._observer = observer
+        self._membership = membership
+        self._members: dict[int, Member] = {}
+        self._calls: dict[int, Call] = {}
+        self._recalling = Recalling(engine, self._scheduler, self._members)
+        self._closed: Answer | None = None
+        self._kept = Kept()
+        self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
+        self.pause = self._retrying.pause
+        self.on_progress: Callable[[], None] | None = None
+
+    @property
+    def pool(self) -> str:
+        """Name the pool."""
+        return self._pool
+
+    @property
+    def queued(self) -> int:
+        """Count what waits for a slot."""
+        return self._scheduler.queued
+
+    @property
+    def waiting(self) -> int:
+        """Count the calls that wait for the time of their next attempt."""
+        return len(self._retrying.waiting)
+
+    @property
+    def refusal(self) -> BaseException | None:
+        """Give what new calls are answered with; None while they are taken."""
+        return None if self._closed is None else self._closed.error()
+
+    @property
+    def running(self) -> int:
+        """Count what runs."""
+        return self._scheduler.running
+
+    @property
+    def slots(self) -> int:
+        """Count the slots of all ready nodes."""
+        return self._scheduler.slots
+
+    def stalled_streams(self) -> list[Call]:
+        """List the streams whose items were not taken since this was last asked, if nothing else runs."""
+        running = [call for call in self._calls.values() if call.on is not None]
+        stalled = [call for call in running if call.streams and call.sink.stalled()]
+        return stalled if len(stalled) == len(running) else []
+
+    @property
+    def members(self) -> dict[int, Member]:
+        """Give the ready nodes by their index."""
+        return self._members
+
+    def runs(self, node: int, number: int) -> bool:
+        """Tell whether a call of this id is on a node, so that the node may tell of it."""
+        call = self._calls.get(number)
+        return call is not None and call.on == node
+
+    def idle(self, node: int) -> bool:
+        """Tell whether nothing runs on a node."""
+        return not self._scheduler.busy(node)
+
+    def submit(self, calls: Iterable[Call]) -> None:
+        """Queue calls."""
+        for call in calls:
+            if self._closed is not None:
+                call.sink.resolve(call, self._closed)
+                continue
+            self._calls[call.id] = call
+            self._queue(call)
+        self._assign()
+
+    def submit_group(self, calls: list[Call], places: list[tuple[int, int]]) -> None:
+        """Queue calls that are placed together, each on its node and rank."""
+        if self._closed is not None or any(node not in self._members for node, _ in places):
+            lost = self._closed or self._failure("NodeLostError", "a node of the broadcast went away before it began")
+            for call in calls:
+                call.sink.resolve(call, lost)
+            return
+        for call in calls:
+            self._calls[call.id] = call
+        members = [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
+        self._scheduler.submit_group(members, caller=calls[0].caller)
+        self._assign()
+
+    def cancel(self, calls: Iterable[Call]) -> None:
+        """Stop calls, wherever they are."""
+        wanted = dict.fromkeys(call for call in calls if call.id in self._calls and not call.cancelled)
+        if not wanted:
+            return
+        for call in wanted:
+            call.cancelled = True
+            if call.on is not None:
+                self._members[call.on].link.send_cancel(call)
+        queued = (call.id for call in wanted if call.on is None)
+        for number in self._scheduler.give_up(queued, lambda number: self._calls[number].cancelled):
+            self._end_cancelled(self._calls[number])
+        for call in filter(self._retrying.forget, wanted):
+            self._end_cancelled(call)
+        self._assign()
+
+    def cancel_all(self) -> None:
+        """Stop every call."""
+        in_parts(self._engine.post, self.cancel, list(self._calls.values()))
+
+    def close(self, why: str | Answer) -> None:
+        """Answer everything that is still open, and refuse what comes; the first reason holds."""
+        if self._closed is None:
+            self._closed = self._failure("PoolClosedError", why) if isinstance(why, str) else why
+        self._scheduler.clear()
+        self._retrying.close()
+        in_parts(self._engine.post, self._end_closed, list(self._calls.values()))
+
+    async def leave(self, why: str) -> None:
+        """Close, and wait until everything that was open has its answer."""
+        self.close(why)
+        await self._engine.caught_up()
+
+    def credit(self, call: Call, items: int) -> None:
+        """Let a streaming call send more items."""
+        if call.on is not None and call.id in self._calls:
+            call.window.acknowledged(items)
+            self._members[call.on].link.send_credit(call, items)
+
+    def send_input(self, call: Call, send: Callable[[NodeLink], None]) -> bool:
+        """Send something to a running call's input; False when it no longer runs."""
+        if call.on is None or call.id not in self._calls:
+            return False
+        send(self._members[call.on].link)
+        return True
+
+    def add(self, member: Member) -> None:
+        """Open a node for calls."""
+        self._members[member.index] = member
+        member.begin(self._engine, lambda call, why: self._unsent(member, call, why))
+        self._scheduler.add_node(member.index, member.lanes)
+        self._assign()
+
+    def remove(self, node: int, why: str) -> None:
+        """Close a node that is gone; its calls are tried elsewhere or fail."""
+        member = self._members.pop(node, None)
+        if member is None:
+            return
+        member.end()
+        for lost in self._scheduler.remove_node(node):
+            call = self._calls.get(lost)
+            if call is None:
+                continue
+            answer = self._failure("NodeLostError", why, call=call, where=member.where)
+            self._attempt_failed(call, answer, Failure.NODE_LOST)
+        self._drop_groups(node, "a node of the broadcast went away before it began")
+        self._assign()
+
+    def set_aside(self, node: int, seat: int) -> None:
+        """
+        Begin nothing new on a node that is going, and let what runs there go on.
+
+        Args:
+            node: Its index, which another machine is to take.
+            seat: What the node is called here from now on.
+        """
+        member = self._members.pop(node)
+        member.index = seat
+        self._members[seat] = member
+        for number in self._scheduler.set_aside(node, seat):
+            # A closed pool has answered calls that are still on the node.
+            if (call := self._calls.get(number)) is not None:
+                call.on = seat
+        for lane, _, _ in member.lanes:
+            member.link.recall(lane, 0)
+        self._drop_groups(node, "a node of the broadcast is going away")
+        self._assign()
+
+    def forsake(self, node: int, why: str) -> None:
+        """Fail the calls that wait for a node which will not come back."""
+        waiting = self._scheduler.pinned_to(node)
+        in_parts(self._engine.post, lambda part: self._drop(self._scheduler.withdraw(*part), why), waiting)
+        self._drop([call.id for call in self._retrying.waiting if call.node == node], why)
+        self._assign()
+
+    # Frames from nodes.
+
+    def on_announced(self, node: int, frame: Frame) -> bool:
+        """
+        Say whether buffers are wanted that a node is about to send for a call.
+
+        Raises:
+            ProtocolError: If it is about to send something that it was not asked for.
+        """
+        if frame.kind == Kind.BLOB:
+            return node in self._members and self._members[node].announced(frame)
+        (number,) = CALL.unpack_from(frame.body)
+        call = self._calls.get(number)
+        if call is not None and call.on == node:
+            if frame.kind == Kind.ITEM:
+                call.check_item()
+            return True
+        if self._closed is None and node in self._members:
+            raise ProtocolError(
+                f"A node announced {sum(sizes_of(frame))} bytes for call {number}, which it was not given."
+            )
+        # It may not know yet that the call is over.
+        return False
+
+    def on_frame(self, node: int, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a frame about a call, from a node that may be leaving."""
+        member = self.members.get(node)
+        if member is None:
+            close_all(fds)
+            return
+        match frame.kind:
+            case Kind.RESULT:
+                self.on_result(member, frame, fds)
+            case Kind.RECALLED:
+                self.on_recalled(member, frame)
+            case Kind.ITEM:
+                self.on_item(member, frame, fds)
+            case Kind.CREDIT:
+                self.on_credit(member, frame)
+            case Kind.BLOB:
+                member.came(frame, fds)
+
+    def on_result(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a RESULT frame."""
+        body = frame.body
+        number, status, seconds = decode_result(body)
+        call = self._calls.get(number)
+        # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
+        payload = decode(body, RESULT.size, fds, member.trust, member.there) if status == Status.OK else None
+        text = b"" if payload else ending(status, body[RESULT.size :], fds)
+        if call is None or call.on != member.index:
+            return
+        member.link.answered(call)
+        self._finished(number, member.node, seconds)
+        answer = Answer(
+            status,
+            payload,
+            text,
+            where=member.where,
+            function=call.function.name,
+            seconds=seconds,
+            node=member.node,
+            pool=self._pool,
+            trust=member.trust,
+        )
+        if status in (Status.OK, Status.STREAMED, Status.RAISED):
+            self._kept.note(call, member)
+        if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
+            self._end(call, answer)
+        else:
+            failure = Failure.FAILED
+            if status == Status.FAILED:
+                answer.text = completed(call, answer.text, self._calls.get)
+                failure = Failure.WORKER_SPENT if answer.not_begun else failure
+            self._attempt_failed(call, answer, failure)
+        if self._scheduler.queued:
+            self._assign()
+
+    def on_recalled(self, member: Member, frame: Frame) -> None:
+        """Take back calls that had not begun."""
+        self._scheduler.recalled(LaneKey(member.index, frame.lane))
+        for number in reversed(decode_calls(frame.body)):
+            call = self._calls.get(number)
+            if call is None or call.on != member.index:
+                continue
+            member.link.answered(call)
+            self._scheduler.finished(number, now=self._engine.loop.time())
+            call.on = None
+            if self._closed is not None:
+                continue
+            if call.cancelled:
+                self._end_cancelled(call)
+            elif not call.broadcast:
+                self._queue(call, first=True)
+            elif member.index != member.node:
+                self._end(call, self._failure("NodeLostError", "a node of the broadcast is going away", call=call))
+            else:
+                rank = next(rank for lane, rank, _ in member.lanes if lane == call.lane)
+                self._scheduler.submit_group([(number, member.node, rank)], caller=call.caller)
+        self._assign()
+
+    def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take an item of a stream."""
+        number, _ = ITEM.unpack_from(frame.body)
+        payload = decode(frame.body, ITEM.size, fds, member.trust, member.there)
+        call = self._calls.get(number)
+        if call is not None and call.on == member.index:
+            call.take_item(payload)
+
+    def on_credit(self, member: Member, frame: Frame) -> None:
+        """Take a node's leave to send more items of an input stream."""
+        number, stream, items = CREDIT.unpack(frame.body)
+        call = self._calls.get(number)
+        if call is not None and call.on == member.index and call.feeder is not None:
+            call.feeder.acknowledged(stream, items)
+
+    # Inside.
+
+    def _unsent(self, member: Member, call: Call, why: str, kind: str = "RefError") -> None:
+        """End a call that cannot be sent, such as one that needs what was lost with another node."""
+        if call.on == member.index and call.id in self._calls:
+            self._finished(call.id, member.index)
+            self._end(call, self._failure(kind, why, call=call, where=member.where))
+            # Its slot is free again, and what waits for one was passed over.
+            self._engine.loop.call_soon(self._assign)
+
+    def _drop_groups(self, node: int, why: str) -> None:
+        # A broadcast is to the nodes that it found: none that comes later takes a place in it.
+        waiting = self._scheduler.withdraw(*self._scheduler.groups_for(node))
+        in_parts(self._engine.post, lambda part: self._drop(part, why), sorted(waiting))
+
+    def _drop(self, waiting: Iterable[int], why: str) -> None:
+        for call in filter(None, map(self._calls.get, sorted(waiting))):
+            self._end(call, self._failure("NodeLostError", why, call=call))
+
+    def _queue(self, call: Call, *, first: bool = False) -> None:
+        # What is sent ahead may be given back, and what an iterator gave by then would be lost; or it outlives its
+        # process, and what it was told of that is no longer true.
+        function = b"" if call.feeder is not None or call.function.needs else call.function.digest
+        size = call.payload.travelling
+        self._scheduler.submit(call.id, function, caller=call.caller, node=call.node, size=size, first=first)
+
+    def _assign(self) -> None:
+        for made in self._scheduler.assign(self._engine.loop.time()):
+            self._send(made)
+        self._recalling.watch()
+
+    def _send(self, made: Assignment) -> None:
+        call, member = self._calls[made.call], self._members[made.key.node]
+        call.on, call.lane = made.key
+        if not call.members:
+            call.members, membership = self._membership(call.on)
+            member.link.send_members(call.members, membership)
+        try:
+            member.link.send_task(call, held=self._kept.holds(call, member))
+        except ProtocolError as error:
+            self._unsent(member, call, str(error), "SerializationError")
+            return
+        if call.cancelled:
+            member.link.send_cancel(call)
+        if made.begins and self._observer is not None:
+            self._begin(call, made.key.node)
+        if call.feeder is not None:
+            call.feeder.start(call, member.link.outflow)
+
+    def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
+        follower = self._scheduler.finished(number, seconds, now=self._engine.loop.time())
+        # A pool that is being closed may have answered it already.
+        if follower is not None and self._observer is not None and (call := self._calls.get(follower)) is not None:
+            self._begin(call, node)
+
+    def _begin(self, call: Call, node: int) -> None:
+        call.began = time.monotonic()
+        if self._observer is not None:
+            self._observer.started(call, node)
+
+    def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
+        if self._closed is not None and failure is Failure.NODE_LOST:
+            self._end_closed([call])
+            return
+        # A stream begun anew would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
+        over = call.cancelled or call.gave or bool(call.broadcast) or call.feeder is not None
+        self._retrying.failed(call, answer, failure, over=over or self._closed is not None)
+
+    def _renew(self, call: Call, answer: Answer, decision: Decision) -> None:
+        if self._observer is not None:
+            self._observer.ended(call, answer, again=True, delay=decision.delay)
+        call.retries, call.interruptions = decision.retries, decision.interruptions
+        del self._calls[call.id]
+        call.begin_again()
+        self._calls[call.id] = call
+
+    def _send_again(self, call: Call) -> None:
+        self._queue(call, first=True)
+        # It may be a timer that sends it.
+        self._engine.loop.call_soon(self._assign)
+
+    def _end(self, call: Call, answer: Answer) -> None:
+        self._retrying.forget(call)
+        del self._calls[call.id]
+        call.on = None
+        if call.feeder is not None:
+            call.feeder.stop()
+        if self._observer is not None:
+            self._observer.ended(call, answer)
+        call.sink.resolve(call, answer)
+        if self.on_progress is not None:
+            self.on_progress()
+
+    def _end_closed(self, calls: Iterable[Call]) -> None:
+        for call in calls:
+            if call.id in self._calls and self._closed is not None:
+                self._end(call, closed(call, self._closed, self._pool))
+
+    def _end_cancelled(self, call: Call) -> None:
+        self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
+
+    def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
+        return failure(self._pool, kind, message, call=call, where=where)

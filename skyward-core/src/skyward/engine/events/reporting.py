@@ -1,0 +1,368 @@
+"""Turn what happens in a pool into events, only those that have a handler."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from skyward.engine.calls.call import task_of, unopened
+from skyward.engine.nodes.measured import Measured, of_all_gpus
+from skyward.errors import ProtocolError
+from skyward.link.emitted import class_name
+from skyward.link.payload import load
+from skyward.model.events import event as events
+
+if TYPE_CHECKING:
+    from skyward.engine.calls.call import Answer, Call
+    from skyward.engine.events.event_dispatcher import Dispatcher
+    from skyward.engine.instances.meter import Meter
+    from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.link.emitted import Emitted
+    from skyward.link.messages import LogLine
+
+OPENED_AT_ONCE = 256
+"""Events of tasks that may wait to be unpickled."""
+
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two progress events of one map."""
+
+SHOWING = 1.0
+"""Seconds for which a result waits for handlers to have what its call printed."""
+
+UNOPENED_LIMIT = 100
+"""Classes of events that could not be opened, at most so many of which are logged."""
+
+_NAME, _SENTENCE = 256, 2000
+_STREAMS = {1: "stdout", 2: "stderr"}
+
+
+class Reporting:
+    """
+    Publish events of one pool.
+
+    Args:
+        dispatcher: Where they go.
+        meter: What counts the money.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, meter: Meter) -> None:
+        self._dispatcher = dispatcher
+        self.meter = meter
+        self._infos: dict[int, Any] = {}
+        self._order: set[int] = set()
+        self._clock: Callable[[], float] = time.monotonic
+        self._ordered = 0.0
+        self._measured: dict[NodeShell, Measured] = {}
+        self._busy: dict[NodeShell, tuple[str, float]] = {}
+        self._unpickling: ThreadPoolExecutor | None = None
+        self._held: set[NodeShell] = set()
+        self._hears_drained = False
+        self._closed = False
+        self._handed_over = 0
+        self._passed_on = 0
+        # Logged once each: a node can send any number of them.
+        self._unopened: set[str] = set()
+
+    @property
+    def pressed(self) -> bool:
+        """Tell whether the queue of handlers is so full that nothing more should be published."""
+        return self._dispatcher.pressure
+
+    def publish(self, event: events.SkywardEvent) -> None:
+        """Publish any event of the pool's own."""
+        self._dispatcher.publish(event)
+        self.meter.heard(event)
+
+    # Tasks.
+
+    def started(self, call: Call, node: int) -> None:
+        """Tell that a call began on a node."""
+        self.meter.task_started(call.id, node)
+        if self._dispatcher.wants(events.TaskStarted):
+            self._dispatcher.publish(
+                events.TaskStarted(
+                    task_id=str(task_of(call.id)),
+                    function=call.function.name,
+                    node=node,
+                    instance=self._infos.get(node),
+                )
+            )
+
+    def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
+        """Tell that an attempt ended, whether another follows, and when."""
+        self.meter.task_ended(call.id, good=not answer.failed)
+        if not self._dispatcher.wants(events.TaskCompleted):
+            return
+        self._dispatcher.publish(
+            events.TaskCompleted(
+                task_id=str(task_of(call.id)),
+                function=call.function.name,
+                node=answer.node,
+                success=not answer.failed,
+                duration=answer.seconds,
+                error=answer.headline() if answer.failed else None,
+                again=again,
+                retry_in=delay if again else None,
+                stopped=answer.failed and answer.stopped,
+                instance=self._infos.get(answer.node) if answer.node is not None else None,
+            )
+        )
+
+    def progress(self, label: str, total: int | None) -> Callable[[int], None]:
+        """Give what tells how far a map or gather is, not too often."""
+        if not self._dispatcher.wants(events.Progress):
+            return lambda done: None
+        last = 0.0
+
+        def tell(done: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if done == total or now - last >= PROGRESS_INTERVAL:
+                last = now
+                self._dispatcher.publish(events.Progress(label=label, done=done, total=total))
+
+        return tell
+
+    # Output.
+
+    def behind(self, shell: NodeShell) -> bool:
+        """Tell whether handlers are behind with what nodes tell; the node goes on when they are not any more."""
+        if not self._hears_drained:
+            # Before it is asked whether there is pressure, which may be gone a moment later.
+            self._hears_drained = True
+            self._dispatcher.on_drained(lambda: shell.post(self._go_on))
+        # Likewise.
+        self._held.add(shell)
+        if self.pressed or self._handed_over - self._passed_on >= OPENED_AT_ONCE:
+            return True
+        self._held.discard(shell)
+        return False
+
+    def _go_on(self) -> None:
+        held, self._held = self._held, set()
+        for shell in held:
+            shell.go_on()
+
+    def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
+        """Tell what a worker wrote."""
+        for call, text in lines:
+            self._dispatcher.publish(
+                events.Log(
+                    line=text,
+                    stream=_STREAMS.get(stream, "stdout"),  # type: ignore[arg-type]
+                    node=shell.index,
+                    task_id=str(task_of(call)) if call else None,
+                    instance=shell.info,
+                )
+            )
+
+    def caught_up(self) -> None:
+        """Wait until handlers have all lines that were printed so far, but not for long."""
+        if self._dispatcher.lines_waiting:
+            self._dispatcher.flush(SHOWING)
+
+    def emitted(self, shell: NodeShell, emitted: Emitted) -> None:
+        """
+        Pass on an event that a task emitted.
+
+        Its pickle is opened only where a handler listens, in order, in a thread of its own.
+        """
+        if self._closed or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
+            return
+        if self._unpickling is None:
+            self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
+        self._handed_over += 1
+        self._unpickling.submit(self._open, shell, emitted)
+
+    def close(self) -> None:
+        """Pass on what is still to be unpickled; what comes later is dropped."""
+        self._closed = True
+        if self._unpickling is not None:
+            self._unpickling.shutdown()
+
+    def _open(self, shell: NodeShell, emitted: Emitted) -> None:
+        self._pass_on(shell.info, shell.ahead, emitted)
+        # In this thread alone.
+        self._passed_on += 1
+        if self._held and self._handed_over - self._passed_on <= OPENED_AT_ONCE // 2:
+            shell.post(self._go_on)
+
+    def _pass_on(self, info: Any, ahead: float, emitted: Emitted) -> None:
+        try:
+            event: Any = emitted.event or load(emitted.payload)
+            if emitted.event is None and class_name(type(event)) != emitted.names[0]:
+                raise TypeError(f"it says it is a {emitted.names[0]}, and is a {class_name(type(event))}")
+            # Nothing else has it yet; one of the user's own classes may not be made anew as attrs does.
+            object.__setattr__(event, "at", event.at - ahead)
+            if event.instance is None:
+                object.__setattr__(event, "instance", info)
+            self._dispatcher.publish(event)
+        except Exception as error:
+            name = emitted.names[0] if emitted.names else ""
+            if name not in self._unopened and len(self._unopened) < UNOPENED_LIMIT:
+                self._unopened.add(name)
+                self.error(unopened(f"An event that a task emitted, a {name[:200]},", error), fatal=False)
+
+    def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
+        """Tell what a node measured, and what it can't measure; nothing while handlers are behind."""
+        if self.pressed:
+            return
+        rows = [(str(source), str(name), str(unit), float(value)) for source, name, unit, value in frame["values"]]
+        if any(len(text) > _NAME for row in rows for text in row[:3]):
+            raise ProtocolError(f"A node measured something whose name has more than {_NAME} characters.")
+        for trouble in frame["troubles"]:
+            self.publish(
+                events.Error(
+                    message=f"{shell.where}: {str(trouble)[:_SENTENCE]}",
+                    instance_id=shell.instance.id,
+                    instance=shell.info,
+                )
+            )
+        if self._dispatcher.wants(events.Metric):
+            for _, name, unit, value in (*rows, *of_all_gpus(rows)):
+                self.publish(events.Metric(name=name, value=value, unit=unit, node=shell.index, instance=shell.info))
+        if self._dispatcher.wants(events.Metrics):
+            snapshot = self._measured.setdefault(shell, Measured()).snapshot(rows, time.monotonic())
+            if snapshot:
+                self.publish(self._of(events.Metrics, shell, **snapshot))
+
+    # Nodes.
+
+    def ordered(self, nodes: int, clock: Callable[[], float]) -> None:
+        """
+        Take note of the pool's first order.
+
+        Args:
+            nodes: How many nodes it is of.
+            clock: Tells the time, in seconds.
+        """
+        self._order, self._clock, self._ordered = set(range(nodes)), clock, clock()
+
+    def launched(self, shell: NodeShell) -> None:
+        """Tell that a machine is rented."""
+        self.publish(events.InstanceLaunched(**self._facts(shell)))
+
+    def busy(self, shell: NodeShell, doing: str) -> None:
+        """Tell what a machine does that does not run yet, such as to pull an image."""
+        self._no_longer_busy(shell)
+        self._busy[shell] = doing, time.monotonic()
+        self.publish(events.BootstrapProgress(step=doing, instance_id=shell.instance.id, instance=shell.info))
+
+    def waiting(self, shell: NodeShell, line: str) -> None:
+        """Tell that a machine does not answer yet: on its way to a node that is usual, afterwards it is trouble."""
+        facts: dict[str, Any] = {"instance_id": shell.instance.id, "instance": shell.info}
+        if shell.was_ready:
+            self.publish(events.Error(message=line, **facts))
+        else:
+            self.publish(events.BootstrapProgress(step=line, **facts))
+
+    def _no_longer_busy(self, shell: NodeShell) -> None:
+        doing, since = self._busy.pop(shell, ("", 0.0))
+        if doing:
+            elapsed = time.monotonic() - since
+            self.publish(events.BootstrapPhase(phase=doing, event="completed", elapsed=elapsed, instance=shell.info))
+
+    def runs(self, shell: NodeShell) -> None:
+        """Tell that a machine runs and can be reached."""
+        self._no_longer_busy(shell)
+        facts = self._facts(shell)
+        self.publish(events.InstanceRunning(**facts))
+        self.publish(events.InstanceProvisioned(**facts))
+        if shell.index not in self._order:
+            return
+        self._order.discard(shell.index)
+        if not self._order:
+            elapsed = self._clock() - self._ordered
+            self.publish(events.ClusterProvisioned(nodes=shell.blueprint.cluster.nodes, elapsed=elapsed))
+
+    @staticmethod
+    def _facts(shell: NodeShell) -> dict[str, Any]:
+        instance = shell.instance
+        return {
+            "instance": shell.info,
+            "instance_id": instance.id,
+            "node": shell.index,
+            "spot": instance.spot,
+            "provider": instance.provider,
+            "ip": instance.ip,
+            "instance_type": instance.instance_type,
+            "accelerator": shell.blueprint.cluster.offer.accelerators,
+            "price_on_demand": shell.info.on_demand_rate,
+            "price_spot": shell.info.hourly_rate if instance.spot else None,
+        }
+
+    @contextlib.contextmanager
+    def bootstrap(self, shell: NodeShell) -> Iterator[None]:
+        """Tell of the beginning and the end of making a node's environment."""
+        began = time.monotonic()
+        facts: dict[str, Any] = {"instance_id": shell.instance.id, "instance": shell.info}
+        self.publish(events.BootstrapRequested(instance=shell.info))
+        self.publish(events.BootstrapStarting(**facts))
+        try:
+            yield
+        except Exception as error:
+            self.publish(events.BootstrapFailed(phase="bootstrap", error=str(error), instance=shell.info))
+            raise
+        self.publish(events.BootstrapCompleted(**facts, elapsed=time.monotonic() - began))
+        self.publish(events.InstanceBootstrapped(node=shell.index, instance=shell.info))
+
+    def preparing(self, shell: NodeShell, event: events.SkywardEvent) -> None:
+        """
+        Tell what a bootstrap tells of itself.
+
+        Args:
+            shell: The node that is made.
+            event: What happened; the instance is added.
+        """
+        if type(event) is events.BootstrapPhase and event.event == "started":
+            event = events.BootstrapProgress(step=event.phase, instance_id=shell.instance.id, at=event.at)
+        self.publish(evolve(event, instance=shell.info))
+
+    def replaced(self, old: NodeShell, new: NodeShell) -> None:
+        """Tell that a node moved to another machine."""
+        self.publish(
+            events.InstanceReplaced(old=old.instance.id, new=new.instance.id, node=new.index, instance=new.info)
+        )
+
+    def node_ready(self, shell: NodeShell) -> None:
+        """Tell that a node takes calls."""
+        self._infos[shell.index] = shell.info
+        self.publish(events.NodeReady(node=shell.index, instance=shell.info))
+
+    def lost(self, shell: NodeShell, why: str) -> None:
+        """Tell that a node went away."""
+        self.publish(self._of(events.InstancePreempted, shell, reason=why))
+
+    def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        """Tell that a node's machine is about to be taken back, or may be."""
+        certain = bool(notice["certain"])
+        ends_at = (notice.get("at") or time.time()) if certain else None
+        event = self._of(events.InstancePreempted, shell, reason=notice["reason"], certain=certain, ends_at=ends_at)
+        self.publish(event)
+
+    def stopping(self, shell: NodeShell, reason: str) -> None:
+        """Tell that a machine is being given back."""
+        self.publish(self._of(events.InstanceStopping, shell, reason=reason))
+
+    def destroyed(self, shell: NodeShell, reason: str) -> None:
+        """Tell that a machine is given back."""
+        self._measured.pop(shell, None)
+        self._busy.pop(shell, None)
+        self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
+
+    def cluster_ready(self, nodes: int) -> None:
+        """Tell that the pool is usable."""
+        self.publish(events.ClusterReady(nodes=nodes, elapsed=self._clock() - self._ordered))
+
+    def error(self, message: str, *, fatal: bool) -> None:
+        """Tell of a failure that has no caller to be raised at."""
+        self.publish(events.Error(message=message, fatal=fatal))
+
+    @staticmethod
+    def _of(kind: Any, shell: NodeShell, **fields: Any) -> Any:
+        return kind(node=shell.index, instance_id=shell.instance.id, instance=shell.info, **fields)

@@ -1,0 +1,87 @@
+"""Drain nodes whose machines are about to be reclaimed: calls go on, none begins, others take their places."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skyward.engine.calls.dispatch import Dispatch
+    from skyward.engine.nodes.node_shell import NodeShell
+
+_log = logging.getLogger(__name__)
+
+LOOK = 0.2
+"""Seconds between two looks whether a node has anything left to do."""
+
+
+class Drain:
+    """
+    Drain nodes; lives in the engine's loop.
+
+    Args:
+        dispatch: Where their calls are.
+        closing: Tells whether the pool is being left.
+        give_back: Ends a node and gives its machine back.
+    """
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        closing: Callable[[], bool],
+        give_back: Callable[[NodeShell, str], Awaitable[None]],
+    ) -> None:
+        self._dispatch = dispatch
+        self._closing = closing
+        self._give_back = give_back
+        # Below all places of the pool, so that a place is free at once.
+        self._seats = itertools.count(-1, -1)
+        self._why: dict[NodeShell, str] = {}
+        self._gone = asyncio.Event()
+
+    @property
+    def shells(self) -> tuple[NodeShell, ...]:
+        """List the nodes that are going."""
+        return tuple(self._why)
+
+    def begin(self, shell: NodeShell, reason: str) -> Coroutine[Any, Any, None]:
+        """
+        Free a node's place, and return what sees it off.
+
+        Args:
+            shell: The node.
+            reason: Why it goes.
+        """
+        self._why[shell] = reason
+        shell.seat = next(self._seats)
+        self._dispatch.set_aside(shell.index, shell.seat)
+        return self._see_off(shell)
+
+    def lost(self, shell: NodeShell, why: str) -> bool:
+        """Take note that a node went away; tell whether it was one that was going."""
+        if shell not in self._why:
+            return False
+        self._why[shell] = why
+        self._gone.set()
+        return True
+
+    async def _see_off(self, shell: NodeShell) -> None:
+        """Wait until a node has nothing left to do, or its machine is gone, and give it back."""
+        while not (shell.leaving or self._closing() or self._dispatch.idle(shell.seat)):
+            self._gone.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), LOOK)
+        why = self._why[shell]
+        try:
+            self._dispatch.remove(shell.seat, why)
+        except Exception:
+            # Whatever is wrong with the calls, the machine is given back.
+            _log.exception("node.remove_failed node=%s", shell.index)
+        try:
+            await self._give_back(shell, why)
+        finally:
+            del self._why[shell]

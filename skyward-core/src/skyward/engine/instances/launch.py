@@ -1,0 +1,449 @@
+"""Rent machines for the nodes of a pool: one offer after the other, until each node has one, and give them back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from skyward.engine.calls.batches import all_of
+from skyward.engine.guardian.durable_records import Records
+from skyward.engine.instances.blueprint import Blueprint, draw
+from skyward.engine.instances.identity import CLIENT, owner
+from skyward.engine.instances.launch_requests import rent
+from skyward.engine.instances.offer_queue import OfferQueue
+from skyward.engine.instances.orphans import Orphans
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.instances.regions import PROVIDER_TIMEOUT, Regions
+from skyward.engine.instances.rented import Rented
+from skyward.engine.pool.stopped_elsewhere import CallOff
+from skyward.errors import (
+    BudgetExceededError,
+    CapacityError,
+    ConfigError,
+    CredentialsError,
+    OfferError,
+    PluginError,
+    PoolEndedError,
+    QuotaError,
+    SkywardError,
+)
+from skyward.model.events import event as events
+from skyward.model.instances.cluster import Cluster
+from skyward.model.instances.machine import Instance, InstanceState, LaunchRequest
+from skyward.model.instances.offer import Offer
+from skyward.model.instances.tags import Tags
+from skyward.plan.instances.left_behind import reason
+from skyward.plan.instances.owned_instances import forgotten, of_another
+from skyward.plan.offers.choice import Candidate, must_be_spot
+from skyward.ssh.boot_wait import listening
+from skyward.ssh.visits import KeptVisit, keeping
+
+if TYPE_CHECKING:
+    from skyward.engine.events.reporting import Reporting
+    from skyward.engine.instances.machine_image_choice import MachineImages
+    from skyward.model.instances.machine_image import MachineImage
+    from skyward.model.spec.options import Options
+
+_log = logging.getLogger(__name__)
+
+BATCH = 32
+"""Machines that are asked for at once."""
+
+SIDE_BY_SIDE = 4
+"""Requests that are under way at once, while the cloud has all that it is asked for."""
+
+LIFE = 3600.0
+"""Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
+
+
+class Launching:
+    """
+    Rent and give back the machines of one pool.
+
+    Args:
+        provider: Where they come from.
+        cluster: The pool, whatever its offer.
+        options: How long things may take.
+        reporting: Where events go.
+        machine_images: What they boot from.
+        ranks: How many ranks each has to have; None for as many as those of the first offer.
+    """
+
+    def __init__(
+        self,
+        provider: ProviderHandle,
+        cluster: Cluster,
+        options: Options,
+        reporting: Reporting,
+        machine_images: MachineImages,
+        *,
+        ranks: int | None = None,
+    ) -> None:
+        self._provider = provider
+        self._machine_images = machine_images
+        self._cluster = cluster
+        self._spec = cluster.spec
+        self._options = options
+        self._reporting = reporting
+        self._ranks = ranks
+        self.offers = OfferQueue(provider, cluster)
+        self.kept = KeptVisit()
+        self._blueprints: dict[int, Blueprint] = {}
+        self._records = Records(provider, cluster, reporting)
+        self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
+        self._looking: list[asyncio.Task[None]] = []
+        self.regions = Regions(provider, cluster.pool_id, options, reporting)
+        self.orphans = Orphans(provider.name, self.regions, reporting.meter)
+        self.under_way: set[str] = set()
+        self.held: set[str] = set()
+        self._ended: set[str] = set()
+        self.unended: dict[str, str] = {}
+        self.first: Blueprint
+
+    @property
+    def provider_name(self) -> str:
+        """Name the provider."""
+        return self._provider.name
+
+    @property
+    def life(self) -> float:
+        """Seconds that a machine counts as ours after its expiry was written."""
+        return max(LIFE, 2 * (self._spec.ttl or 0.0))
+
+    @property
+    def _expires(self) -> bool:
+        """Tell whether an expiry is written on machines: one that cannot be put off makes a living pool look dead."""
+        return bool(self._spec.ttl) and self._provider.implements("skyward_renew")
+
+    @property
+    def billed(self) -> bool:
+        """Tell whether anything that is for sale costs money."""
+        return self.offers.billed
+
+    async def open(self) -> None:
+        """
+        Look at what is for sale, and decide what is to be tried first.
+
+        Raises:
+            NoAvailableProviderError: If nothing meets the spec.
+            ConfigError: If the spec asks for what cannot be.
+        """
+        self._records.guard()
+        await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
+        tell = listening(lambda line: self._reporting.publish(events.Error(message=line)))
+        with tell, keeping(self.kept):
+            await self.offers.look()
+        if wrong := await self._provider.look_at_clock():
+            _log.warning("%s", wrong)
+        candidates = self.offers.candidates()
+        if not candidates:
+            raise self.offers.nothing()
+        self.first = self._blueprint(candidates[0].offer)
+        if self.billed:
+            self._records.write()
+            self._looking.append(asyncio.ensure_future(self._warn_of_forgotten()))
+
+    async def launch(
+        self, nodes: Sequence[int], staying: Sequence[Instance], take: Callable[[int, Rented], None]
+    ) -> dict[int, SkywardError]:
+        """
+        Rent a machine for each node.
+
+        Args:
+            nodes: The nodes.
+            staying: The machines that the pool has already, which count for its share of spot.
+            take: Called with each node and its machine, as soon as it is rented.
+
+        Returns:
+            The nodes that got none, and why.
+
+        Raises:
+            BudgetExceededError: If the budget does not pay for all of them.
+        """
+        for candidate in self.offers.candidates()[:1]:
+            self._reporting.meter.afford(self._provider.name, len(nodes), candidate.price)
+        total = len(nodes) + len(staying)
+        spot = must_be_spot(
+            self._spec.allocation, total=total, spot=sum(one.spot for one in staying), staying=len(staying)
+        )
+        share = self._spec.allocation.spot is not None
+        failed: dict[int, SkywardError] = {}
+        for market, group in ((True if share else None, nodes[:spot]), (False if share else None, nodes[spot:])):
+            batches = deque(group[begin : begin + BATCH] for begin in range(0, len(group), BATCH))
+            # The first one by itself: what it meets is known to the others.
+            together = 1
+            while batches:
+                now = [batches.popleft() for _ in range(min(together, len(batches)))]
+                if failed and self.offers.hopeless:
+                    failed |= {node: self.offers.exhausted() for batch in now for node in batch}
+                    continue
+                for lacking in await all_of(self._fill(batch, take, spot=market) for batch in now):
+                    failed |= lacking
+                together = 1 if failed else SIDE_BY_SIDE
+        return failed
+
+    async def check_called_off(self, listed: Iterable[Instance] = ()) -> None:
+        """
+        Look whether another program has ended the pool; only what is billed is ended so.
+
+        Args:
+            listed: The pool's machines, as they were just listed.
+
+        Raises:
+            PoolEndedError: If it has.
+        """
+        if self.billed:
+            self._call_off.check_listed(listed)
+            await self._call_off.check()
+
+    async def renew(self, ids: Iterable[str]) -> None:
+        """
+        Write a later expiry on machines.
+
+        Raises:
+            SkywardError: If the provider does not answer.
+        """
+        await self._provider.look_at_clock()
+        await self.regions.renew(ids, self._expiry())
+
+    async def end(self, rented: Rented, itself: Callable[[], Awaitable[bool]]) -> None:
+        """
+        Give a machine back.
+
+        Args:
+            rented: The machine.
+            itself: Has it end itself, if the provider does not end it, and returns whether it was told to.
+
+        Raises:
+            SkywardError: If it may still exist.
+        """
+        cluster, infra, ids = rented.blueprint.cluster, rented.infra, (rented.instance.id,)
+        try:
+            try:
+                await self.regions.end(cluster, infra, ids)
+            except Exception as error:
+                self.unended[rented.instance.id] = reason(error)
+                if not await itself():
+                    raise
+                await self.regions.ended(cluster, infra, ids)
+                ended = f"{rented.instance.id} could not be ended, and has ended itself: {reason(error)}"
+                self._reporting.error(ended, fatal=False)
+        finally:
+            # One that could not be ended has no node from now on, and the watch tries again.
+            self.held.discard(rented.instance.id)
+        self.unended.pop(rented.instance.id, None)
+        self._ended.add(rented.instance.id)
+        self._records.ended(rented.token, rented.instance.id)
+
+    async def end_orphans(self, ids: Sequence[str]) -> None:
+        """
+        End machines that no node has.
+
+        Raises:
+            SkywardError: If one may still exist.
+        """
+        await self.orphans.end(ids)
+        self.unended = {name: why for name, why in self.unended.items() if name not in ids}
+
+    async def close(self) -> None:
+        """
+        End what no node had, and take away what all machines shared.
+
+        Raises:
+            SkywardError: If something may still exist; `hand_over` leaves it to the guardian, if there is one.
+        """
+        await self.kept.close()
+        try:
+            await self._end_all()
+        finally:
+            for question in (*self._looking, *self.regions.checks):
+                question.cancel()
+        await self._call_off.close()
+        await self._records.close()
+
+    async def hand_over(self) -> int | None:
+        """Leave what was not given back to the guardian, and return which process that is, if there is one."""
+        return await self._records.hand_over()
+
+    async def _end_all(self) -> None:
+        try:
+            if (self._records.kept or self.unended) and self.regions.used:
+                async for _ in self.orphans.looks():
+                    await self._end_listed()
+            self._records.settled()
+        finally:
+            # What finds and reaches the machines that are left goes with the last of them.
+            if not self.unended:
+                await self.regions.release()
+
+    async def _end_listed(self) -> None:
+        listed = await self.regions.listed()
+        # A list that lags has machines whose end was confirmed a moment ago.
+        left = [one.id for one in listed if one.state is not InstanceState.ENDED and one.id not in self._ended]
+        self.orphans.count(listed, left)
+        self.unended = {name: why for name, why in self.unended.items() if name in left}
+        if not left:
+            return
+        try:
+            await self.end_orphans(left)
+        except Exception as error:
+            self.unended = dict.fromkeys(left, reason(error))
+            raise
+
+    async def _warn_of_forgotten(self) -> None:
+        """Say which machines of this user no client looks after any more; a provider that cannot tell is let be."""
+        try:
+            owned = await self._provider.call("skyward_owned", timeout=PROVIDER_TIMEOUT)
+        except SkywardError as error:
+            _log.info("owned.failed provider=%s: %s", self._provider.name, error)
+            return
+        for warning in forgotten(owned or (), owner=owner(), now=self._provider.now()):
+            _log.warning("%s", warning)
+
+    async def _fill(
+        self, nodes: Sequence[int], take: Callable[[int, Rented], None], *, spot: bool | None
+    ) -> dict[int, SkywardError]:
+        """Try one way to rent after the other until every node has a machine."""
+        waiting, began = list(nodes), _now()
+        if not self.offers.candidates(spot=spot):
+            # All was refused, a while ago: there may be something else now.
+            await self.offers.look()
+        while waiting:
+            candidates = self.offers.candidates(spot=spot, since=began)
+            if not candidates:
+                return dict.fromkeys(waiting, self.offers.exhausted())
+            candidate, asked_at = candidates[0], _now()
+            try:
+                got = await self._ask_warm(candidate, waiting)
+            except (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolEndedError) as error:
+                return dict.fromkeys(waiting, error)
+            except SkywardError as error:
+                self.offers.refused(candidate, error, asked_at)
+                if self.offers.hopeless:
+                    return dict.fromkeys(waiting, self.offers.exhausted())
+                continue
+            self.offers.answered()
+            asked = len(waiting)
+            for rented in got:
+                waiting.remove(rented.instance.node)
+                take(rented.instance.node, rented)
+            if waiting:
+                lacking = CapacityError(f"It had {len(got)} of the {asked} machines asked for.")
+                self.offers.refused(candidate, lacking, asked_at)
+        return {}
+
+    async def _ask_warm(self, candidate: Candidate, nodes: Sequence[int]) -> list[Rented]:
+        """Ask for machines that boot from an image of ours, if there is one; where it is to blame, for others."""
+        image = await self._machine_images.find(self._fallback(candidate.offer))
+        if image is not None:
+            try:
+                return await self._ask(candidate, nodes, image)
+            except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, PoolEndedError):
+                raise
+            except SkywardError as error:
+                self._machine_images.drop(image, error)
+        return await self._ask(candidate, nodes, None)
+
+    async def _ask(
+        self, candidate: Candidate, nodes: Sequence[int], machine_image: MachineImage | None
+    ) -> list[Rented]:
+        """
+        Ask for machines of one offer.
+
+        Raises:
+            SkywardError: If there are none; whatever was rented unseen has been found.
+        """
+        blueprint = self._fallback(candidate.offer)
+        ranks = self._ranks or self.first.cluster.ranks_per_node
+        if blueprint.cluster.ranks_per_node != ranks:
+            raise OfferError(
+                f"It would have {blueprint.cluster.ranks_per_node} ranks, and the pool's other nodes have {ranks}."
+            )
+        await self.check_called_off()
+        await self._records.opening(blueprint.cluster)
+        infra = await self.regions.shared(blueprint.cluster)
+        token = secrets.token_hex(8)
+        request = LaunchRequest(
+            cluster=blueprint.cluster,
+            nodes=nodes,
+            token=token,
+            spot=candidate.spot,
+            tags=Tags(
+                pool_id=self._cluster.pool_id,
+                pool_name=self._cluster.pool_name,
+                owner=owner(),
+                client=CLIENT,
+                token=token,
+                expires_at=self._expiry() if self._expires else None,
+            ),
+            machine_image=machine_image,
+        )
+        self._reporting.publish(
+            events.InstanceLaunching(
+                count=len(nodes),
+                instance_type=candidate.offer.instance_type,
+                provider=self._provider.name,
+                accelerator=candidate.offer.accelerators,
+            )
+        )
+        await self._records.asked(request, infra)
+        timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
+        self.under_way.add(token)
+        self.orphans.asked(token, candidate.price)
+        try:
+            with self._reporting.meter.renting(self._provider.name, len(nodes), candidate.price):
+                instances = await rent(self._provider, self.regions, request, infra, timeout=timeout)
+        except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
+            self._records.answered(token)
+            raise
+        except BaseException:
+            self._records.unanswered()
+            self.orphans.unanswered()
+            raise
+        finally:
+            self.under_way.discard(token)
+        self._records.answered(token, (one.id for one in instances))
+        wanted = {
+            one.node: one
+            for one in instances
+            if one.node in request.nodes and not of_another(one, self._cluster.pool_id)
+        }
+        self.held |= {one.id for one in wanted.values()}
+        if wanted:
+            later = self._expiry() if self._expires else None
+            self.regions.check_end(blueprint.cluster, infra, [one.id for one in wanted.values()][:1], later)
+        return [
+            Rented(
+                instance=one,
+                candidate=candidate,
+                blueprint=blueprint,
+                infra=infra,
+                token=token,
+                machine_image=machine_image,
+            )
+            for one in wanted.values()
+        ]
+
+    def _blueprint(self, offer: Offer) -> Blueprint:
+        known = self._blueprints.get(id(offer))
+        if known is None:
+            known = self._blueprints[id(offer)] = draw(self._cluster, offer)
+        return known
+
+    def _fallback(self, offer: Offer) -> Blueprint:
+        """Give what becomes of an offer's machines; one that plugins refuse is only passed over."""
+        try:
+            return self._blueprint(offer)
+        except ConfigError as error:
+            raise OfferError(str(error)) from error
+
+    def _expiry(self) -> float:
+        return self._provider.now() + self.life
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

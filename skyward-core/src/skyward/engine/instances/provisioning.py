@@ -1,0 +1,429 @@
+"""From a spec to nodes that take calls, and back: launch, environment, agent, terminate."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from skyward import plugin as hooks
+from skyward.engine.calls.batches import BatchTurns
+from skyward.engine.events.reporting import Reporting
+from skyward.engine.instances.launch import Launching
+from skyward.engine.instances.machine_image_choice import MachineImages
+from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.instances.rented import Rented
+from skyward.engine.instances.terminator import Terminator
+from skyward.engine.nodes.buffer_sharing import Sharing
+from skyward.engine.nodes.host import Host, HostAddress, Prepared
+from skyward.engine.nodes.local_host import LocalHost
+from skyward.engine.nodes.local_machine import missing_packages, shell_variables
+from skyward.engine.nodes.node_facts import facts_of
+from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.nodes.reachability import Reaching
+from skyward.engine.nodes.upload_rates import Uploads
+from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.source.environment import image_steps, prepare, runtime_directory
+from skyward.errors import PluginError, ProvisionError, SkywardError
+from skyward.model.events import event as events
+from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
+from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
+from skyward.model.instances.offer import Offer
+from skyward.model.spec.image import Image, check_python
+from skyward.model.spec.op import AptInstall
+from skyward.model.spec.trust_setting import opened_as
+from skyward.plan.bootstrap.environment_commands import Step, apt_packages, not_installed, op_step
+from skyward.plan.pool.retry_policy import worth_another_start
+
+if TYPE_CHECKING:
+    from skyward.engine.instances.blueprint import Blueprint
+    from skyward.engine.instances.recipe import Recipe
+    from skyward.link.payload import Payload
+    from skyward.model.spec.spec import Spec
+    from skyward.plan.config.request import Request
+
+TOGETHER = 32
+"""Machines that are begun to be made into nodes in one turn of the loop, which takes some milliseconds."""
+
+START_TIMEOUT = 60.0
+"""Seconds that agent and workers have to come up, once the environment is made."""
+
+
+class Provisioning:
+    """
+    Make nodes for one pool.
+
+    Args:
+        engine: The loop.
+        request: What the user asked for.
+        spec: The spec that is tried.
+        pool_id: The pool's id.
+        reporting: Where events go.
+        like: The pool as it was opened, where its other nodes are of another cloud.
+    """
+
+    def __init__(
+        self,
+        engine: EngineLoop,
+        request: Request,
+        spec: Spec,
+        pool_id: str,
+        reporting: Reporting,
+        *,
+        like: Cluster | None = None,
+    ) -> None:
+        self._engine = engine
+        self._options = request.options
+        self._name = request.name
+        self.spec = spec
+        self.pool_id = pool_id
+        self._like = like
+        self._reporting = reporting
+        self._worker = request.options.workers
+        self._provider = ProviderHandle(spec.provider)
+        self._preparing: dict[str, asyncio.Task[Path]] = {}
+        self._variables: asyncio.Task[dict[str, str]] | None = None
+        self._looked = False
+        self._plugins_pickle = b""
+        self._uploads = Uploads()
+        self._turns = BatchTurns(TOGETHER)
+        self._reaching = Reaching()
+        # One for each region, whose machines have a network of their own.
+        self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
+        self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
+        anything = self._any_offer()
+        self._launching = Launching(
+            self._provider,
+            anything,
+            request.options,
+            reporting,
+            self.machine_images,
+            ranks=like.ranks_per_node if like is not None else None,
+        )
+        self.terminator = Terminator(
+            anything, self._provider.facts, request.options, self._launching, reporting, self._host
+        )
+
+    @property
+    def cluster(self) -> Cluster:
+        """Describe the pool with the offer that is tried first."""
+        return self._launching.first.cluster
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Count the ranks of each node."""
+        return (self._like or self.cluster).ranks_per_node
+
+    @property
+    def launching(self) -> Launching:
+        """Rent and give back."""
+        return self._launching
+
+    @property
+    def provider_name(self) -> str:
+        """Name the provider."""
+        return self._provider.name
+
+    @property
+    def facts(self) -> ProviderFacts:
+        """Tell what holds for the provider."""
+        return self._provider.facts
+
+    @property
+    def slots_per_node(self) -> int:
+        """Count the calls that a node runs at once."""
+        return self.ranks_per_node * self._worker.concurrency
+
+    @property
+    def lanes(self) -> tuple[tuple[int, int, int], ...]:
+        """List a node's lanes: number, rank, slots."""
+        processes = self._worker.processes_per_rank
+        return tuple(
+            (lane, lane // processes, self._worker.threads_per_process)
+            for lane in range(self.ranks_per_node * processes)
+        )
+
+    async def open(self) -> None:
+        """
+        Check and decide all that needs no machine, then let the provider set up what all machines share.
+
+        Raises:
+            ConfigError: If the spec asks for what cannot be.
+            PluginError: If a hook raises.
+        """
+        check_python(self.spec.image)
+        await self._launching.open()
+        self._plugins_pickle = _pickled(self.spec.plugins)
+
+    async def launch(
+        self, nodes: tuple[int, ...], staying: Sequence[Instance], take: Callable[[NodeShell], None]
+    ) -> dict[int, SkywardError]:
+        """
+        Rent machines.
+
+        Args:
+            nodes: The nodes that need one.
+            staying: The machines that the pool has already.
+            take: Called with each node that got one, as soon as it is there.
+
+        Returns:
+            The nodes that got none, and why.
+        """
+        for node in nodes:
+            self._reporting.publish(events.InstanceRequested(node=node))
+
+        def took(node: int, rented: Rented) -> None:
+            info = evolve(rented.blueprint.info(node, rented.instance), job_id=(self._like or self.cluster).pool_id)
+            shell = NodeShell(self._engine, node, rented, info)
+            shell.on_busy = self._reporting.busy
+            shell.trust = opened_as(self.spec.trust, strangers=self.facts.strangers)
+            self._reporting.launched(shell)
+            take(shell)
+
+        return await self._launching.launch(nodes, staying, took)
+
+    async def start(self, shell: NodeShell, files: Sequence[Payload]) -> None:
+        """
+        Make a machine into a node.
+
+        Args:
+            shell: The node.
+            files: The user's modules.
+
+        Raises:
+            CredentialsError: If machines like this one can be rented, and not ended.
+            ProvisionError: If it can't be made ready.
+        """
+        await shell.running()
+        # A list may tell of all of them at once.
+        await self._turns.take()
+        shell.host = self._host(shell)
+        await self._launching.regions.may_end(shell.blueprint.cluster)
+        self._reporting.runs(shell)
+        with self._reporting.bootstrap(shell):
+            prepared = await shell.while_there(shell.host.prepare())
+        shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
+        await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
+        await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
+        joined = shell.blueprint.collective or self._options.cluster
+        if isinstance(shell.instance.address, LocalAddress):
+            return
+        if joined:
+            await self._reaching.meet(shell)
+        if self._options.cluster is not False and self._provider.facts.nodes_reach_each_other:
+            self.sharing[shell.instance.region].join(shell)
+
+    def ready(self, shell: NodeShell) -> None:
+        """Take note that a node takes calls."""
+        self._reporting.node_ready(shell)
+        self.machine_images.begin(shell)
+
+    def start_failed(self, shell: NodeShell, error: Exception, *, again: bool) -> bool:
+        """
+        Learn from a machine that could not be made ready.
+
+        Args:
+            shell: The node.
+            error: Why not.
+            again: Whether it is not the first one in its place.
+
+        Returns:
+            Whether it was a fair attempt: one from a machine image is made again without.
+        """
+        if shell.rented.machine_image is not None and worth_another_start(error, again=True):
+            self.machine_images.drop(shell.rented.machine_image, error)
+            return False
+        if again:
+            self._launching.offers.refuse(shell.rented.candidate, "failed", str(error))
+        return True
+
+    def _any_offer(self) -> Cluster:
+        """Describe the pool before anything is chosen."""
+        return Cluster(
+            pool_id=self.pool_id,
+            pool_name=self._name,
+            spec=self.spec,
+            offer=Offer(provider=self._provider.name, instance_type=""),
+            provider=self._provider.name,
+            nodes=self.spec.nodes.desired,
+            worker=self._worker,
+            nodes_reach_each_other=self._provider.facts.nodes_reach_each_other and self._like is None,
+            joined=self._options.cluster,
+        )
+
+    def _bootstrap_timeout(self, image: Image) -> float:
+        return self._options.bootstrap_timeout or image.bootstrap_timeout
+
+    def _host(self, shell: NodeShell) -> Host:
+        """Choose how a machine is reached, by its address."""
+        address: object = shell.instance.address
+        if isinstance(address, LocalAddress):
+            return LocalHost(
+                self._engine,
+                Path(address.directory),
+                self._mark(shell),
+                env={**os.environ, **shell.blueprint.image.env},
+                prepare=partial(self._local_environment, shell),
+            )
+        if isinstance(address, SSHAddress):
+            # Late, so that a pool at home does not load what SSH needs.
+            from skyward.engine.nodes.ssh_host import SSHHost
+
+            return SSHHost(self._engine, address, self._mark(shell), self._recipe(shell))
+        if isinstance(address, HostAddress):
+            return address.make_host(self._mark(shell), self._recipe(shell))
+        raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
+
+    def _recipe(self, shell: NodeShell) -> Recipe:
+        """Say what becomes of a machine that is not this one."""
+        from skyward.engine.instances.recipe import Recipe
+        from skyward.ssh.acceptance import faults
+
+        recipe = Recipe(
+            image=shell.blueprint.image,
+            ops=shell.blueprint.ops,
+            ttl=self.spec.ttl or 0.0,
+            life=self.spec.timeout,
+            end=self._provider.facts.end_command,
+            timeout=self._bootstrap_timeout(shell.blueprint.image),
+            tell=partial(self._reporting.preparing, shell),
+            behind=lambda: self._reporting.pressed,
+            unreachable=shell.on_unreachable,
+            waiting=partial(self._reporting.waiting, shell),
+            ssh_timeout=self._options.ssh_timeout,
+            ssh_retry_interval=self._options.ssh_retry_interval,
+            kept=self._launching.kept,
+        )
+        if not self._provider.facts.rents:
+            return recipe
+        offer = shell.blueprint.cluster.offer
+        return evolve(
+            recipe,
+            faults=partial(faults, spec=self.spec, offer=offer, image=shell.blueprint.image),
+            uploads=self._uploads,
+        )
+
+    def _mark(self, shell: NodeShell) -> str:
+        """Name a node like no other, on whatever machine it is."""
+        return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
+
+    async def _local_environment(self, shell: NodeShell) -> Prepared:
+        """Give the interpreter of the image's environment and its variables; made once, however many nodes wait."""
+        blueprint = shell.blueprint
+        ops = [op for op in blueprint.ops if op.scope == "environment"]
+        await self._look_for_packages(blueprint)
+        for op in blueprint.ops:
+            if op.scope != "environment" and not isinstance(op, AptInstall):
+                self._reporting.publish(
+                    events.BootstrapConsole(line=f"not run on this machine: {op}", instance=shell.info)
+                )
+        if not blueprint.image.needs_environment and not ops:
+            return Prepared(python=sys.executable, env=await self._local_variables(shell, None))
+        steps = (*image_steps(blueprint.image), *map(op_step, ops))
+        key = _environment_key(blueprint.image, steps if ops else ())
+        if key not in self._preparing:
+            timeout = self._bootstrap_timeout(blueprint.image)
+            self._preparing[key] = asyncio.ensure_future(
+                in_thread(partial(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell)))
+            )
+        python = await asyncio.shield(self._preparing[key])
+        variables = await self._local_variables(shell, python)
+        return Prepared(python=str(python), env={**variables, "PYTHONPATH": str(runtime_directory())})
+
+    async def _look_for_packages(self, blueprint: Blueprint) -> None:
+        """Tell once which system packages this machine lacks, which are not installed here."""
+        wanted, self._looked = () if self._looked else apt_packages(blueprint.image, blueprint.ops), True
+        if wanted and (line := not_installed(wanted, await in_thread(missing_packages, wanted))):
+            self._reporting.publish(events.Error(message=line))
+
+    async def _local_variables(self, shell: NodeShell, python: Path | None) -> Mapping[str, str]:
+        """Give what the image's `shell_vars` print here; as elsewhere, its `env` counts more than they."""
+        image = shell.blueprint.image
+        if not image.shell_vars:
+            return {}
+        if self._variables is None:
+            timeout = self._bootstrap_timeout(image)
+            self._variables = asyncio.ensure_future(in_thread(partial(shell_variables, image, python, timeout=timeout)))
+        found = await asyncio.shield(self._variables)
+        return {name: text for name, text in found.items() if name not in image.env}
+
+    def _tell_phase(self, shell: NodeShell) -> Any:
+        def tell(phase: str, event: Any) -> None:
+            self._reporting.preparing(shell, events.BootstrapPhase(phase=phase, event=event))
+
+        return tell
+
+    def _config(self, shell: NodeShell, prepared: Prepared) -> dict[str, Any]:
+        python = prepared.python
+        env = {**shell.blueprint.image.env, **prepared.env}
+        lanes = []
+        for lane, rank, _ in self.lanes:
+            command = LaunchCommand(
+                argv=(python, "-P", "-m", "skyward.node.worker.worker"), env={**env, **self._devices(rank)}
+            )
+            context = LaunchContext(cluster=shell.blueprint.cluster, node=shell.index, rank=rank, lane=lane)
+            command = hooks.launch_command(self.spec.plugins, command, context)
+            lanes.append(
+                {
+                    "argv": list(command.argv),
+                    "env": dict(command.env),
+                    "facts": facts_of(evolve(shell.info, worker=rank)),
+                }
+            )
+        app_host = None
+        if hooks.implements(self.spec.plugins, "around_app"):
+            app_host = {"argv": [python, "-P", "-m", "skyward.node.agent.app_host"], "env": env}
+        return {
+            "mark": self._mark(shell),
+            "slots": self._worker.threads_per_process,
+            "reuse_processes": self._worker.reuse_processes,
+            "lanes": lanes,
+            "app_host": app_host,
+            "metrics": self._metrics(shell.blueprint.image),
+            # Elsewhere the watchdog ends a node, whatever becomes of its agent.
+            "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
+            "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+        }
+
+    def _metrics(self, image: Image) -> list[dict[str, Any]]:
+        """List what the agent is to measure."""
+        return [one.to_dict() for one in image.metrics] if self._options.collect_metrics else []
+
+    def _devices(self, rank: int) -> Mapping[str, str]:
+        """Show a rank the accelerators that are its own."""
+        if self._worker.per_node != "accelerator":
+            return {}
+        return {"CUDA_VISIBLE_DEVICES": str(rank), "SKYWARD_DEVICE": str(rank)}
+
+
+def _environment_key(image: Image, steps: tuple[Step, ...]) -> str:
+    """Name an environment by what is in it: the image, and what plugins add to it."""
+    tag = f"py{sys.version_info.major}.{sys.version_info.minor}-{image.content_hash()}"
+    if not steps:
+        return tag
+    return f"{tag}-{hashlib.sha256(json.dumps([step.content for step in steps]).encode()).hexdigest()[:8]}"
+
+
+def _pickled(plugins: tuple[Any, ...]) -> bytes:
+    """Pickle the plugins for the workers; nothing if none of them does anything there."""
+    if not any(hooks.implements(plugins, hook) for hook in ("around_app", "around_process", "decorate")):
+        return b""
+    import cloudpickle
+
+    try:
+        pickled: bytes = cloudpickle.dumps(plugins)
+    except Exception as error:
+        raise PluginError(
+            f"The plugins {', '.join(str(getattr(plugin, 'name', plugin)) for plugin in plugins)} cannot be sent to "
+            f"nodes: {error}. Let their hooks open what cannot be pickled inside themselves."
+        ) from error
+    return pickled

@@ -1,0 +1,35 @@
+"""A machine that a pool has rented, and what it was rented with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from skyward.engine.instances.blueprint import Blueprint
+    from skyward.model.instances.machine import Instance
+    from skyward.model.instances.machine_image import MachineImage
+    from skyward.plan.offers.choice import Candidate
+
+
+@frozen(kw_only=True, eq=False)
+class Rented:
+    """
+    Hold a machine, and what it was rented with.
+
+    Args:
+        instance: The machine.
+        candidate: The offer, and its market.
+        blueprint: What is made of it.
+        infra: What the pool's machines in its region share.
+        token: Names the request that rented it.
+        machine_image: What it boots from; None is what it boots by itself.
+    """
+
+    instance: Instance
+    candidate: Candidate
+    blueprint: Blueprint
+    infra: Any
+    token: str
+    machine_image: MachineImage | None = None

@@ -1,0 +1,123 @@
+"""What the engine asks of a machine, wherever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from attrs import frozen
+
+from skyward.link.channel import Link
+from skyward.link.frames import Frame
+
+if TYPE_CHECKING:
+    from skyward.engine.instances.recipe import Recipe
+
+OnFrame = Callable[[Frame, tuple[int, ...]], None]
+OnClosed = Callable[[Exception | None], None]
+# A reader and a writer with the methods of asyncio's streams.
+Stream = tuple[Any, Any]
+
+READ = 256 << 10
+"""Bytes that a forwarded connection is read by."""
+
+
+@frozen(kw_only=True)
+class Prepared:
+    """
+    Say what workers are started with.
+
+    Args:
+        python: The interpreter of the image's environment.
+        env: Variables that they need to find our side.
+        ssh_port: Port at which the machine's SSH server was reached; None where it is the address's, or there is none.
+    """
+
+    python: str
+    env: Mapping[str, str]
+    ssh_port: int | None = None
+
+
+class Host(Protocol):
+    """A machine on its way to being a node."""
+
+    async def prepare(self) -> Prepared:
+        """
+        Make what the image asks for.
+
+        Raises:
+            ProvisionError: If that cannot be done.
+        """
+
+    async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
+        """
+        Reach the agent.
+
+        Args:
+            on_frame: Called with each frame and its descriptors, which it takes over.
+            on_closed: Called once, when the link is over for good.
+
+        Raises:
+            SkywardError: If there is none.
+        """
+
+    async def dial_port(self, port: int) -> Stream:
+        """
+        Connect to a TCP port of the machine's own 127.0.0.1.
+
+        Args:
+            port: The port.
+
+        Raises:
+            ConnectionError: If nothing listens there.
+            SkywardError: If the machine cannot be reached, or lets no connection through.
+        """
+
+    async def flush(self) -> None:
+        """
+        Have all that was written for the node's environment be on the machine's disk.
+
+        Raises:
+            SkywardError: If the machine does not answer.
+        """
+
+    def last_words(self) -> str:
+        """Give the end of what the agent wrote, for messages."""
+
+    def leaving(self, patience: float) -> None:
+        """
+        Take note that the agent was asked to leave, so that `end` need not begin from nothing.
+
+        Args:
+            patience: Seconds that it has for that.
+        """
+
+    async def end(self, patience: float) -> None:
+        """
+        End the agent and all that it started, and leave nothing but the cache.
+
+        A watchdog that can end the machine stays until the machine is gone.
+
+        Args:
+            patience: Seconds that the agent has to leave by itself.
+        """
+
+    async def end_machine(self) -> bool:
+        """Have the machine end itself, and tell whether it was told to: not one that cannot, or is out of reach."""
+
+    async def close(self) -> None:
+        """Let go of the machine."""
+
+
+@runtime_checkable
+class HostAddress(Protocol):
+    """An address that makes its own host, for a machine that is neither this one nor behind an SSH server."""
+
+    def make_host(self, mark: str, recipe: Recipe) -> Host:
+        """
+        Return the host at this address.
+
+        Args:
+            mark: Names the node like no other.
+            recipe: What becomes of the machine.
+        """

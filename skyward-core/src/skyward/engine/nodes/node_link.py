@@ -1,0 +1,441 @@
+"""The client's end of one node: what it was sent already, and what it has to answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
+from skyward.engine.nodes.outflow import Outflow
+from skyward.errors import PoolClosedError, ProtocolError
+from skyward.link.absent import Absent
+from skyward.link.channel import Link
+from skyward.link.frames import Kind, encode, encode_json
+from skyward.link.handing import Errand, encode_errand
+from skyward.link.messages import (
+    BLOB,
+    CALL,
+    CANCEL,
+    CREDIT,
+    FUNCTION_DIGEST,
+    ITEM,
+    RECALL,
+    TASK,
+    CancelReason,
+    TaskFlag,
+)
+from skyward.link.payload import Payload
+from skyward.link.segment import Segment
+
+if TYPE_CHECKING:
+    from skyward.engine.calls.call import Call, CapturedFunction
+
+KEPT_FUNCTIONS = 512
+"""How many functions a node keeps."""
+
+KEPT_BYTES = 64 << 20
+"""How many bytes of large buffers a node keeps under their names, where it tells of no share of its memory."""
+
+MOST_KEPT_BYTES = 1 << 40
+"""How many bytes that are at most, whatever a node tells."""
+
+ASKED_AGAIN = 64
+"""How much more often a node may ask who the members are than it was told of a change; an honest one asks once."""
+
+UNREAD = 1 << 20
+"""How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
+
+
+class _Waiting:
+    """A call that waits at the client for buffers, and the frames about it that come after it."""
+
+    def __init__(self, call: Call, missing: set[bytes], *, held: bool) -> None:
+        self.call = call
+        self.missing = missing
+        self.held = held
+        self.later: list[tuple[bytes, Sequence[int], object, Callable[[], None] | None]] = []
+
+
+class NodeLink:
+    """
+    Send frames to one node, each function and each kept buffer once.
+
+    Args:
+        channel: The connection to its agent.
+        data: Whether what the node sends is opened as data.
+        post: Has something done in the loop soon; what this client lets go of is dropped with the next call without it.
+    """
+
+    def __init__(
+        self, channel: Link, *, data: bool = False, post: Callable[[Callable[[], None]], object] | None = None
+    ) -> None:
+        self._channel = channel
+        self._flags = TaskFlag.DATA if data else 0
+        self._functions: OrderedDict[bytes, None] = OrderedDict()
+        self._blobs: OrderedDict[bytes, tuple[int, weakref.ref[Segment]]] = OrderedDict()
+        self._blob_bytes = 0
+        self._gone: deque[weakref.ref[Segment]] = deque()
+        self._dropping = False
+        self._post = post
+        self.kept_bytes = KEPT_BYTES
+        self._members = self._told = self._asked = self._roster = 0
+        self._answered = 0
+        self._waiting: dict[int, _Waiting] = {}
+        self.outflow = Outflow()
+        self.supply: BufferSource | None = None
+        self.puts: Puts | None = None
+        # Called with a call that needs what is lost, and what to say.
+        self.on_lacking: Callable[[Call, str], None] = lambda *_: None
+
+    @property
+    def passed(self) -> int:
+        """Count the bytes that the connection has taken."""
+        return self._channel.queued - self._channel.backlog
+
+    def has(self, name: bytes) -> bool:
+        """Tell whether a buffer is at the node, or on its way from here before all that is sent now."""
+        return name in self._blobs
+
+    def keeps(self, share: object) -> None:
+        """Take note of how many bytes the node says that it keeps; what is no such number is passed over."""
+        if type(share) is int and share >= 0:
+            self.kept_bytes = min(share, MOST_KEPT_BYTES)
+
+    def send_task(self, call: Call, *, held: bool = False) -> None:
+        """
+        Send a call, and before it whatever it needs that the node does not have.
+
+        Args:
+            call: The call.
+            held: Whether what it needs was kept in its lane before.
+        """
+        function, payload = call.function, call.payload
+        if (payload.stored or function.payload.stored) and self._waits(call, held=held):
+            return
+        # What goes before it counts as well: the call is not answered until that was read.
+        before = self._channel.queued
+        if function.digest not in self._functions:
+            self._send_function(function)
+        else:
+            self._functions.move_to_end(function.digest)
+        flags = self._flags | (TaskFlag.STREAM if call.streams else 0) | (TaskFlag.HELD if held else 0)
+        if payload.stored:
+            self._send_blobs(payload)
+            flags |= TaskFlag.STORED
+        head = TASK.pack(call.id, call.timeout, call.members, call.broadcast, flags, function.digest)
+        body = head + payload.encode()
+        segment = payload.segment
+        if segment is None:
+            self._channel.send(encode(Kind.TASK, body, lane=call.lane))
+        else:
+            self._channel.send(encode(Kind.TASK, body, lane=call.lane, fds=1), (segment.fd,), segment)
+        call.sent = self._channel.queued - before
+
+    def _waits(self, call: Call, *, held: bool) -> bool:
+        """Have what a call needs brought to the node, and tell whether it has to wait for that."""
+        wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
+        missing: set[bytes] = set()
+        absent = []
+        if wanted:
+            absent = [
+                stored.segment for stored in wanted if isinstance(stored.segment, Absent) and stored.segment.fd < 0
+            ]
+            if self.supply is not None:
+                missing = self.supply.missing(wanted)
+                # Other nodes may have it, or it is here by now.
+                absent = [segment for segment in absent if segment.name not in missing and segment.fd < 0]
+            missing.update(segment.name for segment in absent)
+        if missing:
+            # What is too large for a frame is refused now, and not when its buffers are there.
+            encode(Kind.TASK, bytes(TASK.size) + call.payload.encode())
+            self._waiting[call.id] = _Waiting(call, missing, held=held)
+        for segment in absent:
+            # After this, because a call that fails is answered once it was sent.
+            self._soon(partial(self.bring, segment, _nothing))
+        return bool(missing)
+
+    def answered(self, call: Call) -> None:
+        """
+        Take note that the node answered a call that it was sent, or gave it back.
+
+        Raises:
+            ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, whose
+                arguments would wait here for ever, and what it gives back is sent once more each time.
+        """
+        if call.id in self._waiting:
+            raise ProtocolError(f"A node answered {call.function.name}(), which was not sent to it yet.")
+        self._answered += call.sent
+        unread = self._answered + self._channel.backlog - self._channel.queued
+        if unread > UNREAD:
+            raise ProtocolError(f"A node answered {call.function.name}() with {unread} bytes of its calls yet to take.")
+
+    def send_members(self, version: int, membership: dict[str, Any]) -> None:
+        """Tell the node who the members are, once a version."""
+        if self._members != version:
+            self._members = version
+            self._told += 1
+            self._channel.send(encode_json(Kind.MEMBERS, membership))
+
+    def send_peers(self, version: int, since: Callable[[int, int], bytes]) -> None:
+        """
+        Tell the node who the members of a version are, because it asks.
+
+        Args:
+            version: The version.
+            since: Gives the frame for a node that knows a version, 0 for none, and asks for another.
+
+        Raises:
+            ProtocolError: If it asks on and on.
+        """
+        self._asked += 1
+        if self._asked > self._told + ASKED_AGAIN:
+            raise ProtocolError(f"A node asked {self._asked} times who the members are, and was told of {self._told}.")
+        self._channel.send(since(self._roster, version))
+        self._roster = version
+
+    def send_item(self, call: Call, stream: int, payload: Payload) -> None:
+        """Send an item of an input stream."""
+        body = ITEM.pack(call.id, stream) + payload.encode()
+        fds = payload.fds
+        frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(fds))
+        self._about(call, frame, fds, payload, self.outflow.sent(payload.size))
+
+    def send_end(self, call: Call, stream: int, failure: bytes) -> None:
+        """Send the end of an input stream, or the failure that stands in for it."""
+        self._about(call, encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))
+
+    def send_credit(self, call: Call, items: int) -> None:
+        """Let the node send more items."""
+        self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
+
+    def send_cancel(self, call: Call) -> None:
+        """Have the node stop a call."""
+        self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
+
+    def ask(self, question: dict[str, Any]) -> None:
+        """Ask the agent something."""
+        self._channel.send(encode_json(Kind.ASK, question))
+
+    def recall(self, lane: int, keep: int) -> None:
+        """Ask a lane for what it has not begun, but for the next so many calls."""
+        self._channel.send(encode(Kind.RECALL, RECALL.pack(keep), lane=lane))
+
+    def send_files(self, files: Payload) -> None:
+        """Send local modules: their paths as JSON, then the content of each."""
+        self._channel.send(encode(Kind.FILES, files.encode(), fds=len(files.fds)), files.fds, files)
+
+    def acknowledge_log(self, size: int) -> None:
+        """Tell the node that so many bytes of lines and events were taken."""
+        self._channel.send(encode(Kind.LOG_READ, CALL.pack(size)))
+
+    def greet(self, version: int, addresses: Sequence[str | None] = ()) -> None:
+        """Tell the agent which protocol this client speaks, and the addresses that its machine is reached at."""
+        self._channel.send(encode_json(Kind.HELLO, {"version": version, "addresses": addresses}))
+
+    def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
+        """Tell the agent what node it is of."""
+        text = json.dumps(config).encode()
+        self._channel.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
+
+    def refresh(self) -> None:
+        """Have the workers started anew."""
+        self._channel.send(encode(Kind.REFRESH))
+
+    def stop(self, grace: float) -> None:
+        """Have the node leave in good order within so many seconds; nothing waits for it any more."""
+        self._waiting.clear()
+        if self.supply is not None:
+            self.supply.left()
+            self.supply = None
+        self._channel.send(encode_json(Kind.STOP, {"grace": grace}))
+
+    def close(self) -> None:
+        """Let go of the node at once."""
+        self._channel.close()
+
+    def refuse(self, error: Exception) -> None:
+        """Let go of a node that does what no node may."""
+        self._channel.close(error)
+
+    # What other nodes may have.
+
+    def serve(self, address: str, certificate: str, key: str) -> None:
+        """Have the node let others of its pool fetch what it keeps, and give it what it takes to fetch from them."""
+        self._channel.send(encode_json(Kind.SERVE, {"address": address, "certificate": certificate, "key": key}))
+
+    def fetch(self, errand: Errand) -> None:
+        """Have the node fetch a buffer from another one."""
+        self._channel.send(encode_errand(errand))
+
+    def upload(self, stored: StoredBuffers, landed: Callable[[], None]) -> None:
+        """
+        Send a buffer to the node, and what has waited for it.
+
+        Args:
+            stored: The buffer.
+            landed: Called when the node has it.
+        """
+        self._note(stored)
+        head = BLOB.pack(stored.name, stored.size)
+        self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment, landed)
+        self._forget(stored.name)
+        self._release(stored.name)
+
+    def arrived(self, stored: StoredBuffers) -> None:
+        """Take note that the node has a buffer from elsewhere, and send what has waited for it."""
+        self._note(stored)
+        self._forget(stored.name)
+        self._release(stored.name)
+
+    def hold(self, stored: StoredBuffers) -> None:
+        """
+        Take note of what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
+
+        Raises:
+            ProtocolError: If the node has something of that name.
+        """
+        if stored.name in self._blobs:
+            raise ProtocolError("A node named two values alike.")
+        self._blobs[stored.name] = 0, weakref.ref(stored.segment, self._let_go)
+
+    def give(self, name: bytes) -> None:
+        """Have the node send what a task put."""
+        self._channel.send(encode(Kind.GIVE, name))
+
+    def _soon(self, do: Callable[[], None]) -> None:
+        if self._post is None:
+            do()
+        else:
+            self._post(do)
+
+    def bring(self, absent: Absent, landed: Callable[[], None]) -> None:
+        """
+        Send on what another node has, once it is here, or say of which calls it is that it does not come.
+
+        Args:
+            absent: What stands for it.
+            landed: Called when the node has it.
+        """
+        absent.fetch(partial(self._fetched, absent, landed))
+
+    def _fetched(self, absent: Absent, landed: Callable[[], None], why: str) -> None:
+        if self._channel.closed:
+            return
+        if not why:
+            self.upload(StoredBuffers(absent.name, absent.size, absent), landed)
+            return
+        if self.supply is not None:
+            self.supply.dropped(absent.name)
+        for waiting in [waiting for waiting in self._waiting.values() if absent.name in waiting.missing]:
+            del self._waiting[waiting.call.id]
+            self.on_lacking(waiting.call, why)
+
+    def _release(self, name: bytes) -> None:
+        for waiting in [waiting for waiting in self._waiting.values() if name in waiting.missing]:
+            waiting.missing.discard(name)
+            if not waiting.missing:
+                # It counts as waiting until it is sent, so that nothing it needs is dropped for another part of it.
+                self.send_task(waiting.call, held=waiting.held)
+                del self._waiting[waiting.call.id]
+                for later in waiting.later:
+                    self._channel.send(*later)
+
+    def _about(
+        self,
+        call: Call,
+        frame: bytes,
+        fds: Sequence[int] = (),
+        hold: object = None,
+        receipt: Callable[[], None] | None = None,
+    ) -> None:
+        """Send a frame about a call, after the call itself."""
+        waiting = self._waiting.get(call.id) if self._waiting else None
+        if waiting is None:
+            self._channel.send(frame, fds, hold, receipt)
+        else:
+            waiting.later.append((frame, fds, hold, receipt))
+
+    def _send_function(self, function: CapturedFunction) -> None:
+        payload = function.payload
+        if payload.stored:
+            self._send_blobs(payload)
+        self._functions[function.digest] = None
+        fds = payload.fds
+        self._channel.send(encode(Kind.FUNCTION, function.body, fds=len(fds)), fds, payload)
+        while len(self._functions) > KEPT_FUNCTIONS:
+            digest, _ = self._functions.popitem(last=False)
+            self._channel.send(encode(Kind.DROP, digest[:FUNCTION_DIGEST]))
+
+    def _send_blobs(self, payload: Payload) -> None:
+        self._drop_gone()
+        for stored in stored_in(payload):
+            if stored.name in self._blobs:
+                self._blobs.move_to_end(stored.name)
+                continue
+            self._note(stored)
+            head = BLOB.pack(stored.name, stored.size)
+            self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment)
+        self._forget(*(part.digest for part in payload.parts))
+
+    def _note(self, stored: StoredBuffers) -> None:
+        """Take note that a buffer is at the node, until this client keeps it no longer."""
+        self.forgot(stored.name)
+        self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)
+        if self.puts is not None and isinstance(stored.segment, Absent) and self.puts not in stored.segment.places:
+            stored.segment.places.append(self.puts)
+        self._blob_bytes += stored.size
+
+    def _forget(self, *needed: bytes) -> None:
+        """Have the node drop what was not used for longest, as far as it keeps too much, and no call waits for it."""
+        if self._blob_bytes <= self.kept_bytes:
+            return
+        pinned = {*needed, *(stored.name for waiting in self._waiting.values() for stored in stored_of(waiting.call))}
+        for oldest in [name for name, (size, _) in self._blobs.items() if size and name not in pinned]:
+            if self._blob_bytes <= self.kept_bytes:
+                break
+            self._drop(oldest)
+
+    def forgot(self, name: bytes) -> None:
+        """Hear that the node has a function or a buffer no longer: it is sent again with the next call of it."""
+        self._functions.pop(name, None)
+        if (blob := self._blobs.pop(name, None)) is not None:
+            self._blob_bytes -= blob[0]
+            if self.supply is not None:
+                self.supply.dropped(name)
+            if self.puts is not None:
+                self.puts.gone(name)
+
+    def _drop(self, name: bytes) -> None:
+        self.forgot(name)
+        self._channel.send(encode(Kind.DROP, name))
+
+    def _let_go(self, segment: weakref.ref[Segment]) -> None:
+        """Hear that this client keeps a buffer no longer; in any thread, whatever that was doing."""
+        self._gone.append(segment)
+        if self._post is not None and not self._dropping:
+            self._dropping = True
+            # A loop that has ended, or is the parent's, has nothing to drop it from.
+            with contextlib.suppress(PoolClosedError, OSError):
+                self._post(self._drop_gone)
+
+    def _drop_gone(self) -> None:
+        """Have the node forget what this client keeps no longer."""
+        self._dropping = False
+        if not self._gone:
+            return
+        gone = set()
+        while self._gone:
+            gone.add(id(self._gone.popleft()))
+        for name in [name for name, (_, segment) in self._blobs.items() if id(segment) in gone]:
+            if self._channel.closed:
+                return
+            self._drop(name)
+
+
+def _nothing() -> None:
+    return

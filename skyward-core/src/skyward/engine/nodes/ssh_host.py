@@ -1,0 +1,442 @@
+"""A node on another machine, reached over SSH."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import logging
+import platform
+import secrets
+import shlex
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skyward.engine.instances.recipe import Recipe
+from skyward.engine.nodes.bootstrap_progress import BootstrapReader
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
+from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.source.bundle import runtime_bundle
+from skyward.engine.source.environment import find_uv
+from skyward.errors import ProvisionError, SkywardError, UnreachableError
+from skyward.link.channel import Link
+from skyward.link.frames import Frame
+from skyward.link.wire import Wire
+from skyward.model.instances.machine import SSHAddress
+from skyward.plan.bootstrap.bootstrap_script import Ground, render
+from skyward.plan.bootstrap.environment_commands import hint
+from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, stop
+from skyward.ssh import probe
+from skyward.ssh.caller import Caller
+from skyward.ssh.dial import dial
+from skyward.ssh.follow import follow, start
+from skyward.ssh.forward import forwarded
+from skyward.ssh.link import SSHLink
+from skyward.ssh.rescue import rescue
+from skyward.ssh.shell import run
+from skyward.ssh.visits import Visit, visit
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientConnection
+
+_log = logging.getLogger(__name__)
+
+AGENT = ("$PYTHON", "-P", "-m", "skyward.node.agent.agent_main", "--listen", "$NODE")
+"""The command line of an agent on another machine; the name of the session follows."""
+
+NEEDED_GB = 0.1
+"""Room that our own side and its logs want on a machine, in GB."""
+
+DIALLING = 20.0
+"""Seconds for which a machine is dialled that a port is to be reached on."""
+
+COMMAND_TIMEOUT = 30.0
+"""Seconds for one of our own commands."""
+
+_LONGEST_INTERVAL = 5.0
+_LAST_ATTEMPT = 0.5
+_AFTER_LEAVING = 3.0
+_PRESSED = 0.05
+_LAST_WORDS = 10_000
+_WITHOUT_TTL = 600.0
+
+
+class SSHHost:
+    """
+    Make a machine into a node, speak to its agent, and leave nothing but the cache.
+
+    Args:
+        engine: The loop.
+        address: The machine.
+        name: The node's own name there: of its directory, and the mark of its processes.
+        recipe: What becomes of it.
+    """
+
+    def __init__(self, engine: EngineLoop, address: SSHAddress, name: str, recipe: Recipe) -> None:
+        self._engine = engine
+        self._address = address
+        self._name = name
+        self._recipe = recipe
+        self._session = secrets.token_hex(16)
+        self._connection: SSHClientConnection | None = None
+        self._dialling = asyncio.Lock()
+        self._visit: Visit | None = None
+        self._found: probe.Findings | None = None
+        self._caller: Caller | None = None
+        self._link: SSHLink | None = None
+        self._words = ""
+        self._left: SSHClientConnection | None = None
+        self._rescue: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
+        self._ended = False
+
+    async def prepare(self) -> Prepared:
+        """
+        Run the bootstrap, and give the interpreter that it made.
+
+        Raises:
+            ProvisionError: If the machine cannot be made ready.
+            SkywardError: If it cannot be reached.
+        """
+        recipe = self._recipe
+        if recipe.ssh_timeout is not None:
+            await self._let_in(recipe.ssh_timeout)
+        try:
+            async with asyncio.timeout(recipe.timeout):
+                connection = await self._connect(recipe.timeout)
+                made = await self._look(connection)
+                found = self._found = made.found
+                if wrong := recipe.faults(found):
+                    raise ProvisionError(f"{self._address} is not what was rented: {' '.join(wrong)}")
+                await self._send_runtime(connection, found)
+                await self._send_uv(connection, found)
+                python = await self._bootstrap(made)
+        except TimeoutError:
+            raise ProvisionError(
+                f"{self._address} was not ready within {recipe.timeout:g} s.{self._last()}",
+                hint="Raise bootstrap_timeout, or look at what it waits for.",
+            ) from None
+        # What ~/.ssh/config said is known by the machine alone; where ports are mapped, its own is another one.
+        port = None if self._address.port is not None else found.port
+        return Prepared(python=python, env={"PYTHONPATH": self._runtime(found)}, ssh_port=port)
+
+    async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
+        """
+        Reach the agent; from now on the link is kept alive.
+
+        Raises:
+            SkywardError: If it does not answer.
+        """
+        assert self._found is not None
+        wire: Wire
+
+        def lost(error: Exception | None) -> None:
+            link.lost(error)
+            self._recipe.unreachable()
+
+        def closed(error: Exception | None) -> None:
+            link.stop()
+            if self._left is None or self._ended:
+                on_closed(error)
+            else:
+                # What it has finished counts before it counts as lost.
+                fetching = self._fetch(self._left, on_frame, wire.on_announced, partial(on_closed, error))
+                self._rescue = asyncio.create_task(fetching)
+
+        wire = Wire(
+            self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
+        )
+        # Nothing is wanted of a node before it was asked for anything.
+        wire.on_announced = lambda _: False
+        python = f"PYTHONPATH={shlex.quote(self._runtime(self._found))} python3 -P"
+        socket = f"{self._directory(self._found)}/agent.sock"
+        link = self._link = SSHLink(
+            wire,
+            connect=self._connect,
+            socket=socket,
+            relay=f"exec sh -c {shlex.quote(f'{python} -m skyward.node.agent.relay {shlex.quote(socket)}')}",
+            ended=self._why_agent_ended,
+            patience=self._recipe.ttl or _WITHOUT_TTL,
+            interval=self._interval,
+            where=self._name,
+        )
+        await link.start(self._caller)
+        return wire
+
+    async def dial_port(self, port: int) -> Stream:
+        """
+        Connect to a port of the machine, through its SSH connection, which is dialled again if it is lost.
+
+        Raises:
+            ConnectionError: If nothing listens there.
+            SkywardError: If the machine cannot be reached, or lets no connection through.
+        """
+        for last in (False, True):
+            connection = await self._connect(DIALLING)
+            try:
+                return await forwarded(connection, port, str(self._address))
+            except UnreachableError:
+                # The connection was lost without a sign; the next one is new.
+                if last:
+                    raise
+        raise AssertionError
+
+    async def flush(self) -> None:
+        """Have all that was written be on the machine's disk, but for the script, which holds the image's variables."""
+        assert self._found is not None
+        script = f"rm -f {shlex.quote(self._directory(self._found))}/bootstrap.sh; sync"
+        done = await run(await self._connect(DIALLING), script, timeout=self._recipe.timeout)
+        if done.code:
+            raise ProvisionError(f"{self._address}: sync failed: {done.err.strip()[-200:]}")
+
+    def last_words(self) -> str:
+        """Give the end of what the agent wrote, as far as it was asked for."""
+        return self._words
+
+    def leaving(self, patience: float) -> None:
+        """Begin to wait at the machine for the agent's end, which is answered as soon as it comes."""
+        connection = self._connection
+        if self._found is not None and connection is not None and not connection.is_closed():
+            self._leaving = asyncio.create_task(self._leave(connection, patience + _AFTER_LEAVING))
+
+    async def end(self, patience: float) -> None:
+        """
+        End everything of the node on the machine, and remove its directory.
+
+        Where the machine can end itself, its watchdog stays: giving it back may be refused, or the client die.
+
+        Args:
+            patience: Seconds that the agent has to leave by itself.
+        """
+        self._ended = True
+        if self._link is not None:
+            self._link.stop()
+        if self._rescue is not None:
+            self._rescue.cancel()
+        if self._caller is not None:
+            await self._caller.close()
+        if self._found is None and self._connection is None:
+            return
+        try:
+            if not await self._left_already(patience):
+                await self._leave(await self._connect(max(patience, 2.0)), patience)
+        except SkywardError as error:
+            ttl = self._recipe.ttl
+            then = f"its watchdog ends it {ttl:g} s after it last heard from us" if ttl else "nothing will end it"
+            _log.warning("%s could not be told to end what runs there for us (%s); %s.", self._address, error, then)
+
+    async def _left_already(self, patience: float) -> bool:
+        """Tell whether what `leaving` began comes to its end in time."""
+        if self._leaving is None:
+            return False
+        await asyncio.wait([self._leaving], timeout=patience + _AFTER_LEAVING)
+        ended = self._leaving.done() and self._leaving.exception() is None
+        self._leaving.cancel()
+        return ended
+
+    async def _leave(self, connection: SSHClientConnection, patience: float) -> None:
+        script = stop(self._name, patience) if self._recipe.end else leave(self._name, patience)
+        await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
+
+    async def end_machine(self) -> bool:
+        """Have the machine end itself, and tell whether it was told to."""
+        if not self._recipe.end:
+            return False
+        # It may take the connection along, or a while.
+        script = f"(trap '' HUP; exec {shlex.join(self._recipe.end)}) >/dev/null 2>&1 </dev/null &"
+        try:
+            done = await run(await self._connect(DIALLING), script, timeout=COMMAND_TIMEOUT)
+        except SkywardError as error:
+            _log.info("machine.not_told_to_end %s reason=%s", self._name, error)
+            return False
+        return not done.code
+
+    async def close(self) -> None:
+        """Let go of the machine."""
+        if self._connection is not None:
+            self._connection.close()
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(1.0):
+                    await self._connection.wait_closed()
+
+    @property
+    def _interval(self) -> float:
+        ttl = self._recipe.ttl
+        return min(_LONGEST_INTERVAL, ttl / 4) if ttl else _LONGEST_INTERVAL
+
+    async def _connect(self, patience: float) -> SSHClientConnection:
+        """Give the connection, a new one if the last is lost."""
+        async with self._dialling:
+            if self._connection is None and self._recipe.kept is not None:
+                self._visit = self._recipe.kept.take(self._address)
+                self._connection = None if self._visit is None else self._visit.connection
+            if self._connection is None or self._connection.is_closed():
+                self._visit = None
+                self._connection = await dial(
+                    self._address,
+                    patience=patience,
+                    missed=self._recipe.unreachable,
+                    told=self._waiting,
+                    interval=self._recipe.ssh_retry_interval,
+                )
+            return self._connection
+
+    async def _let_in(self, within: float) -> None:
+        """Wait until the machine lets us in, no longer than it may take."""
+        why = "no attempt has come to its end"
+        try:
+            # What an attempt says that ends with the time is worth more than that time is up.
+            async with asyncio.timeout(within + _LAST_ATTEMPT):
+                await self._connect(within)
+            return
+        except TimeoutError:
+            pass
+        except UnreachableError as error:
+            why = str(error)
+        raise UnreachableError(
+            f"{self._address} did not accept SSH within {within:g} s: {why}",
+            hint="Open its port to this machine, or raise ssh_timeout.",
+        )
+
+    def _waiting(self, line: str) -> None:
+        """Tell that the machine does not answer yet; once it was given back, that is of no interest."""
+        if not self._ended:
+            self._recipe.waiting(line)
+
+    async def _look(self, connection: SSHClientConnection) -> Visit:
+        made = self._visit or await visit(connection, timeout=COMMAND_TIMEOUT)
+        found, said = made.found, made.said
+        if not found.cache:
+            raise ProvisionError(
+                f"{self._address} has no POSIX shell that answers: {(said.err or said.out).strip()[-300:]}"
+            )
+        if found.unsafe:
+            raise ProvisionError(
+                f"{self._address}: {found.cache} is not used, because {found.unsafe}.",
+                hint="Set SKYWARD_CACHE there to a directory that only you can change, or mend its owner and mode.",
+            )
+        if not found.writable:
+            raise ProvisionError(
+                f"{self._address}: {found.cache} cannot be written to.",
+                hint="Set SKYWARD_CACHE there to a directory that can, or log in as another user.",
+            )
+        if found.free_gb is not None and found.free_gb < NEEDED_GB:
+            raise ProvisionError(
+                f"{self._address} has {found.free_gb * 1000:.0f} MB left at {found.cache}, and {NEEDED_GB * 1000:.0f} "
+                "MB are needed.",
+                hint="Free some space there, or set SKYWARD_CACHE to a directory that has room.",
+            )
+        return made
+
+    async def _send_runtime(self, connection: SSHClientConnection, found: probe.Findings) -> None:
+        bundle = await in_thread(runtime_bundle)
+        if bundle.digest in found.runtimes:
+            return
+        directory = self._runtime(found)
+        script = (
+            f'umask 077; d={shlex.quote(directory)}; n="$d.new.$$"; mkdir -p "$n" && tar -xzf - -C "$n" && '
+            ': >"$n/.complete" && { mv "$n" "$d" 2>/dev/null || rm -rf "$n"; } || { rm -rf "$n"; exit 1; }'
+        )
+        data, uploads = await in_thread(bundle.read), self._recipe.uploads
+        with uploads.sending(len(data), str(self._address)) if uploads is not None else contextlib.nullcontext():
+            done = await run(connection, script, timeout=self._recipe.timeout, data=data)
+        if done.code:
+            lines = done.err.strip().splitlines()[-3:]
+            raise ProvisionError(
+                f"Our side of the node could not be written to {self._address}: {' '.join(lines)}", hint=hint(lines)
+            )
+
+    async def _send_uv(self, connection: SSHClientConnection, found: probe.Findings) -> None:
+        """Give a machine our own uv, if it will need one, has no way to get it, and is of our kind."""
+        recipe = self._recipe
+        needed = recipe.image.needs_environment or any(op.scope == "environment" for op in recipe.ops)
+        if not needed or found.gets_uv or (found.system, found.machine) != (platform.system(), platform.machine()):
+            return
+        packed = await in_thread(lambda: gzip.compress(Path(find_uv()).read_bytes(), compresslevel=1))
+        directory = shlex.quote(f"{found.cache}/tools/bin")
+        script = (
+            f'umask 077; mkdir -p {directory} && cd {directory} && gzip -dc >"uv.$$" && chmod 700 "uv.$$" && '
+            'mv "uv.$$" uv || { rm -f "uv.$$"; exit 1; }'
+        )
+        done = await run(connection, script, timeout=recipe.timeout, data=packed)
+        if done.code:
+            _log.warning("%s: our uv could not be written there: %s", self._address, done.err.strip()[-200:])
+
+    async def _bootstrap(self, made: Visit) -> str:
+        """Start the script, follow it to its end, and give the interpreter that it names."""
+        token, found = secrets.token_hex(8), made.found
+        node = self._directory(found)
+        ground = Ground(cache=found.cache, node=node, runtime=runtime_bundle().digest, token=token)
+        recipe = self._recipe
+        script = render(
+            recipe.image,
+            recipe.ops,
+            ground,
+            agent=(*AGENT, self._session),
+            ttl=recipe.ttl,
+            life=recipe.life,
+            end=recipe.end,
+        )
+        progress = BootstrapReader(token, recipe.tell, str(self._address))
+        self._last = progress.last
+        self._caller = Caller(made.connection, call_path(node))
+        # Asked for before the script is sent, so that it is there when the agent looks for it.
+        await asyncio.sleep(0)
+        reading: AsyncGenerator[bytes, None] | None = start(made.shell, node, script, token, self._interval)
+        offset = 0
+        while True:
+            try:
+                reading = reading or follow(await self._connect(recipe.timeout), node, offset, self._interval)
+                async with contextlib.aclosing(reading):
+                    async for data in reading:
+                        offset += len(data)
+                        python = progress.take(data)
+                        if python:
+                            return python
+                        while recipe.behind():  # noqa: ASYNC110  # handlers run in another thread
+                            await asyncio.sleep(_PRESSED)
+            except UnreachableError as error:
+                if not offset:
+                    # It may never have begun.
+                    raise
+                _log.info("bootstrap.link_lost %s reason=%s", self._name, error)
+                recipe.unreachable()
+                await asyncio.sleep(0.1)
+                reading = None
+
+    _last: Callable[[], str] = staticmethod(lambda: "")
+
+    async def _why_agent_ended(self, connection: SSHClientConnection) -> str:
+        """Say why the agent's socket does not answer; nothing if the agent is there."""
+        assert self._found is not None
+        done = await run(connection, ask(self._directory(self._found)), timeout=COMMAND_TIMEOUT)
+        if done.code == 0:
+            return ""
+        self._words = done.out.strip()[-_LAST_WORDS:]
+        self._left = connection if done.code == 4 else None
+        return "its agent ended" if done.code == 4 else "its agent ended, and the node's directory is gone"
+
+    async def _fetch(
+        self,
+        connection: SSHClientConnection,
+        on_frame: OnFrame,
+        on_announced: Callable[[Frame], bool],
+        then: Callable[[], None],
+    ) -> None:
+        """Fetch what the agent has left behind."""
+        assert self._found is not None
+        try:
+            await rescue(connection, self._directory(self._found), on_frame, on_announced)
+        except Exception:
+            # The node is lost in any case, and its calls are tried again.
+            _log.exception("results.not_fetched %s", self._name)
+        finally:
+            then()
+
+    def _directory(self, found: probe.Findings) -> str:
+        return f"{found.cache}/nodes/{self._name}"
+
+    def _runtime(self, found: probe.Findings) -> str:
+        return f"{found.cache}/runtime/{runtime_bundle().digest}"

@@ -1,0 +1,85 @@
+"""What the nodes of an open pool say, passed on to the part of the pool that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from skyward.engine.nodes.node_listener import NodeListener
+from skyward.link.messages import CALL
+
+if TYPE_CHECKING:
+    from skyward.engine.calls.dispatch import Dispatch
+    from skyward.engine.events.reporting import Reporting
+    from skyward.engine.nodes.membership import Membership
+    from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.link.emitted import Emitted
+    from skyward.link.frames import Frame
+    from skyward.link.messages import LogLine
+
+
+class NodeReports(NodeListener):
+    """
+    Pass on what nodes say; lives in the engine's loop.
+
+    Args:
+        dispatch: Takes what concerns calls.
+        reporting: Takes what users hear: lines, events, measurements.
+        membership: Answers who the members are.
+        noticed: Called when a machine will be reclaimed.
+        lost: Called when a node is lost.
+    """
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        reporting: Reporting,
+        membership: Membership,
+        noticed: Callable[[NodeShell, dict[str, Any]], None],
+        lost: Callable[[NodeShell, str], None],
+    ) -> None:
+        self._dispatch = dispatch
+        self._reporting = reporting
+        self._membership = membership
+        self._noticed = noticed
+        self._lost = lost
+
+    def call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a frame about a call."""
+        self._dispatch.on_frame(shell.seat, frame, fds)
+
+    def call_announced(self, shell: NodeShell, frame: Frame) -> bool:
+        """Return whether the buffers of a call's frame are wanted."""
+        return self._dispatch.on_announced(shell.seat, frame)
+
+    def emitting(self, shell: NodeShell, frame: Frame) -> bool:
+        """Return whether an event is of a call that runs on the node."""
+        return self._dispatch.runs(shell.seat, *CALL.unpack_from(frame.body))
+
+    def behind(self, shell: NodeShell) -> bool:
+        """Return whether handlers are behind."""
+        return self._reporting.behind(shell)
+
+    def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
+        """Take what a worker wrote."""
+        self._reporting.lines(shell, stream, lines)
+
+    def emitted(self, shell: NodeShell, emitted: Emitted) -> None:
+        """Take an event that a task emitted."""
+        self._reporting.emitted(shell, emitted)
+
+    def measured(self, shell: NodeShell, measured: dict[str, Any]) -> None:
+        """Take measurements."""
+        self._reporting.measured(shell, measured)
+
+    def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        """Take the notice that the machine will be reclaimed."""
+        self._noticed(shell, notice)
+
+    def asked(self, shell: NodeShell, question: bytes) -> None:
+        """Answer who the members of the pool are."""
+        self._membership.answer(shell, question)
+
+    def lost(self, shell: NodeShell, why: str) -> None:
+        """Take note that the node is lost."""
+        self._lost(shell, why)

@@ -1,0 +1,443 @@
+"""An open pool: executes what `plan.pool.lifecycle` decides, and carries calls to its nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from skyward.engine.calls.batches import post_in_parts
+from skyward.engine.calls.broadcast_calls import broadcast
+from skyward.engine.calls.call import Call
+from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.calls.dispatch import Dispatch
+from skyward.engine.calls.settling import finished, settled
+from skyward.engine.events.reporting import Reporting
+from skyward.engine.instances.autoscaling import Sizing
+from skyward.engine.instances.clouds import Clouds
+from skyward.engine.instances.drain import Drain
+from skyward.engine.instances.launch_batches import Orders
+from skyward.engine.instances.provisioning import Provisioning
+from skyward.engine.nodes.forwarding import Forwards
+from skyward.engine.nodes.member import Member
+from skyward.engine.nodes.membership import Membership
+from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.pool.event_loop import engine_loop, in_thread
+from skyward.engine.pool.node_reports import NodeReports
+from skyward.engine.pool.stopping import Stopping
+from skyward.engine.source.shipping import Shipping
+from skyward.errors import PoolEndedError, ProvisionError, SkywardError
+from skyward.model.instances.machine import LocalAddress
+from skyward.plan.pool import lifecycle
+from skyward.plan.pool.places import NodeStatus
+from skyward.plan.pool.retry_policy import start_failure, worth_another_start
+
+if TYPE_CHECKING:
+    from skyward.engine.events.event_dispatcher import Dispatcher
+    from skyward.engine.instances.meter import Meter
+    from skyward.engine.nodes.node_link import NodeLink
+    from skyward.link.payload import Payload
+    from skyward.model.spec.spec import Spec
+    from skyward.pending import PendingFunction
+    from skyward.plan.config.request import Request
+
+_log = logging.getLogger(__name__)
+
+
+class Running:
+    """
+    Run one pool, from its first machine to its last.
+
+    Args:
+        request: What the user asked for.
+        spec: The spec that is tried.
+        ids: Gives the pool's id, which is in names of directories and processes, and one for each cloud more.
+        dispatcher: Where events go.
+        meter: What counts the money.
+        alternatives: Whether another spec is tried if this one cannot be had.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        spec: Spec,
+        ids: Iterator[str],
+        dispatcher: Dispatcher,
+        meter: Meter,
+        *,
+        alternatives: bool = False,
+    ) -> None:
+        self.engine = engine_loop()
+        self.name = request.name
+        self.options = request.options
+        self.spec = spec
+        self.reporting = Reporting(dispatcher, meter)
+        self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
+        self.maker = CallMaker(self._shipping, self.options, self.feed)
+        self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
+        self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
+        self.dispatch = Dispatch(
+            self.engine,
+            pool=self.name,
+            buffer=self.options.workers.buffer if self.options.workers.reuse_processes else None,
+            observer=self.reporting,
+            membership=self._membership.of,
+        )
+        self._reports = NodeReports(self.dispatch, self.reporting, self._membership, self._on_notice, self._on_lost)
+        self._state = lifecycle.PoolState(
+            desired=spec.nodes.desired,
+            needed=spec.nodes.min or spec.nodes.desired,
+            attempts=self.options.max_provision_attempts or 3,
+        )
+        self._nodes: dict[int, NodeShell] = {}
+        self._lost: dict[int, NodeShell] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._usable: asyncio.Future[None] = self.engine.loop.create_future()
+        self._whole = threading.Condition()
+        self.stopping = Stopping(self.name, self._usable, self.dispatch, self.reporting, self._stopped)
+        meter.begin(self.provisioning.facts, spec.timeout, self.stopping.stop, dispatcher.publish)
+        self.forwards = Forwards(
+            self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
+        )
+        self.reporting.ordered(spec.nodes.desired, self.engine.loop.time)
+        self.sizing = Sizing(self, spec.nodes, request.options)
+        self._orders = Orders(self.options, lambda: self._state, lambda: self._start_error, self._spawn, self._launch)
+        self._given_up, self._closed = "", False
+        self._opening: asyncio.Task[Any] | None = None
+        self._alternatives = alternatives
+        self._drains = Drain(self.dispatch, lambda: self._state.closing, self._give_back)
+        self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._drains.shells)
+        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells, self._ended)
+
+    # From the user's threads.
+
+    @property
+    def ranks(self) -> int:
+        """Count the ranks of the ready nodes."""
+        return self._state.ready_count * self.provisioning.ranks_per_node
+
+    @property
+    def ready_nodes(self) -> int:
+        """Count the nodes that take calls."""
+        return self._state.ready_count
+
+    @property
+    def slots(self) -> int:
+        """Count the slots of the nodes that the pool is to have, or may grow to; cheap, and from any thread."""
+        return self.sizing.most * self.provisioning.slots_per_node
+
+    @property
+    def instance_count(self) -> int:
+        """Count the machines there are, ready or not."""
+        return len(self._shells())
+
+    def submit(self, calls: Sequence[Call]) -> None:
+        """Send calls on their way."""
+        post_in_parts(self.engine.post, self.dispatch.submit, calls)
+
+    def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any]) -> list[Call]:
+        """
+        Send a call to every rank of the ready nodes.
+
+        Args:
+            sinks: One for each rank, or one for all.
+        """
+        first = self.maker.call(pending, sinks[0], shared=True)
+        ready: Future[list[Call]] = Future()
+        ranks = self.provisioning.ranks_per_node
+        self.engine.post(
+            lambda: broadcast(first, sinks, ready, self.dispatch, self._state.ready, ranks, self._membership)
+        )
+        return ready.result()
+
+    def cancel(self, calls: Iterable[Call]) -> None:
+        """Stop calls; harmless for those that ended."""
+        post_in_parts(self.engine.post, self.dispatch.cancel, list(calls))
+
+    def credit(self, call: Call, items: int) -> None:
+        """Let a streaming call send more items."""
+        self.engine.post(self.dispatch.credit, call, items)
+
+    def feed(self, call: Call, send: Callable[[NodeLink], None]) -> None:
+        """Send something to a call's input stream."""
+        self.engine.post(self.dispatch.send_input, call, send)
+
+    def wait_until_whole(self) -> None:
+        """Wait until the pool has the nodes it is to have, or has given up."""
+        with self._whole:
+            self._whole.wait_for(lambda: self._state.ready_count >= self._state.desired or self._given_up)
+
+    def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
+        """Find the node that a placement target means, as `lifecycle.place` does."""
+        return lifecycle.place(self._state, target, parameter, self.name)
+
+    # The pool's life, in the engine's loop.
+
+    async def open(self) -> None:
+        """
+        Get the nodes; `close` gives them back, also those that were got in vain.
+
+        Raises:
+            SkywardError: If they cannot be had.
+        """
+        self._opening = asyncio.current_task()
+        await self.provisioning.open()
+        self._step(lifecycle.Opened())
+        await self._usable
+        self.reporting.cluster_ready(self._state.ready_count)
+        self.sizing.start()
+
+    def break_off(self) -> None:
+        """Stop getting nodes, if that is under way: what waits for it hears so when all was given back."""
+        if self._opening is not None and not self._usable.done():
+            self._opening.cancel()
+
+    async def close(self, patience: float) -> None:
+        """
+        Give every node back; harmless when that is done.
+
+        Args:
+            patience: Seconds that nodes have to leave in good order.
+
+        Raises:
+            LeftBehindError: If machines are left that could not be ended.
+        """
+        if self._closed:
+            return
+        await self.dispatch.leave(f"The pool {self.name!r} is closed.")
+        await self.forwards.close()
+        self._patience = patience
+        await self._clouds.leave(patience)
+        self._step(lifecycle.Closed())
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+        try:
+            for failed in await self._clouds.close():
+                self.reporting.error(failed, fatal=True)
+        finally:
+            self._closed = True
+            self.maker.close()
+            await in_thread(self.reporting.close)
+            with self._whole:
+                self._given_up = self._given_up or "closed"
+                self._whole.notify_all()
+
+    async def abort(self, within: float) -> None:
+        """Give every node back without patience; what takes longer than some seconds is left to the guardian."""
+        self._patience = 0.0
+        for shell in self._shells():
+            shell.abort()
+        await finished(self._tasks, within)
+        await self._clouds.abort()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give what the pool is at this moment."""
+        return {
+            "nodes": {index: node.status.value for index, node in self._state.nodes.items()},
+            "desired": self._state.desired,
+            "slots": self.dispatch.slots,
+            "queued": self.dispatch.queued + self.dispatch.waiting,
+            "running": self.dispatch.running,
+        }
+
+    def cancel_all(self) -> None:
+        """Stop every call."""
+        self.dispatch.cancel_all()
+
+    async def settled(self) -> None:
+        """Wait until no call is under way; streams that are not read any more are stopped."""
+        await settled(self.dispatch)
+
+    async def refresh(self) -> None:
+        """Start every worker anew, and send what changed of the local modules."""
+        changed = self._shipping.changed()
+        await self.settled()
+        for files in changed:
+            self._send_files(files)
+        await asyncio.gather(*(node.refresh() for node in self._nodes.values() if node.link is not None))
+
+    _patience = 5.0
+
+    def _stopped(self, reason: str) -> None:
+        """Give every node back before the pool is left."""
+        self._patience, self._given_up = 1.0, reason
+        self._step(lifecycle.Closed())
+
+    def _ended(self, error: PoolEndedError) -> None:
+        """Stop because another program ended the pool, unless it is being left anyway."""
+        if not self._state.closing:
+            self.stopping.ended(error)
+
+    def _step(self, event: lifecycle.Event) -> None:
+        self._state, commands = lifecycle.step(self._state, event)
+        for command in commands:
+            self._execute(command)
+        with self._whole:
+            self._whole.notify_all()
+
+    def _execute(self, command: lifecycle.Command) -> None:
+        match command:
+            case lifecycle.Launch(nodes):
+                self._orders.add(nodes)
+            case lifecycle.Start(node):
+                self._spawn(self._start(node))
+            case lifecycle.Terminate(node, reason):
+                self._spawn(self._terminate(node, reason))
+            case lifecycle.Announce():
+                if not self._usable.done():
+                    self._usable.set_result(None)
+            case lifecycle.GiveUp(reason):
+                self._give_up(reason)
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = self.engine.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _give_up(self, reason: str) -> None:
+        self._given_up = reason
+        if not self._usable.done():
+            error = self._start_error or ProvisionError(reason, pool=self.name)
+            self._usable.set_exception(error)
+        else:
+            self.reporting.error(reason, fatal=True)
+            self.dispatch.close(f"The pool {self.name!r} has no nodes left: {reason}")
+
+    _start_error: SkywardError | None = None
+
+    async def _launch(self, nodes: tuple[int, ...]) -> None:
+        failed = await self._clouds.launch(
+            nodes,
+            lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
+            self._launched,
+            elsewhere=lambda: self._state.usable and not self._state.closing,
+        )
+        for node, failure in failed.items():
+            if isinstance(failure, PoolEndedError):
+                self._ended(failure)
+            else:
+                self._start_failed(node, failure)
+
+    def _launched(self, shell: NodeShell) -> None:
+        if shell.index in self._nodes:
+            # The place was given away while this machine was on its way.
+            self._spawn(self._give_back(shell, "its place is taken"))
+            return
+        if not isinstance(shell.instance.address, LocalAddress):
+            self.maker.go_far()
+        self._nodes[shell.index] = shell
+        if (before := self._lost.pop(shell.index, None)) is not None:
+            self.reporting.replaced(before, shell)
+        self._step(lifecycle.Launched(shell.index))
+
+    async def _start(self, node: int) -> None:
+        shell = self._nodes[node]
+        shell.listener = self._reports
+        provisioning = self._clouds.of(shell)
+        try:
+            await provisioning.start(shell, self._shipping.all())
+        except Exception as error:
+            # One that was given back meanwhile says nothing of the machine that the node has now.
+            if self._nodes.get(node) is not shell:
+                return
+            again = node in self._state.nodes and self._state.nodes[node].failures > 0
+            self._start_failed(node, error, counts=provisioning.start_failed(shell, error, again=again))
+            return
+        if self._state.nodes.get(node) is None or self._state.nodes[node].status is not NodeStatus.STARTING:
+            return
+        self._membership.join(node, shell.info)
+        self._step(lifecycle.Started(node))
+        if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
+            # Before calls begin there: their events and counts need a known node.
+            provisioning.ready(shell)
+            self.dispatch.add(
+                Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
+            )
+            self._depart(shell)
+
+    def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:
+        failure = self._start_error = start_failure(error)
+        self.reporting.error(str(failure), fatal=False)
+        again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
+        final = counts and not worth_another_start(error, again=again)
+        self._step(lifecycle.StartFailed(node, str(failure), final=final, counts=counts))
+
+    async def _terminate(self, node: int, reason: str) -> None:
+        shell = self._nodes.pop(node, None)
+        try:
+            self.dispatch.remove(node, reason)
+        except Exception:
+            # Whatever is wrong with the calls, the machine is given back.
+            _log.exception("node.remove_failed node=%s", node)
+        self._membership.drop(node)
+        if shell is not None:
+            await self._give_back(shell, reason)
+        if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
+            self._step(lifecycle.Ended(node))
+        if node not in self._state.nodes:
+            self.dispatch.forsake(node, reason)
+
+    async def _give_back(self, shell: NodeShell, reason: str) -> None:
+        self.reporting.stopping(shell, reason)
+        failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
+        if failed:
+            self.reporting.error(failed, fatal=True)
+        else:
+            self.reporting.destroyed(shell, reason)
+
+    def _on_notice(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        self.reporting.noticed(shell, notice)
+        shell.notice = notice if notice["certain"] else None
+        self._depart(shell)
+
+    def _depart(self, shell: NodeShell) -> None:
+        """Have another machine in place of one that is about to be taken back."""
+        node = shell.index
+        if shell.notice is None or self._nodes.get(node) is not shell or not self._state.is_ready(node):
+            return
+        self._lost[node] = self._nodes.pop(node)
+        self._membership.drop(node)
+        self._spawn(self._drains.begin(shell, shell.notice["reason"]))
+        self._step(lifecycle.Leaves(node))
+
+    def _on_lost(self, shell: NodeShell, why: str) -> None:
+        if self._drains.lost(shell, why):
+            return
+        self.reporting.lost(shell, why)
+        self._lost[shell.index] = shell
+        self._step(lifecycle.Lost(shell.index, why))
+
+    # Frames and calls, in the engine's loop.
+
+    def _send_files(self, packed: Payload) -> None:
+        for node in self._nodes.values():
+            if node.link is not None:
+                node.link.send_files(packed)
+
+    # Size.
+
+    @property
+    def closing(self) -> bool:
+        """Tell whether the pool is being closed."""
+        return self._state.closing
+
+    @property
+    def desired(self) -> int:
+        """Count the nodes that are wanted."""
+        return self._state.desired
+
+    @property
+    def queued(self) -> int:
+        """Count the calls that wait for a slot."""
+        return self.dispatch.queued
+
+    def idle_nodes(self) -> tuple[int, ...]:
+        """List the ready nodes that nothing runs on."""
+        return tuple(index for index in self._state.ready if self.dispatch.idle(index))
+
+    def change_size(self, desired: int) -> None:
+        """Have another number of nodes; idle ones go first."""
+        self._step(lifecycle.Resized(desired, self.idle_nodes()))

@@ -1,0 +1,407 @@
+"""
+What happens to a pool, as frozen values.
+
+Every event has `at` and `instance`; the other fields are its own.
+A class that extends another one is delivered to handlers of both: `BootstrapStarting` *is* a `BootstrapPhase`.
+Own events extend `SkywardEvent` and travel with `emit`.
+
+There are no validators here: two events are made for every task, at tens of thousands of tasks a second.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import Factory, field, frozen
+
+if TYPE_CHECKING:
+    from skyward.model.instances.cost_report import Receipt
+    from skyward.model.spec.spec import Spec
+
+__all__ = [
+    "ALL",
+    "BootstrapCommand",
+    "BootstrapCompleted",
+    "BootstrapConsole",
+    "BootstrapFailed",
+    "BootstrapPhase",
+    "BootstrapProgress",
+    "BootstrapRequested",
+    "BootstrapStarting",
+    "Callback",
+    "ClusterDestroyed",
+    "ClusterProvisioned",
+    "ClusterReady",
+    "ClusterRequested",
+    "CostFinal",
+    "CostUpdate",
+    "Error",
+    "InfraCreated",
+    "InfraCreating",
+    "InstanceBootstrapped",
+    "InstanceDestroyed",
+    "InstanceLaunched",
+    "InstanceLaunching",
+    "InstancePreempted",
+    "InstanceProvisioned",
+    "InstanceReplaced",
+    "InstanceRequested",
+    "InstanceRunning",
+    "InstanceStopping",
+    "Log",
+    "LogLine",
+    "Metric",
+    "Metrics",
+    "NodeReady",
+    "PoolStopping",
+    "Progress",
+    "ShutdownRequested",
+    "SkywardEvent",
+    "TaskCompleted",
+    "TaskStarted",
+]
+
+from skyward.model.events.event_base import Callback, SkywardEvent
+from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
+
+# Requests
+
+
+@frozen(kw_only=True)
+class ClusterRequested(SkywardEvent):
+    """Tell that a pool is being opened for `spec`."""
+
+    spec: Spec | None = None
+
+
+@frozen(kw_only=True)
+class InstanceRequested(SkywardEvent):
+    """Tell that `node` needs an instance."""
+
+    node: int
+
+
+@frozen(kw_only=True)
+class BootstrapRequested(SkywardEvent):
+    """Tell that an instance that runs is about to be bootstrapped."""
+
+
+@frozen(kw_only=True)
+class ShutdownRequested(SkywardEvent):
+    """Tell that the pool was asked to close, and why."""
+
+    reason: str = ""
+
+
+# Infrastructure and instances
+
+
+@frozen(kw_only=True)
+class InfraCreating(SkywardEvent):
+    """Tell that networks, keys and the like are being created."""
+
+    provider: str = ""
+    region: str | None = None
+
+
+@frozen(kw_only=True)
+class InfraCreated(SkywardEvent):
+    """Tell that networks, keys and the like exist."""
+
+    provider: str = ""
+    region: str | None = None
+
+
+@frozen(kw_only=True)
+class InstanceLaunching(SkywardEvent):
+    """
+    Tell that `count` instances are being asked for.
+
+    Args:
+        accelerator: The accelerators of each, such as `"8 × A100 40GB"`; None without any.
+    """
+
+    count: int
+    instance_type: str | None
+    provider: str
+    accelerator: str | None = None
+
+
+@frozen(kw_only=True)
+class _InstanceFacts(SkywardEvent):
+    """
+    Hold what is known of one instance.
+
+    Args:
+        price_on_demand: In USD an hour; None where the provider does not sell it so.
+        price_spot: In USD an hour; None where the provider does not sell it so.
+        accelerator: Its accelerators, such as `"8 × A100 40GB"`; None without any.
+    """
+
+    instance_id: str
+    node: int
+    spot: bool
+    provider: str
+    ip: str | None = None
+    instance_type: str | None = None
+    price_on_demand: float | None = None
+    price_spot: float | None = None
+    accelerator: str | None = None
+
+
+@frozen(kw_only=True)
+class InstanceLaunched(_InstanceFacts):
+    """Tell that the provider accepted the launch; the instance is billed from about now."""
+
+
+@frozen(kw_only=True)
+class InstanceRunning(_InstanceFacts):
+    """Tell that the instance runs and has an address."""
+
+
+@frozen(kw_only=True)
+class InstanceProvisioned(_InstanceFacts):
+    """Tell that the instance can be reached and is ready to be bootstrapped."""
+
+
+# Bootstrap
+
+
+@frozen(kw_only=True)
+class BootstrapPhase(SkywardEvent):
+    """
+    Tell how far one phase of a node's bootstrap is.
+
+    Args:
+        phase: Name of the phase: "uv", "apt", "deps" …; "bootstrap" is the whole of it.
+        event: What happened to the phase.
+        elapsed: How long the phase has taken so far, in seconds.
+    """
+
+    phase: str
+    event: Literal["started", "completed", "failed"]
+    elapsed: float = 0.0
+
+
+@frozen(kw_only=True)
+class BootstrapStarting(BootstrapPhase):
+    """Tell that the bootstrap of an instance begins."""
+
+    instance_id: str
+    phase: str = "bootstrap"
+    event: Literal["started", "completed", "failed"] = "started"
+
+
+@frozen(kw_only=True)
+class BootstrapProgress(BootstrapPhase):
+    """Tell that a bootstrap enters its next phase, which is named by `step`."""
+
+    instance_id: str
+    step: str
+    phase: str = field(default=Factory(lambda self: self.step, takes_self=True))
+    event: Literal["started", "completed", "failed"] = "started"
+
+
+@frozen(kw_only=True)
+class BootstrapCompleted(BootstrapPhase):
+    """Tell that the bootstrap of an instance is done."""
+
+    instance_id: str
+    phase: str = "bootstrap"
+    event: Literal["started", "completed", "failed"] = "completed"
+
+
+@frozen(kw_only=True)
+class BootstrapConsole(SkywardEvent):
+    """Carry one line that the bootstrap wrote."""
+
+    line: str
+
+
+@frozen(kw_only=True)
+class BootstrapCommand(SkywardEvent):
+    """Tell which command the bootstrap runs now."""
+
+    command: str
+
+
+@frozen(kw_only=True)
+class BootstrapFailed(SkywardEvent):
+    """Tell in which phase a bootstrap failed, and the end of what it wrote."""
+
+    phase: str
+    error: str
+
+
+@frozen(kw_only=True)
+class InstanceBootstrapped(SkywardEvent):
+    """Tell that the environment of `node` is complete."""
+
+    node: int
+
+
+@frozen(kw_only=True)
+class NodeReady(SkywardEvent):
+    """Tell that the workers of `node` take tasks."""
+
+    node: int
+
+
+@frozen(kw_only=True)
+class ClusterProvisioned(SkywardEvent):
+    """Tell that all instances of the first order run and can be reached; `elapsed` is in seconds since the request."""
+
+    nodes: int
+    elapsed: float
+
+
+@frozen(kw_only=True)
+class ClusterReady(SkywardEvent):
+    """Tell that the pool takes tasks on `nodes` nodes; `elapsed` is in seconds since the request."""
+
+    nodes: int
+    elapsed: float
+
+
+# Loss and end
+
+
+@frozen(kw_only=True)
+class InstancePreempted(SkywardEvent):
+    """
+    Tell that the instance of `node` was lost, or that the provider will take it back at `ends_at` (seconds since 1970).
+
+    Where that is not `certain`, the provider only recommends to leave; nothing is done about it.
+    """
+
+    reason: str
+    node: int
+    instance_id: str = ""
+    certain: bool = True
+    ends_at: float | None = None
+
+
+@frozen(kw_only=True)
+class InstanceReplaced(SkywardEvent):
+    """Tell that `node` moved from the instance `old` to the instance `new` (their ids)."""
+
+    old: str
+    new: str
+    node: int
+
+
+@frozen(kw_only=True)
+class InstanceStopping(SkywardEvent):
+    """Tell that an instance is being terminated, and of which node, where that is known."""
+
+    instance_id: str
+    node: int | None = None
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class InstanceDestroyed(SkywardEvent):
+    """Tell that the provider confirmed the end of an instance."""
+
+    instance_id: str
+    node: int
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class PoolStopping(SkywardEvent):
+    """Tell that the pool takes no more tasks and begins to end its instances."""
+
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class ClusterDestroyed(SkywardEvent):
+    """Tell that nothing of the pool is left; `elapsed` is its whole life in seconds."""
+
+    reason: str = ""
+    elapsed: float = 0.0
+
+
+# Money and trouble
+
+
+@frozen(kw_only=True)
+class CostUpdate(SkywardEvent):
+    """Tell what the pool has cost until now; money in USD, `hourly_rate` in USD an hour."""
+
+    elapsed_seconds: float
+    accumulated_cost: float
+    hourly_rate: float
+    spot_count: int
+    ondemand_count: int
+
+
+@frozen(kw_only=True)
+class CostFinal(SkywardEvent):
+    """
+    Tell what the pool has cost in the end, and what it saved against on-demand prices, in USD.
+
+    Args:
+        hourly_rate: The most that an hour of it cost at any moment.
+        spot_count: Machines that it rented as spot, in all.
+        ondemand_count: Machines that it rented on demand, in all.
+        receipt: Where money and time went.
+    """
+
+    total_cost: float
+    total_seconds: float
+    hourly_rate: float = 0.0
+    spot_count: int = 0
+    ondemand_count: int = 0
+    savings_vs_ondemand: float = 0.0
+    receipt: Receipt | None = None
+
+
+@frozen(kw_only=True)
+class Error(SkywardEvent):
+    """Tell about trouble outside any task; `fatal` ends the pool."""
+
+    message: str
+    fatal: bool = False
+    instance_id: str | None = None
+
+
+ALL: tuple[type[SkywardEvent], ...] = (
+    ClusterRequested,
+    InfraCreating,
+    InfraCreated,
+    InstanceRequested,
+    InstanceLaunching,
+    InstanceLaunched,
+    InstanceRunning,
+    InstanceProvisioned,
+    ClusterProvisioned,
+    BootstrapRequested,
+    BootstrapStarting,
+    BootstrapProgress,
+    BootstrapPhase,
+    BootstrapCommand,
+    BootstrapConsole,
+    BootstrapFailed,
+    BootstrapCompleted,
+    InstanceBootstrapped,
+    NodeReady,
+    ClusterReady,
+    TaskStarted,
+    TaskCompleted,
+    Progress,
+    Log,
+    Metric,
+    Metrics,
+    CostUpdate,
+    InstancePreempted,
+    InstanceReplaced,
+    ShutdownRequested,
+    PoolStopping,
+    InstanceStopping,
+    InstanceDestroyed,
+    CostFinal,
+    ClusterDestroyed,
+    Error,
+)

@@ -1,0 +1,452 @@
+"""
+The process on a node that never runs user code.
+
+It starts and supervises workers and passes frames between them and the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from typing import Any
+
+from skyward.errors import ProtocolError
+from skyward.link.channel import Batch, Channel, Link
+from skyward.link.frames import VERSION, Frame, Kind, decode_json, encode, encode_json
+from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag, decode_start
+from skyward.node.agent.agent_watch import Watching
+from skyward.node.agent.child_process import ChildProcess
+from skyward.node.agent.deadlines import Deadlines
+from skyward.node.agent.descendants import MARK
+from skyward.node.agent.fds import Held, close_all
+from skyward.node.agent.lane import WorkerLane
+from skyward.node.agent.last_answers import last_answers
+from skyward.node.agent.line_flow import Lines, SpooledLines
+from skyward.node.agent.listening import Door
+from skyward.node.agent.members import Members
+from skyward.node.agent.neighbours import Neighbours
+from skyward.node.agent.spool import Spool
+from skyward.node.agent.welcome import meeting_socket, welcome
+from skyward.node.data.module_files import write_packed
+from skyward.node.data.node_store import NodeStore
+from skyward.node.data.peer_transfers import Errands
+from skyward.node.data.result_store import ResultStore
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG = 8 << 20
+_APP_PATIENCE = 30.0
+"""Seconds in which plugins leave their `around_app` contexts when all else has ended at once."""
+
+
+class Agent:
+    """
+    Serve one client.
+
+    Args:
+        loop: The loop to live in.
+        directory: The node's directory, removed at the end.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, directory: str) -> None:
+        self._loop, self._directory = loop, directory
+        self._files_directory = os.path.join(directory, "files")
+        self._batch = Batch(loop)
+        self._client: Link | None = None
+        self._config: dict[str, Any] = {}
+        self._plugins = b""
+        self._store = NodeStore(self._tell)
+        self._lanes: list[WorkerLane] = []
+        self._processes: dict[int, ChildProcess] = {}
+        self._app_host: ChildProcess | None = None
+        self._members = Members(self._tell)
+        self._app_environment: dict[str, str] = {}
+        self._lines = Lines(self._tell, self._processes.values)
+        self._result_store: ResultStore | None = None
+        self._drained_for = 0
+        self._deadlines = Deadlines(loop, self._processes)
+        self._watching = Watching(loop, self.leave)
+        self._neighbours = Neighbours(loop, self._store.blob, lambda told: self._tell(encode_json(Kind.ANSWER, told)))
+        self._errands = Errands(loop, self._store, self._tell, directory)
+        self._meeting = meeting_socket()
+        self._said: dict[str, Any] = {}
+        self._stopping = self._leaving = self._refreshing = self._announced = self.leaves_results = False
+        self.finished = loop.create_future()
+
+    def serve(self, sock: socket.socket) -> None:
+        """Begin to serve the client at the other end of a socket."""
+        self._client = Channel(self._loop, self._batch, sock, self._on_client_frame, self._on_client_closed)
+        self._client.on_drained = self._resume_workers
+
+    async def listen(self, session: str) -> None:
+        """
+        Serve the client that knows the session's name, over as many connections as it takes.
+
+        Args:
+            session: The name.
+        """
+        door = Door(self._loop, self._batch, session, os.path.join(self._directory, "lease"))
+        path = os.path.join(self._directory, "agent.sock")
+        self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
+        link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
+        self._result_store = ResultStore(
+            self._loop, link, os.path.join(self._directory, "results"), on_stored=self._resume_workers
+        )
+        spool = Spool(os.path.join(self._directory, "lines"))
+        self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
+
+    def reap(self) -> None:
+        """Collect children that ended, our own and adopted ones."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self._watching.reaped(pid, status)
+            process = self._processes.pop(pid, None)
+            if process is not None:
+                self._batch.open()
+                try:
+                    process.gone(status, usage.ru_maxrss)
+                finally:
+                    self._batch.flush()
+
+    def interrupt(self) -> None:
+        """End everything at once, as the machine says; results that the client may not have stay on its disk."""
+        if self._result_store is not None:
+            self.leaves_results = self._result_store.save()
+        self.leave()
+
+    def leave(self) -> None:
+        """End everything at once but what plugins hold around the node: the client is gone, or asks for it."""
+        if self._leaving:
+            return
+        self._leaving = self._stopping = True
+        self._watching.stop()
+        self._neighbours.close()
+        self._errands.close()
+        self._meeting.close()
+        self._each_process(lambda process: process.kill() if process is not self._app_host else None)
+        if self._app_host is not None and self._app_host.pid in self._processes:
+            self._app_host.tasks.end()
+            self._loop.call_later(_APP_PATIENCE, self._left)
+        else:
+            self._left()
+
+    def _left(self) -> None:
+        if self.finished.done():
+            return
+        self._each_process(ChildProcess.kill)
+        self._lines.close()
+        if self._result_store is not None:
+            self._result_store.close()
+        self.finished.set_result(None)
+
+    # Frames from the client.
+
+    def _on_client_closed(self, error: Exception | None) -> None:
+        if error is not None:
+            # On stderr, where the client finds an agent's last words.
+            _log.error("agent.left reason=%s", error)
+        self.leave()
+
+    def _on_client_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        if self._leaving:
+            close_all(fds)
+            return
+        match frame.kind:
+            case Kind.TASK:
+                self._task(frame, fds)
+            case Kind.CREDIT | Kind.ITEM | Kind.END | Kind.RECALL | Kind.CANCEL:
+                self._to_control(frame, fds)
+            case Kind.FUNCTION:
+                self._store.add_function(frame.body, fds)
+            case Kind.BLOB:
+                self._store.add_blob(frame.body, fds)
+            case Kind.DROP:
+                self._drop(frame)
+            case Kind.SERVE | Kind.FETCH | Kind.GIVE:
+                self._errands.take(frame)
+            case Kind.MEMBERS:
+                self._tell_workers(self._members.told(frame.body))
+            case Kind.PEERS:
+                self._members.answered(frame.body)
+            case Kind.FILES:
+                self._files(frame.body, fds)
+            case Kind.LOG_READ:
+                self._lines.read(CALL.unpack(frame.body)[0])
+                self._resume_workers()
+            case Kind.HELLO:
+                self._welcome(decode_json(frame.body))
+            case Kind.START:
+                self._start(frame.body)
+            case Kind.ASK:
+                self._neighbours.ask(decode_json(frame.body))
+            case Kind.REFRESH:
+                self._refresh()
+            case Kind.STOP:
+                self._stop(decode_json(frame.body)["grace"])
+            case _:
+                raise ProtocolError(f"A client sent a {Kind(frame.kind).name} frame, which only agents send.")
+
+    def _welcome(self, hello: dict[str, Any]) -> None:
+        if hello.get("version") != VERSION:
+            self._fail(f"the client speaks protocol {hello.get('version')} and this node speaks {VERSION}")
+            return
+        self._said = welcome(self._meeting.getsockname()[1], hello.get("addresses") or ())
+        self._tell(encode_json(Kind.WELCOME, self._said))
+
+    def _start(self, body: bytes) -> None:
+        if self._lanes or self._app_host is not None:
+            raise ProtocolError("A client started an agent that was started already.")
+        self._config, self._plugins = decode_start(body)
+        os.environ.update({MARK: self._config["mark"]})
+        self._watching.start(self._config, self._client)
+        self._lanes = [WorkerLane(index, config) for index, config in enumerate(self._config["lanes"])]
+        for lane in self._lanes:
+            lane.config["facts"] |= {name: self._said[name] for name in ("hostname", "network") if name in self._said}
+        if self._config["app_host"]:
+            self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
+            config = {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}
+            self._app_host.start(config, self._plugins)
+        else:
+            self._start_lanes()
+
+    def _start_lanes(self) -> None:
+        for lane in self._lanes:
+            self._start_worker(lane)
+
+    def _start_worker(self, lane: WorkerLane) -> None:
+        slots = self._config["slots"]
+        lane.process = self._spawn(lane.config, lane=lane.index, slots=slots)
+        config = {"facts": lane.config["facts"], "slots": slots, "directory": self._files_directory}
+        lane.process.start(config, self._plugins)
+        for members in self._members.versions():
+            lane.process.tasks.send(members)
+
+    def _spawn(self, config: dict[str, Any], *, lane: int, slots: int) -> ChildProcess:
+        process = ChildProcess(
+            self._loop,
+            self._batch,
+            argv=config["argv"],
+            env={**os.environ, **config["env"], **self._app_environment},
+            lane=lane,
+            slots=slots,
+            on_frame=self._on_worker_frame,
+            on_put=self._store.keep_put,
+            on_lines=self._lines.say,
+            on_ended=self._on_ended,
+        )
+        self._processes[process.pid] = process
+        return process
+
+    def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        process = self._lane(frame).process
+        call, timeout, _, _, flags, digest = TASK.unpack_from(frame.body)
+        if process is None:
+            close_all(fds)
+            self._tell(encode(Kind.RECALLED, CALL.pack(call), lane=frame.lane))
+            return
+        if self._store.refused and (refusal := self._store.refusal(frame)):
+            close_all(fds)
+            self._tell(refusal)
+            return
+        if digest not in process.known:
+            function, segments = self._store.function_frame(digest)
+            process.known.add(digest)
+            process.tasks.send(function, [segment.fd for segment in segments], segments)
+        hold: object = Held(fds) if fds else None
+        if flags & TaskFlag.STORED:
+            stored = self._store.stored(frame.body, TASK.size)
+            hold = (hold, stored)
+            fds = (*fds, *(segment.fd for segment in stored))
+        process.began(call, timeout)
+        process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
+        if timeout:
+            self._deadlines.watch()
+        if self._result_store is not None:
+            self._result_store.begins(call, streams=bool(flags & TaskFlag.STREAM))
+
+    def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
+        process = self._lane(frame).process
+        hold = Held(fds)
+        if process is not None:
+            process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
+            if frame.kind == Kind.CANCEL:
+                self._enforce(process, CANCEL.unpack(frame.body)[0])
+        elif frame.kind == Kind.RECALL:
+            self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
+
+    def _enforce(self, process: ChildProcess, call: int) -> None:
+        """Give a cancelled call some seconds to leave, then end its process."""
+        if call in process.in_flight:
+            self._deadlines.cancelled(process, call)
+
+    def _drop(self, frame: Frame) -> None:
+        self._store.drop(frame.body)
+        if len(frame.body) == FUNCTION_DIGEST:
+            for process in filter(None, (lane.process for lane in self._lanes)):
+                process.forget(frame.body)
+
+    def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
+        """Write the client's local modules where workers import from, and tell the workers."""
+        write_packed(self._files_directory, body, fds)
+        self._tell_workers(encode(Kind.FILES))
+
+    def _tell_workers(self, frame: bytes) -> None:
+        for process in filter(None, (lane.process for lane in self._lanes)):
+            process.tasks.send(frame)
+
+    def _refresh(self) -> None:
+        """Start every worker anew; the client sends no task until that is done."""
+        self._refreshing = True
+        self._each_process(lambda process: process.tasks.end() if process is not self._app_host else None)
+
+    def _stop(self, grace: float) -> None:
+        self._stopping = True
+        workers = [process for process in self._processes.values() if process is not self._app_host]
+        if workers:
+            for process in workers:
+                process.tasks.end()
+        elif self._app_host is not None and self._app_host.pid in self._processes:
+            self._app_host.tasks.end()
+        else:
+            self._lines.when_sent(self._stopped)
+        self._loop.call_later(grace, self._each_process, ChildProcess.kill)
+
+    def _stopped(self) -> None:
+        self._tell(encode(Kind.STOPPED))
+        if self._client is not None:
+            self._client.end()
+
+    # Frames from workers.
+
+    def _on_worker_frame(self, process: ChildProcess, frame: Frame, fds: tuple[int, ...]) -> None:
+        if self._leaving:
+            close_all(fds)
+            return
+        lane = process.lane
+        match frame.kind:
+            case Kind.RESULT if self._lines.holding:
+                process.ended(CALL.unpack_from(frame.body)[0])
+                self._lines.after(lambda fds: self._result(process, lane, frame, fds), fds)
+            case Kind.RESULT:
+                self._result(process, lane, frame, fds)
+            case Kind.EMIT:
+                self._lines.emit(lane, frame, fds)
+                self._mind_backlog()
+            case Kind.ITEM | Kind.CREDIT:
+                self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
+            case Kind.RECALLED:
+                for at in range(0, len(frame.body), CALL.size):
+                    process.ended(CALL.unpack_from(frame.body, at)[0])
+                self._tell(encode(Kind.RECALLED, frame.body, lane=lane))
+            case Kind.READY:
+                self._ready(process, frame)
+            case Kind.RETIRE:
+                process.retires = True
+            case Kind.PEERS:
+                self._members.asked(process, frame.body)
+            case Kind.FAILED:
+                process.kill()
+                self._tell(encode(Kind.FAILED, frame.body))
+
+    def _result(self, process: ChildProcess, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
+        call = CALL.unpack_from(frame.body)[0]
+        if self._drained_for != self._batch.number and self._lines.hearing:
+            self._drained_for = self._batch.number
+            process.drain_output(call if len(process.in_flight) == 1 else 0)
+        process.ended(call)
+        told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
+        if self._result_store is None:
+            self._tell(told, fds, Held(fds) if fds else None)
+        else:
+            self._result_store.send(told, fds, Held(fds))
+            self._mind_backlog()
+        if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
+            process.tasks.end()
+            self._start_worker(self._lanes[lane])
+
+    def _ready(self, process: ChildProcess, frame: Frame) -> None:
+        process.ready = True
+        if process is self._app_host:
+            if not self._stopping:
+                self._app_environment = decode_json(frame.body)["environment"]
+                self._start_lanes()
+            return
+        for lane in self._lanes:
+            if lane.process is process:
+                lane.failed_starts = 0
+        if all(lane.process is not None and lane.process.ready for lane in self._lanes):
+            if not self._announced:
+                self._announced = True
+                self._tell(encode_json(Kind.READY, {"lanes": len(self._lanes)}))
+            elif self._refreshing:
+                self._refreshing = False
+                self._tell(encode(Kind.REFRESHED))
+
+    def _on_ended(self, process: ChildProcess) -> None:
+        if self._leaving:
+            if process is self._app_host:
+                self._left()
+            return
+        for frame in last_answers(process):
+            self._tell(frame)
+        if self._stopping:
+            if not self._processes:
+                self._lines.when_sent(self._stopped)
+            elif list(self._processes.values()) == [self._app_host] and self._app_host is not None:
+                self._app_host.tasks.end()
+            return
+        if process is self._app_host:
+            self._fail("the app host, which holds the plugins' around_app contexts, ended", process)
+            return
+        for lane in self._lanes:
+            if lane.process is process:
+                self._replace(lane, process)
+
+    def _replace(self, lane: WorkerLane, process: ChildProcess) -> None:
+        if lane.gives_up(announced=self._announced):
+            self._fail(f"worker {lane.index} ended before it was ready", process)
+            return
+        try:
+            self._start_worker(lane)
+        except OSError as error:
+            self._fail(f"worker {lane.index} could not be started again: {error}", process)
+
+    def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
+        if self._client is not None:
+            self._client.send(frame, fds, hold)
+            if self._client.backlog > _BACKLOG:
+                self._mind_backlog()
+
+    def _mind_backlog(self) -> None:
+        """Read no more from workers while too much waits for the client, and is nowhere else."""
+        stored = self._result_store.on_disk if self._result_store is not None else 0
+        behind = self._client is not None and self._client.backlog - stored > _BACKLOG
+        if behind or self._lines.holding:
+            self._each_process(lambda process: process.tasks.pause())
+
+    def _resume_workers(self) -> None:
+        self._each_process(lambda process: process.tasks.resume())
+        self._mind_backlog()
+
+    def _fail(self, why: str, process: ChildProcess | None = None) -> None:
+        """Tell the client that this node cannot go on."""
+        facts: dict[str, Any] = {"message": why}
+        if process is not None:
+            facts |= {"output": [line.text for line in process.last_lines], **process.cause()}
+        self._tell(encode_json(Kind.WORKER, facts))
+
+    def _each_process(self, do: Any) -> None:
+        for process in list(self._processes.values()):
+            do(process)
+
+    def _lane(self, frame: Frame) -> WorkerLane:
+        if frame.lane >= len(self._lanes):
+            raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(self._lanes)}.")
+        return self._lanes[frame.lane]

@@ -1,0 +1,39 @@
+"""A place where a worker process stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skyward.node.agent.child_process import ChildProcess
+
+_FAILED_STARTS = 3
+
+
+class WorkerLane:
+    """
+    A place where a worker process stands, one after the other.
+
+    Args:
+        index: Its number on this node.
+        config: Command line, environment and facts of its workers.
+    """
+
+    def __init__(self, index: int, config: dict[str, Any]) -> None:
+        self.index = index
+        self.config = config
+        self.process: ChildProcess | None = None
+        self.failed_starts = 0
+
+    def gives_up(self, *, announced: bool) -> bool:
+        """
+        Take note that its process ended, and tell whether there is to be no other.
+
+        Args:
+            announced: Whether the node was ready before.
+        """
+        process, self.process = self.process, None
+        if process is None or process.ready:
+            return False
+        self.failed_starts += 1
+        return self.failed_starts >= _FAILED_STARTS or not announced

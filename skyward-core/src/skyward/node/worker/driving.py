@@ -1,0 +1,133 @@
+"""Coroutines and async generators, driven from the plain thread that a call has."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from skyward.node.worker.streams import Interrupted
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import FrameType
+
+PATIENCE = 1.0
+"""Seconds that an event loop has to hear that its call is to stop, before the call is unwound where it stands."""
+
+
+class LoopInterrupted(Interrupted, KeyboardInterrupt):
+    """
+    Unwind a call that runs an event loop.
+
+    asyncio lets a KeyboardInterrupt through, wherever in its code it comes up; any other exception it logs and
+    goes on.
+    """
+
+
+class Driver:
+    """
+    Drive one call's coroutine or async generator in an event loop that another thread can have it leave.
+
+    It is cancelled, as asyncio does at Ctrl-C: an exception that is raised at the thread's next bytecode would come up
+    in the loop's own code too, where a step of a task is lost with it, and what awaits that never ends.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancel: Callable[[], object] | None = None
+        self._leaving = False
+        self.heard = False
+        """Whether the loop knows that it is to leave, or has left."""
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """
+        Run a coroutine to its end.
+
+        Raises:
+            Interrupted: If it was cancelled because the call is to stop.
+            Exception: What it raises.
+        """
+        import asyncio
+
+        try:
+            with asyncio.Runner() as runner:
+                return self._step(runner, lambda: coroutine)
+        finally:
+            self.heard = True
+            # One that never began would be complained about.
+            coroutine.close()
+
+    def items(self, stream: AsyncIterator[Any]) -> Iterator[Any]:
+        """
+        Give what an async generator gives.
+
+        Raises:
+            Interrupted: If it was cancelled because the call is to stop.
+            Exception: What it raises.
+        """
+        import asyncio
+
+        with asyncio.Runner() as runner:
+            try:
+                while True:
+                    try:
+                        yield self._step(runner, stream.__anext__)
+                    except StopAsyncIteration:
+                        return
+            finally:
+                # Its own `finally` awaits what it likes, in the runner's end.
+                self.heard = True
+
+    def leave(self) -> None:
+        """Cancel what is awaited, or will be; called in another thread."""
+        with self._lock:
+            self._leaving = True
+            if self._cancel is not None:
+                self._cancel()
+
+    def _step(self, runner: asyncio.Runner, begin: Callable[[], Awaitable[Any]]) -> Any:
+        from asyncio import CancelledError
+
+        try:
+            return runner.run(self._awaited(begin))
+        except CancelledError:
+            if self._leaving:
+                raise Interrupted from None
+            raise
+
+    async def _awaited(self, begin: Callable[[], Awaitable[Any]]) -> Any:
+        import asyncio
+
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        with self._lock:
+            if self._leaving:
+                raise Interrupted
+            self._cancel = lambda: loop.call_soon_threadsafe(self._hear, task)
+        try:
+            return await begin()
+        finally:
+            with self._lock:
+                self._cancel = None
+
+    def _hear(self, task: asyncio.Task[Any] | None) -> None:
+        self.heard = True
+        if task is not None:
+            task.cancel()
+
+
+def interruption(frame: FrameType | None) -> type[Interrupted]:
+    """
+    Tell what unwinds a thread.
+
+    Args:
+        frame: What it runs now.
+
+    >>> interruption(None).__name__
+    'Interrupted'
+    """
+    while frame is not None:
+        if frame.f_code.co_name == "run_forever" and frame.f_globals.get("__name__") == "asyncio.base_events":
+            return LoopInterrupted
+        frame = frame.f_back
+    return Interrupted

@@ -1,0 +1,153 @@
+"""
+What a machine is given for its first boot: who it is, whom it lets in, and when it ends itself unasked.
+
+For providers of any cloud.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from math import ceil
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    from skyward.model.instances.key_pair import KeyPair
+
+__all__ = ["HostKey", "boot_deadline", "cloud_config", "host_key"]
+
+_KIND = b"ssh-ed25519"
+
+# Until a node's own watchdog is there, nothing else would end a machine whose client died.
+_BOOT_DEADLINE = """
+[ {user} = root ] && home=${{HOME:-/root}} || home=$(eval echo ~{user})
+(
+  i=0
+  while [ "$i" -lt {seconds} ]; do sleep {step}; i=$((i + {step})); done
+  for lease in "$home"/.cache/skyward/nodes/*/lease; do [ -e "$lease" ] && exit 0; done
+  exec {end}
+) >/dev/null 2>&1 </dev/null &
+"""
+
+_MARK = "skyward"
+"""Ends the line of a key that a pool lets itself in with."""
+
+# A machine that boots from an image of another one is itself alone: not its node, not its pool's, not its host.
+_FORGET = """
+[ {user} = root ] && home=${{HOME:-/root}} || home=$(eval echo ~{user})
+rm -rf "$home/.cache/skyward/nodes"
+if [ -f "$home/.ssh/authorized_keys" ]; then sed -i '/ {mark}$/d' "$home/.ssh/authorized_keys"; fi
+[ -e /var/lib/cloud/instance ] || exit 0
+for old in /var/lib/cloud/instances/*; do
+  [ "$old" -ef /var/lib/cloud/instance ] || rm -rf "$old"
+done
+"""
+
+
+@frozen
+class HostKey:
+    """
+    Hold the key by which a machine proves to be itself.
+
+    Args:
+        public: Its line in a file of known hosts.
+        private: Its text in the format of OpenSSH.
+    """
+
+    public: str
+    private: str = field(repr=False)
+
+
+def host_key(pool_key: KeyPair, label: str) -> HostKey:
+    """
+    Return the host key of a machine: always the same for a label, and unknown to all that lack the pool's key.
+
+    A launch that is sent again has to say the same as before, and a listing has to know it again.
+
+    Args:
+        pool_key: The pool's key.
+        label: Names the machine within the pool.
+    """
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    own = forms.load_ssh_private_key(pool_key.private.encode(), None)
+    assert isinstance(own, Ed25519PrivateKey)
+    # A signature by ed25519 has no randomness in it.
+    seed = hashlib.sha256(own.sign(f"host key of {label}".encode())).digest()
+    raw = forms.Encoding.Raw, forms.PublicFormat.Raw
+    public = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(*raw)
+    blob = base64.b64encode(_string(_KIND) + _string(public)).decode()
+    return HostKey(f"{_KIND.decode()} {blob}", _private(seed, public))
+
+
+def boot_deadline(user: str, seconds: float, end: str) -> str:
+    """
+    Write the shell commands that end a machine if no node was made on it.
+
+    Args:
+        user: Who logs in.
+        seconds: How long it waits.
+        end: The command that ends it.
+
+    >>> "exec shutdown -h now" in boot_deadline("root", 600, "shutdown -h now")
+    True
+    """
+    return _BOOT_DEADLINE.strip().format(user=user, seconds=ceil(seconds), step=min(5, ceil(seconds)), end=end)
+
+
+def cloud_config(
+    login: str, host: HostKey, user: str, scripts: Sequence[str] = (), *, first: Sequence[str] = ()
+) -> str:
+    """
+    Write what cloud-init does at the first boot.
+
+    A machine that boots from an image of another one of ours forgets that one first.
+
+    Args:
+        login: The public key that is let in.
+        host: The machine's own key.
+        user: Who logs in.
+        scripts: Shell commands to run.
+        first: Shell commands to run at every boot before SSH lets anything in.
+
+    >>> text = cloud_config("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "..."), "ubuntu")
+    >>> text.splitlines()[0]
+    '#cloud-config'
+    """
+    config: dict[str, object] = {
+        "ssh_deletekeys": True,
+        "ssh_genkeytypes": [],
+        "ssh_keys": {"ed25519_private": host.private, "ed25519_public": f"{host.public}\n"},
+        "ssh_authorized_keys": [f"{login} {_MARK}"],
+        "ssh_pwauth": False,
+        "disable_root": user != "root",
+        # Before SSH lets anything in; not at a later boot of the same machine, whose results are still to be fetched.
+        "bootcmd": [
+            ["cloud-init-per", "instance", "skyward", "sh", "-c", _FORGET.strip().format(user=user, mark=_MARK)],
+            *(["sh", "-c", script] for script in first),
+        ],
+    }
+    if scripts:
+        config["runcmd"] = [["sh", "-c", script] for script in scripts]
+    # JSON is YAML too, and needs no library to write it.
+    return f"#cloud-config\n{json.dumps(config, sort_keys=True)}\n"
+
+
+def _private(seed: bytes, public: bytes) -> str:
+    """Write a private key in the format of OpenSSH, whose random number is none here: the text has to be the same."""
+    check = hashlib.sha256(public).digest()[:4]
+    inner = check + check + _string(_KIND) + _string(public) + _string(seed + public) + _string(b"")
+    inner += bytes(range(1, 1 + -len(inner) % 8))
+    outer = b"openssh-key-v1\0" + _string(b"none") + _string(b"none") + _string(b"") + (1).to_bytes(4, "big")
+    text = base64.b64encode(outer + _string(_string(_KIND) + _string(public)) + _string(inner)).decode()
+    lines = "\n".join(text[start : start + 70] for start in range(0, len(text), 70))
+    return f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\n-----END OPENSSH PRIVATE KEY-----\n"
+
+
+def _string(value: bytes) -> bytes:
+    return len(value).to_bytes(4, "big") + value

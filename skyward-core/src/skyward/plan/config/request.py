@@ -1,0 +1,229 @@
+"""
+What a user gave to `sky.Compute`, made into specs and options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from skyward.errors import ConfigError, UsageError
+from skyward.model.fields.memory import gigabytes
+from skyward.model.fields.setting import known_only, positive
+from skyward.model.fields.variables import variables
+from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python
+from skyward.model.spec.options import Options, Worker, console_shown
+from skyward.model.spec.spec import Spec
+from skyward.plan.config.named_pools import NamedPool
+
+__all__ = ["ALIASES", "Request", "known_keywords", "request"]
+
+# Shorter and older words, and the fields they stand for.
+ALIASES: dict[str, str] = {"cpu": "vcpus", "memory": "memory_gb", "display": "console"}
+# Their checks once more, so that a refusal names the word that was written.
+_CHECKS: dict[str, Callable[[object, str], object]] = {
+    "cpu": positive,
+    "memory": gigabytes,
+    "display": console_shown,
+}
+
+_UNNAMED = "pool"
+
+
+@frozen(kw_only=True)
+class Request:
+    """
+    Hold what a pool is to be made of.
+
+    Args:
+        specs: What to rent; any one of them will do.
+        options: How the pool behaves.
+        name: What the pool is called.
+    """
+
+    specs: tuple[Spec, ...]
+    options: Options
+    name: str
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know before anything is rented, each sentence once."""
+        return tuple(dict.fromkeys(warning for spec in self.specs for warning in spec.warnings))
+
+
+def known_keywords() -> tuple[str, ...]:
+    """
+    Return every flat keyword, fields first.
+
+    >>> "concurrency" in known_keywords(), "cpu" in known_keywords()
+    (True, True)
+    """
+    fields = [field.name for kind in (Spec, Options, Worker) for field in attrs.fields(kind)]
+    return (*fields, *ALIASES, "env")
+
+
+def request(
+    specs: tuple[Any, ...] = (),
+    keywords: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    options: Options | None = None,
+    named: Callable[[str], NamedPool] | None = None,
+    unnamed: str = _UNNAMED,
+) -> Request:
+    """
+    Return what a user gave to `sky.Compute`, in one of three ways, as specs and options.
+
+    Args:
+        specs: The positional arguments.
+        keywords: The flat keywords.
+        name: Name of a pool in `skyward.toml`.
+        options: How the pool behaves; goes with each of the three ways.
+        named: Called with the name; returns what the file says.
+        unnamed: What to call a pool that has no name.
+
+    Raises:
+        UsageError: If the ways are mixed, a keyword is unknown, or a setting is given twice.
+        ConfigError: If a value is none of what its setting takes.
+
+    >>> made = request((), {"nodes": 4, "cpu": 8, "concurrency": 2})
+    >>> made.specs[0].vcpus, made.options.workers.concurrency
+    (8.0, 2)
+    """
+    flat = dict(keywords or {})
+    _one_way(specs, flat, name)
+    if options is not None and not isinstance(options, Options):
+        raise UsageError(f"options must be sky.Options, not {options!r}.", hint="Write options=sky.Options(...).")
+    if specs:
+        made = Request(specs=_specs(specs), options=options or Options(), name=unnamed)
+    elif name is not None:
+        made = _named(name, options, named)
+    else:
+        made = _flat(flat, options, unnamed, "sky.Compute()")
+    for spec in made.specs:
+        check_python(spec.image)
+    return made
+
+
+def _one_way(specs: tuple[Any, ...], keywords: Mapping[str, Any], name: object) -> None:
+    """Refuse a mixture of positional specs, flat keywords and a name."""
+    ways = {
+        "positional specs": bool(specs),
+        f"flat keywords ({', '.join(f'{keyword}=' for keyword in keywords)})": bool(keywords),
+        "name=": name is not None,
+    }
+    given = [way for way, used in ways.items() if used]
+    if len(given) > 1:
+        hint = "Put what belongs to a spec into sky.Spec(...), the rest into options=sky.Options(...)."
+        raise UsageError(
+            f"sky.Compute() takes either positional specs, flat keywords or name=, not {' and '.join(given)}.",
+            hint="A named pool is changed in skyward.toml." if name is not None else hint,
+        )
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise UsageError(f"name must be the name of a pool in skyward.toml, not {name!r}.")
+
+
+def _specs(given: tuple[Any, ...]) -> tuple[Spec, ...]:
+    """Return the positional arguments, all of which have to be specs."""
+    for spec in given:
+        if not isinstance(spec, Spec):
+            hint = (
+                "Put a * before the list."
+                if isinstance(spec, (list, tuple))
+                else "Write provider=... or sky.Spec(...)."
+            )
+            raise UsageError(f"sky.Compute() takes sky.Spec values by position, not {type(spec).__name__}.", hint=hint)
+    return given
+
+
+def _named(name: str, options: Options | None, named: Callable[[str], NamedPool] | None) -> Request:
+    """Return what a configuration file says about a pool."""
+    if named is None:
+        raise UsageError(f"name={name!r} needs a skyward.toml, and none is read here.")
+    pool = named(name)
+    try:
+        return _flat(pool.keywords, options, name, "a pool")
+    except ConfigError as error:
+        raise type(error)(f"{pool.where}: {error.message}", hint=error.hint) from error
+
+
+def _flat(keywords: Mapping[str, Any], options: Options | None, name: str, taker: str) -> Request:
+    """Return flat keywords as specs and options."""
+    settings = _settings(keywords, taker)
+    env = settings.pop("env", None)
+    if env is not None:
+        settings["image"] = _with_env(settings.get("image", DEFAULT_IMAGE), env)
+    behaviour = _options(_taken(settings, Options), _taken(settings, Worker), options)
+    hardware = _taken(settings, Spec)
+    providers = hardware.pop("provider", None)
+    if not isinstance(providers, (list, tuple)):
+        providers = (providers,)
+    if not providers:
+        raise UsageError("provider is an empty list.", hint="Leave it out for this machine, or name at least one.")
+    first = Spec(**hardware, provider=providers[0])
+    specs = (first, *(attrs.evolve(first, provider=provider) for provider in providers[1:]))
+    return Request(specs=specs, options=behaviour, name=name)
+
+
+def _settings(keywords: Mapping[str, Any], taker: str) -> dict[str, Any]:
+    """Return keywords under the names of their fields, each known and there once."""
+    known = known_keywords()
+    written: dict[str, str] = {}
+    for keyword in keywords:
+        if keyword not in known:
+            _refuse(keyword, known, taker)
+        field = ALIASES.get(keyword, keyword)
+        if field in written:
+            raise UsageError(
+                f"{written[field]}= and {keyword}= are the same setting, given twice.", hint="Leave one of them out."
+            )
+        written[field] = keyword
+        if keyword in _CHECKS and keywords[keyword] is not None:
+            _CHECKS[keyword](keywords[keyword], keyword)
+    return {field: keywords[keyword] for field, keyword in written.items()}
+
+
+def _refuse(keyword: str, known: tuple[str, ...], taker: str) -> None:
+    """Refuse an unknown keyword, and say what it was most likely meant to be."""
+    if keyword in {field.name for field in attrs.fields(Image)}:
+        raise UsageError(
+            f"{taker} has no setting {keyword!r}.", hint=f"It belongs to the image: image=sky.Image({keyword}=...)."
+        )
+    known_only((keyword,), known, taker)
+
+
+def _with_env(image: Any, env: Any) -> Any:
+    """Return an image with further variables; what is no image is left for its own error."""
+    if not isinstance(image, Image):
+        return image
+    return attrs.evolve(image, env=image.env | variables(env, "env"))
+
+
+def _options(behaviour: dict[str, Any], worker: dict[str, Any], options: Options | None) -> Options:
+    """Return the options, with what was given as flat keywords in them."""
+    if options is not None:
+        for field in attrs.fields(Options):
+            if field.name in behaviour and getattr(options, field.name) != field.default:
+                raise UsageError(
+                    f"{field.name} is given twice, as {field.name}= and in options=.", hint="Leave one of them out."
+                )
+    given = options or Options()
+    inside = behaviour.get("worker", given.worker)
+    if worker and inside is not None:
+        both = "worker=" if "worker" in behaviour else "options.worker"
+        raise UsageError(
+            f"{next(iter(worker))}= and {both} both say how workers are laid out.",
+            hint="Put it into sky.Worker(...), or leave the worker out.",
+        )
+    if worker:
+        behaviour["worker"] = Worker(**worker)
+    return attrs.evolve(given, **behaviour)
+
+
+def _taken(settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Return those settings that are fields of a class."""
+    names = {field.name for field in attrs.fields(kind)}
+    return {name: value for name, value in settings.items() if name in names}

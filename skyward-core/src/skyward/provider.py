@@ -1,0 +1,175 @@
+"""
+What a provider is made of: the one place that a distribution with a provider imports from.
+
+Its names stay; where they are defined inside of Skyward may change.
+`docs/write-a-provider.md` shows a whole provider, `skyward.testing.conformance` checks one.
+"""
+
+from __future__ import annotations
+
+# What a provider raises.
+from skyward.errors import (
+    CapacityError,
+    ConfigError,
+    CredentialsError,
+    Limited,
+    NoCredentialsError,
+    ProvisionError,
+    QuotaError,
+    SkywardError,
+)
+
+# The hooks, and the values that they take and return.
+from skyward.hookspecs import (
+    Cluster,
+    Instance,
+    InstanceState,
+    LaunchRequest,
+    LocalAddress,
+    MachineImage,
+    Offer,
+    ProviderFacts,
+    SSHAddress,
+    Tags,
+    hookimpl,
+)
+from skyward.model.accelerators.accelerator import recognise
+
+# What users write, read and checked.
+from skyward.model.fields.memory import gigabytes
+from skyward.model.fields.port import port
+from skyward.model.fields.region import RegionsLike, regions
+from skyward.model.fields.setting import choice, nearest, positive, suggesting, switch, text as text_setting
+from skyward.model.instances.key_pair import KeyPair
+from skyward.model.spec.container import DockerImage, cuda, docker_image, runpod_base
+from skyward.model.spec.spec import Architecture, Spec
+
+# A machine's first boot, and a container's start.
+from skyward.plan.bootstrap.container_start import END_COMMAND, container_start
+from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_config, host_key
+from skyward.plan.instances.clocks import ahead_of_reply
+
+# Volumes that the user keeps at the cloud.
+from skyward.plan.offers.volume import (
+    Volume,
+    check_volume,
+    chosen,
+    mount_disk,
+    mount_path,
+    mount_point,
+    mount_share,
+    volume_name,
+)
+
+# What clouds tell of machines, and renting by several calls side by side.
+from skyward.providers.facts import facts, identified, sold
+from skyward.providers.life import life
+from skyward.providers.side_by_side import rented
+from skyward.providers.volumes import until_free
+
+# Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
+from skyward.rest import (
+    Api,
+    Limit,
+    Login,
+    Meaning,
+    Misread,
+    Reply,
+    Service,
+    Shared,
+    end_for_good,
+    field,
+    flag,
+    hidden,
+    listed,
+    number,
+    optional,
+    readable,
+    reply_of,
+    shortened,
+    text,
+    whole,
+    word,
+)
+
+__all__ = [
+    "END_COMMAND",
+    "Api",
+    "Architecture",
+    "CapacityError",
+    "Cluster",
+    "ConfigError",
+    "CredentialsError",
+    "DockerImage",
+    "HostKey",
+    "Instance",
+    "InstanceState",
+    "KeyPair",
+    "LaunchRequest",
+    "Limit",
+    "Limited",
+    "LocalAddress",
+    "Login",
+    "MachineImage",
+    "Meaning",
+    "Misread",
+    "NoCredentialsError",
+    "Offer",
+    "ProviderFacts",
+    "ProvisionError",
+    "QuotaError",
+    "RegionsLike",
+    "Reply",
+    "SSHAddress",
+    "Service",
+    "Shared",
+    "SkywardError",
+    "Spec",
+    "Tags",
+    "Volume",
+    "ahead_of_reply",
+    "boot_deadline",
+    "check_volume",
+    "choice",
+    "chosen",
+    "cloud_config",
+    "container_start",
+    "cuda",
+    "docker_image",
+    "end_for_good",
+    "facts",
+    "field",
+    "flag",
+    "gigabytes",
+    "hidden",
+    "hookimpl",
+    "host_key",
+    "identified",
+    "life",
+    "listed",
+    "mount_disk",
+    "mount_path",
+    "mount_point",
+    "mount_share",
+    "nearest",
+    "number",
+    "optional",
+    "port",
+    "positive",
+    "readable",
+    "recognise",
+    "regions",
+    "rented",
+    "reply_of",
+    "runpod_base",
+    "shortened",
+    "sold",
+    "suggesting",
+    "switch",
+    "text",
+    "text_setting",
+    "until_free",
+    "volume_name",
+    "whole",
+    "word",
+]

@@ -1,0 +1,97 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from skyward.errors import ConfigError
+from skyward.node.task import runtime
+from skyward.node.task.sampler import DistributedSampler
+
+# What torch.utils.data.DistributedSampler gives each rank with shuffle=False:
+# (samples, replicas, drop_last, samples of each rank).
+TORCH = [
+    (6, 2, False, [[0, 2, 4], [1, 3, 5]]),
+    (6, 2, True, [[0, 2, 4], [1, 3, 5]]),
+    (5, 2, False, [[0, 2, 4], [1, 3, 0]]),
+    (5, 2, True, [[0, 2], [1, 3]]),
+    (7, 3, False, [[0, 3, 6], [1, 4, 0], [2, 5, 1]]),
+    (7, 3, True, [[0, 3], [1, 4], [2, 5]]),
+    (3, 5, False, [[0], [1], [2], [0], [1]]),
+    (1, 4, False, [[0], [0], [0], [0]]),
+    (1, 4, True, [[], [], [], []]),
+    (0, 2, False, [[], []]),
+    (4, 1, False, [[0, 1, 2, 3]]),
+]
+
+
+def ranks(length, replicas, **settings):
+    return [DistributedSampler(range(length), num_replicas=replicas, rank=rank, **settings) for rank in range(replicas)]
+
+
+@pytest.mark.parametrize(("length", "replicas", "drop_last", "expected"), TORCH)
+def test_samples_are_shared_out_as_torch_does(length, replicas, drop_last, expected):
+    """
+    Ranks take turns, and what is missing at the end comes from the beginning or is dropped.
+    """
+    samplers = ranks(length, replicas, shuffle=False, drop_last=drop_last)
+    assert expected == [list(sampler) for sampler in samplers]
+    assert [len(part) for part in expected] == [len(sampler) for sampler in samplers]
+
+
+@given(st.integers(0, 60), st.integers(1, 9), st.booleans(), st.integers(0, 3), st.integers(0, 3))
+def test_shuffled_epochs_are_complete(length, replicas, drop_last, seed, epoch):
+    """
+    All ranks have equally many samples; together they have every sample, or with `drop_last` none twice.
+    """
+    samplers = ranks(length, replicas, drop_last=drop_last, seed=seed)
+    for sampler in samplers:
+        sampler.set_epoch(epoch)
+    got = [list(sampler) for sampler in samplers]
+    together = [sample for part in got for sample in part]
+    assert len({len(part) for part in got}) == 1
+    assert set(together) <= set(range(length))
+    assert len(set(together)) == (length // replicas * replicas if drop_last else length)
+
+
+def test_epochs_and_seeds_have_orders_of_their_own():
+    """
+    An epoch, and a seed, is an order; the same two are the same order, and seed 1 is not epoch 1.
+    """
+    sampler, other = DistributedSampler(range(100)), DistributedSampler(range(100), seed=1)
+    first = list(sampler)
+    assert first == list(sampler)
+    sampler.set_epoch(1)
+    assert first != list(sampler)
+    assert list(other) != list(sampler)
+    sampler.set_epoch(0)
+    assert first == list(sampler)
+
+
+def test_rank_comes_from_the_task():
+    """
+    In a task the ranks of the pool share the samples; outside there is one rank.
+    """
+    facts = {"node": 1, "worker": 0, "workers_per_node": 2}
+    context = runtime.TaskContext(call_id=1, function="f", facts=facts, membership={"total_nodes": 2})
+    token = runtime.set_context(context)
+    try:
+        assert list(DistributedSampler(range(8), shuffle=False)) == [2, 6]
+    finally:
+        runtime.reset_context(token)
+    assert list(DistributedSampler(range(8), shuffle=False)) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dataset": iter(())}, "dataset is a tuple_iterator, which has no length"),
+        ({"num_replicas": 0}, "num_replicas=0 is out of range"),
+        ({"num_replicas": 2, "rank": 2}, "rank=2 is out of range; with num_replicas=2 it must be from 0 to 1"),
+        ({"num_replicas": 2, "rank": 1.0}, "rank=1.0 is no whole number"),
+        ({"seed": "a"}, "seed='a' is no whole number"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    """
+    The error names the parameter and what it takes.
+    """
+    with pytest.raises(ConfigError, match=message):
+        DistributedSampler(**{"dataset": range(4), **settings})

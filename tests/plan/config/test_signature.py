@@ -1,0 +1,47 @@
+"""Editors and `help` show each keyword of a pool, with its default."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+
+import skyward as sky
+from skyward.model.fields.keywords import PoolKeywords
+from skyward.plan.config.signature import LEFT_OUT
+
+
+def test_a_pool_shows_each_of_its_keywords() -> None:
+    """In the order of their table, after specs, name and options."""
+    shown = inspect.signature(sky.Compute).parameters
+    assert [*PoolKeywords.__annotations__] == [*shown][3:]
+    assert {parameter.kind for parameter in shown.values()} == {
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.KEYWORD_ONLY,
+    }
+
+
+def test_defaults_are_those_that_hold() -> None:
+    """A pool that is given them is the one that is given none."""
+    shown = inspect.signature(sky.Compute).parameters
+    given = {name: one.default for name, one in shown.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert shown["nodes"].default == 1
+    for name in (
+        "nodes",
+        "allocation",
+        "plugins",
+        "concurrency",
+        "autoscale_cooldown",
+        "retry_on_interruption",
+        "collect_metrics",
+    ):
+        assert given[name] is not LEFT_OUT
+        assert sky.Compute(**{name: given[name]})._request == sky.Compute()._request
+
+
+def test_help_begins_with_what_most_pools_need() -> None:
+    """The keywords that come first in the text are those that come first in use."""
+    text = pydoc.plain(pydoc.render_doc(sky.Compute))
+    places = [
+        text.index(word) for word in ("nodes: 'NodeSpec' = 1", "Those that most pools need", "max_hourly_cost` and")
+    ]
+    assert places == sorted(places)
