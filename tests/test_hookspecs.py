@@ -52,7 +52,7 @@ from skyward.plugin import (
     transform_image,
     validated,
 )
-from skyward.registry import Registry, read
+from skyward.registry import Registry, plugins_checked, read
 
 OFFER = Offer(provider="cloud", instance_type="small", vcpus=4, on_demand_price=0.2)
 CLUSTER = Cluster(pool_id="a1", pool_name="train", spec=Spec(), offer=OFFER, provider="cloud", nodes=2)
@@ -479,7 +479,7 @@ def test_an_argument_that_a_hook_does_not_have_is_refused() -> None:
             return image
 
     with pytest.raises(PluginError, match=r"'Wrong' implements a hook wrongly(.|\n)*clutser"):
-        validated([Wrong()], CLUSTER)
+        plugins_checked([Wrong()])
 
 
 def test_a_hook_that_does_not_exist_is_refused() -> None:
@@ -491,4 +491,4 @@ def test_a_hook_that_does_not_exist_is_refused() -> None:
             return image
 
     with pytest.raises(PluginError, match=r"'Wrong' implements a hook wrongly.*skyward_transfrom"):
-        validated([Wrong()], CLUSTER)
+        plugins_checked([Wrong()])

@@ -35,6 +35,7 @@ from skyward.plugin import (
     transform_image,
     validated,
 )
+from skyward.registry import plugins_checked
 
 CLUSTER = Cluster(
     pool_id="a1",
@@ -302,13 +303,13 @@ def test_a_refusal_names_the_plugin_in_a_note() -> None:
 def test_one_plugin_is_not_given_twice() -> None:
     """Two plugins of one name are refused, because no error could tell them apart."""
     with pytest.raises(ConfigError, match="plugins holds 'torch' twice"):
-        validated([adds("torch"), adds("torch")], CLUSTER)
+        plugins_checked([adds("torch"), adds("torch")])
 
 
 def test_what_has_no_hook_is_no_plugin() -> None:
     """A value without any marked method is refused before anything is rented."""
     with pytest.raises(PluginError, match=r"'object' is no plugin.*@hookimpl"):
-        validated([object()], CLUSTER)
+        plugins_checked([object()])
 
 
 def test_the_first_context_is_outermost() -> None:

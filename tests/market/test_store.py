@@ -131,9 +131,9 @@ def test_processes_share_the_file(store: OfferStore) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from skyward.market.store import Source, Store
+from skyward.market.store import OfferStore, Source
 from skyward.hookspecs import Offer
-store = Store(Path({str(store.path)!r}))
+store = OfferStore(Path({str(store.path)!r}))
 sys.stdin.readline()
 for number in range(5):
     store.put(Source("cloud", sys.argv[1]), [Offer(provider="cloud", instance_type=str(number))] * 20, float(number))
@@ -164,7 +164,7 @@ def test_who_dies_while_writing_leaves_what_was_there(store: OfferStore) -> None
 import os, signal, sqlite3
 from pathlib import Path
 from skyward.hookspecs import Offer
-from skyward.market.store import Source, Store
+from skyward.market.store import OfferStore, Source
 
 class Deadly(sqlite3.Connection):
     def executemany(self, statement, rows):
@@ -173,7 +173,7 @@ class Deadly(sqlite3.Connection):
 
 connect = sqlite3.connect
 sqlite3.connect = lambda *args, **options: connect(*args, factory=Deadly, **options)
-Store(Path({str(store.path)!r})).put(Source("cloud", "1"), [Offer(provider="cloud", instance_type="a")] * 9, 20.0)
+OfferStore(Path({str(store.path)!r})).put(Source("cloud", "1"), [Offer(provider="cloud", instance_type="a")] * 9, 20.0)
 """
     killed = subprocess.run([sys.executable, "-c", script], check=False, timeout=50)
     assert -signal.SIGKILL == killed.returncode

@@ -32,18 +32,18 @@ def verdict(given: Reply, attempt: int = 1, meaning: Meaning | None = None) -> s
         (reply(400), "Refuse"),
         (reply(401), "Refuse"),
         (reply(404), "Refuse"),
-        (reply(408), "Retry"),
+        (reply(408), "RetryLater"),
         (reply(408, once=True), "Refuse"),
         (reply(422), "Refuse"),
-        (reply(429), "Retry"),
-        (reply(429, once=True), "Retry"),
-        (reply(500), "Retry"),
+        (reply(429), "RetryLater"),
+        (reply(429, once=True), "RetryLater"),
+        (reply(500), "RetryLater"),
         (reply(500, once=True), "Refuse"),
         (reply(501), "Refuse"),
         (reply(503, once=True), "Refuse"),
-        (reply(0), "Retry"),
+        (reply(0), "RetryLater"),
         (reply(0, once=True), "Refuse"),
-        (reply(0, once=True, sent=False), "Retry"),
+        (reply(0, once=True, sent=False), "RetryLater"),
     ],
     ids=str,
 )
@@ -55,14 +55,16 @@ def test_the_status_decides(given: Reply, expected: str) -> None:
 @pytest.mark.parametrize(("status", "most"), [(429, AT_MOST), (503, AT_MOST), (0, UNANSWERED)])
 def test_retries_are_bounded(status: int, most: int) -> None:
     """A call is sent so often and not once more."""
-    assert ["Retry"] * (most - 1) + ["Refuse"] == [verdict(reply(status), attempt) for attempt in range(1, most + 1)]
+    assert ["RetryLater"] * (most - 1) + ["Refuse"] == [
+        verdict(reply(status), attempt) for attempt in range(1, most + 1)
+    ]
 
 
 def test_the_provider_has_the_last_word() -> None:
     """A 503 may mean that there is no capacity, a 403 that it is too early, a 200 that nothing was done."""
     none_left = Meaning(kind=CapacityError, again=False)
     assert Refuse(none_left) == decide(reply(503), 1, none_left, dice=0.0, now=NOW)
-    assert "Retry" == verdict(reply(403), meaning=Meaning(kind=ProvisionError, again=True))
+    assert "RetryLater" == verdict(reply(403), meaning=Meaning(kind=ProvisionError, again=True))
     assert "Refuse" == verdict(reply(200), meaning=Meaning(kind=ProvisionError))
 
 

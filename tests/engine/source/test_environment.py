@@ -106,7 +106,7 @@ def test_the_runtime_is_what_the_client_runs() -> None:
     directory = runtime_directory()
     assert {*environment.RUNTIME} <= {path.name for path in directory.iterdir()}
     assert [] == list(directory.rglob("__pycache__"))
-    ours = directory / "skyward" / "engine" / "environment.py"
+    ours = directory / "skyward" / "engine" / "source" / "environment.py"
     assert Path(environment.__file__).read_bytes() == ours.read_bytes()
     made = ours.stat().st_mtime_ns
     assert directory == runtime_directory()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import pydoc
 
+from attrs import evolve
+
 import skyward as sky
 from skyward.model.fields.keywords import PoolKeywords
 from skyward.plan.config.signature import LEFT_OUT
@@ -20,22 +22,20 @@ def test_a_pool_shows_each_of_its_keywords() -> None:
     }
 
 
+def settings(pool: sky.Compute) -> tuple[object, object]:
+    """Return what a pool was given, whether its workers were described by themselves or not."""
+    made = pool._request
+    return made.specs, evolve(made.options, worker=made.options.workers)
+
+
 def test_defaults_are_those_that_hold() -> None:
-    """A pool that is given them is the one that is given none."""
+    """A pool that is given one is the one that is given none."""
     shown = inspect.signature(sky.Compute).parameters
+    assert (shown["nodes"].default, shown["allocation"].default) == (1, "spot-if-available")
     given = {name: one.default for name, one in shown.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert shown["nodes"].default == 1
-    for name in (
-        "nodes",
-        "allocation",
-        "plugins",
-        "concurrency",
-        "autoscale_cooldown",
-        "retry_on_interruption",
-        "collect_metrics",
-    ):
-        assert given[name] is not LEFT_OUT
-        assert sky.Compute(**{name: given[name]})._request == sky.Compute()._request
+    for name, default in given.items():
+        if default is not LEFT_OUT:
+            assert settings(sky.Compute(**{name: default})) == settings(sky.Compute())
 
 
 def test_help_begins_with_what_most_pools_need() -> None:

@@ -84,7 +84,7 @@ def decide(reply: Reply, attempt: int, meaning: Meaning | None, *, dice: float, 
     >>> decide(Reply(method="GET", path="/", status=200), 1, None, dice=0.5, now=0.0)
     Accept()
     >>> decide(Reply(method="GET", path="/", status=503), 1, None, dice=1.0, now=0.0)
-    Retry(after=0.5)
+    RetryLater(after=0.5)
     >>> decide(Reply(method="POST", path="/", status=503, once=True), 1, None, dice=1.0, now=0.0).meaning.kind.__name__
     'ProvisionError'
     """

@@ -10,7 +10,7 @@ from skyward.plan.pool.scaling import PoolLoad, resized, scale
 
 if TYPE_CHECKING:
     from skyward.engine.instances.provisioning import Provisioning
-    from skyward.engine.pool.event_loop import Engine
+    from skyward.engine.pool.event_loop import EngineLoop
     from skyward.model.spec.nodes import Nodes, NodeSpec
     from skyward.model.spec.options import Options
 
@@ -20,10 +20,13 @@ _ELASTIC_TICK = 1.0
 class Elastic(Protocol):
     """What of an open pool its size depends on."""
 
-    engine: Engine
+    engine: EngineLoop
     provisioning: Provisioning
     name: str
-    closing: bool
+
+    @property
+    def closing(self) -> bool:
+        """Tell whether it is being closed."""
 
     @property
     def desired(self) -> int:

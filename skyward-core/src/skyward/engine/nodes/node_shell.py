@@ -78,7 +78,7 @@ class NodeShell:
         self._life = Life()
         self._inflow = Inflow(self._take_output, self._give_leave, lambda: self.listener.behind(self))
         self._unasked: set[int] = set()
-        self.listener = NodeListener()
+        self.listener: NodeListener[NodeShell] = NodeListener()
         self.on_busy: Callable[[NodeShell, str], None] = lambda *_: None
         self.on_unreachable: Callable[[], None] = lambda: None
         self.on_shared: Callable[[Frame | None], None] = lambda _: None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skyward.link.messages import LogLine
 
 
-class NodeReports(NodeListener):
+class NodeReports(NodeListener["NodeShell"]):
     """
     Pass on what nodes say; lives in the engine's loop.
 

@@ -32,7 +32,7 @@ def place(text: str, parameter: str) -> HostPlace:
         ConfigError: If there is no host in it, or the port is none.
 
     >>> place("ubuntu@10.0.0.5:2222", "hosts")
-    Place(user='ubuntu', host='10.0.0.5', port=2222)
+    HostPlace(user='ubuntu', host='10.0.0.5', port=2222)
     >>> place("[::1]:2222", "hosts")[1:], place("::1", "hosts")[1:], place("gpu-box", "hosts")[1:]
     (('::1', 2222), ('::1', None), ('gpu-box', None))
     """

@@ -64,7 +64,7 @@ class Agent:
         self._members = Members(self._tell)
         self._app_environment: dict[str, str] = {}
         self._lines = Lines(self._tell, self._processes.values)
-        self._result_store: ResultStore | None = None
+        self._results: ResultStore | None = None
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
@@ -91,11 +91,9 @@ class Agent:
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
-        self._result_store = ResultStore(
-            self._loop, link, os.path.join(self._directory, "results"), on_stored=self._resume_workers
-        )
-        spool = Spool(os.path.join(self._directory, "lines"))
-        self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=spool)
+        results, lines = (os.path.join(self._directory, name) for name in ("results", "lines"))
+        self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
+        self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=Spool(lines))
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
@@ -117,8 +115,8 @@ class Agent:
 
     def interrupt(self) -> None:
         """End everything at once, as the machine says; results that the client may not have stay on its disk."""
-        if self._result_store is not None:
-            self.leaves_results = self._result_store.save()
+        if self._results is not None:
+            self.leaves_results = self._results.save()
         self.leave()
 
     def leave(self) -> None:
@@ -142,8 +140,8 @@ class Agent:
             return
         self._each_process(ChildProcess.kill)
         self._lines.close()
-        if self._result_store is not None:
-            self._result_store.close()
+        if self._results is not None:
+            self._results.close()
         self.finished.set_result(None)
 
     # Frames from the client.
@@ -268,8 +266,8 @@ class Agent:
         process.tasks.send(encode(Kind.TASK, frame.body, fds=len(fds)), fds, hold)
         if timeout:
             self._deadlines.watch()
-        if self._result_store is not None:
-            self._result_store.begins(call, streams=bool(flags & TaskFlag.STREAM))
+        if self._results is not None:
+            self._results.begins(call, streams=bool(flags & TaskFlag.STREAM))
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
@@ -362,10 +360,10 @@ class Agent:
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
         told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
-        if self._result_store is None:
+        if self._results is None:
             self._tell(told, fds, Held(fds) if fds else None)
         else:
-            self._result_store.send(told, fds, Held(fds))
+            self._results.send(told, fds, Held(fds))
             self._mind_backlog()
         if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
             process.tasks.end()
@@ -426,7 +424,7 @@ class Agent:
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""
-        stored = self._result_store.on_disk if self._result_store is not None else 0
+        stored = self._results.on_disk if self._results is not None else 0
         behind = self._client is not None and self._client.backlog - stored > _BACKLOG
         if behind or self._lines.holding:
             self._each_process(lambda process: process.tasks.pause())

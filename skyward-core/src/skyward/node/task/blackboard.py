@@ -91,7 +91,12 @@ class Blackboard:
         self._sock.close()
 
 
-_KEEP = "import sys; sys.path.append(sys.argv[2]); from skyward.node import keeper; keeper.run(int(sys.argv[1]))"
+_KEEP = """\
+import sys
+sys.path.append(sys.argv[2])
+from skyward.node.task.blackboard_keeper import run
+run(int(sys.argv[1]))
+"""
 
 
 class _Keeper:
