@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from operator import itemgetter
 
 import pytest
+from attrs import evolve
 
 from skyward.errors import CapacityError, QuotaError, SkywardError, TransportError
-from skyward.providers.side_by_side import rented
+from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer
+from skyward.model.spec.spec import Spec
+from skyward.providers.side_by_side import of_token, rented
 
 
 async def machine(name: str) -> str:
@@ -70,3 +74,27 @@ def test_whoever_is_cancelled_knows_what_was_under_way() -> None:
 
     asyncio.run(launch())
     assert ["i-0"] == known
+
+
+def test_what_a_request_rented_before_is_found_by_its_token() -> None:
+    """Those that end, those of other requests and pools, and what is not ours are left out."""
+    cluster = Cluster(
+        pool_id="a1",
+        pool_name="train",
+        spec=Spec(),
+        offer=Offer(provider="shed", instance_type="bench"),
+        provider="shed",
+        nodes=3,
+    )
+    request = LaunchRequest(cluster=cluster, nodes=(0, 1, 2), token="t")
+    mine, running = request.tags_of(1), InstanceState.RUNNING
+    rows = [
+        (request.tags_of(0), InstanceState.PENDING),
+        (mine, running),
+        (request.tags_of(2), InstanceState.ENDING),
+        (evolve(mine, token="u", node=2), running),
+        (evolve(mine, pool_id="b2", node=2), running),
+        (request.tags, running),
+        (None, running),
+    ]
+    assert of_token(rows, request, itemgetter(0), itemgetter(1)) == {0: rows[0], 1: rows[1]}

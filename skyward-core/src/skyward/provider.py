@@ -61,10 +61,11 @@ from skyward.plan.offers.volume import (
     volume_name,
 )
 
-# What clouds tell of machines, and renting by several calls side by side.
+# Keys, what clouds tell of machines, and renting by several calls side by side.
+from skyward.providers.credentials import Credential
 from skyward.providers.facts import facts, identified, sold
 from skyward.providers.life import life
-from skyward.providers.side_by_side import rented
+from skyward.providers.side_by_side import of_token, rented
 from skyward.providers.volumes import until_free
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
@@ -99,6 +100,7 @@ __all__ = [
     "CapacityError",
     "Cluster",
     "ConfigError",
+    "Credential",
     "CredentialsError",
     "DockerImage",
     "HostKey",
@@ -153,6 +155,7 @@ __all__ = [
     "mount_share",
     "nearest",
     "number",
+    "of_token",
     "optional",
     "port",
     "positive",

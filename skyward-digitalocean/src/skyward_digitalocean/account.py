@@ -12,10 +12,10 @@ from attrs import field, frozen
 
 from skyward.provider import (
     Api,
+    Credential,
     Limit,
     Login,
     Misread,
-    NoCredentialsError,
     Service,
     Shared,
     field as field_of,
@@ -27,11 +27,17 @@ from skyward.provider import (
 from skyward_digitalocean.failure import meaning
 from skyward_digitalocean.tagging import OURS, tags_in
 
-__all__ = ["URL", "VARIABLES", "Account", "Launched", "identity", "token_of"]
+__all__ = ["TOKEN", "URL", "Account", "Launched"]
 
 URL = "https://api.digitalocean.com"
-VARIABLES = ("DIGITALOCEAN_TOKEN", "DIGITALOCEAN_ACCESS_TOKEN")
-"""Where DigitalOcean's own tools look for the token."""
+TOKEN = Credential(
+    provider="digitalocean",
+    title="DigitalOcean",
+    parameter="token",
+    variables=("DIGITALOCEAN_TOKEN", "DIGITALOCEAN_ACCESS_TOKEN"),
+    hint="Make one at DigitalOcean under API, and set DIGITALOCEAN_TOKEN.",
+)
+"""Where DigitalOcean's own tools look for the token as well."""
 
 UNSEEN = 3.0
 """Seconds for which a droplet that was rented and is in no list is taken for new without asking for it."""
@@ -96,7 +102,7 @@ class Account:
             limits=LIMITS,
             meaning=meaning,
         )
-        return Api(service, lambda _stale: Login.bearer(token_of(self._token, os.environ)))
+        return Api(service, lambda _stale: Login.bearer(TOKEN.find(self._token, os.environ)))
 
     async def pages(self, path: str, key: str, *, lane: str = "", **params: str) -> list[Any]:
         """
@@ -131,7 +137,7 @@ class Account:
             SkywardError: If a list fails; that is no empty list.
         """
         # Kept, because it lasts as long as something refers to it.
-        shared = self._shared = Shared.of(f"{self.api.service.base_url} {identity(self._token, os.environ)}")
+        shared = self._shared = Shared.of(f"{self.api.service.base_url} {TOKEN.known(self._token, os.environ)}")
         rows = await shared.ask("droplets", self.lists_hold, lambda: self.fresh(gpus=False))
         more = await shared.ask("gpus", self.lists_hold, lambda: self.fresh(gpus=True)) if gpus else {}
         return {**rows, **more}
@@ -178,42 +184,6 @@ class Account:
         question = {"type": "gpus"} if gpus else {"tag_name": OURS}
         rows = await self.pages("/v2/droplets", "droplets", **question)
         return {str(row["id"]): row for row in rows if OURS in tags_in(row)}
-
-
-def token_of(given: str | None, environment: Mapping[str, str]) -> str:
-    """
-    Return the token.
-
-    Args:
-        given: What the user wrote.
-        environment: The variables.
-
-    Raises:
-        NoCredentialsError: If there is none.
-
-    >>> token_of(None, {"DIGITALOCEAN_ACCESS_TOKEN": "dop_v1_x"})
-    'dop_v1_x'
-    """
-    found = (given, *(environment.get(name) for name in VARIABLES))
-    token = next((each for each in found if each), None)
-    if token is None:
-        raise NoCredentialsError(
-            f"There is no token for DigitalOcean. Looked at: token=, {', '.join(VARIABLES)}.",
-            provider="digitalocean",
-            hint="Make one at DigitalOcean under API, and set DIGITALOCEAN_TOKEN.",
-        )
-    return token
-
-
-def identity(given: str | None, environment: Mapping[str, str]) -> str:
-    """
-    Tell one account from another without a request.
-
-    Args:
-        given: What the user wrote.
-        environment: The variables.
-    """
-    return given or next((environment[name] for name in VARIABLES if environment.get(name)), "")
 
 
 def _page(answer: Any, key: str) -> tuple[list[Any], bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -12,17 +12,18 @@ from skyward.provider import (
     CapacityError,
     ConfigError,
     Instance,
-    InstanceState,
     LaunchRequest,
     Misread,
     QuotaError,
     SkywardError,
+    Tags,
     Volume,
     check_volume,
     cloud_config,
     host_key,
     listed,
     mount_point,
+    of_token,
     rented,
     reply_of,
     text,
@@ -142,19 +143,13 @@ async def _present(account: Account, request: LaunchRequest) -> dict[int, Mappin
         rows |= await account.fresh(gpus=True)
     for name, known in account.launched.items():
         rows.setdefault(name, known.row)
-    return account.api.understood(list(rows.values()), lambda rows: _of_token(rows, request), "GET /v2/droplets")
+    return account.api.understood(
+        list(rows.values()), lambda rows: of_token(rows, request, _tags, state), "GET /v2/droplets"
+    )
 
 
-def _of_token(rows: Iterable[Any], request: LaunchRequest) -> dict[int, Mapping[str, Any]]:
-    found: dict[int, Mapping[str, Any]] = {}
-    pool = request.cluster.pool_id
-    for row in rows:
-        tags = read(tags_in(row), str(row["name"]))
-        if tags is None or (tags.pool_id, tags.token) != (pool, request.token) or tags.node is None:
-            continue
-        if state(row) in (InstanceState.PENDING, InstanceState.RUNNING):
-            found[tags.node] = row
-    return found
+def _tags(row: Mapping[str, Any]) -> Tags | None:
+    return read(tags_in(row), str(row["name"]))
 
 
 async def _some(account: Account, order: Order, nodes: Sequence[int]) -> dict[int, Mapping[str, Any]]:

@@ -28,7 +28,7 @@ from skyward.provider import (
     text,
     volume_name,
 )
-from skyward_digitalocean.account import Account, identity, token_of
+from skyward_digitalocean.account import TOKEN, Account
 from skyward_digitalocean.catalogue import is_gpu, to_offers
 from skyward_digitalocean.droplets import Door, described, renew, terminate
 from skyward_digitalocean.keys import Key, close_keys, forget_tags, open_key
@@ -106,7 +106,7 @@ class DigitalOcean:
             billing_granularity_s=1.0,
             minimum_billed_s=60.0,
             regions=self.region,
-            offers_key=identity(self.token, os.environ),
+            offers_key=TOKEN.known(self.token, os.environ),
         )
 
     @hookimpl
@@ -124,7 +124,7 @@ class DigitalOcean:
                 provider="digitalocean",
                 hint="Write allocation='on-demand' or 'spot-if-available', or take another provider.",
             )
-        token_of(self.token, os.environ)
+        TOKEN.find(self.token, os.environ)
         # A token may be good for all that is needed, and not for this.
         locked = await self._account.api.get("/v2/account", also=(403,), read=_locked)
         if locked is not None:

@@ -8,13 +8,18 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from skyward.provider import Api, Login, Misread, NoCredentialsError, Service, Shared, identified, listed, text
+from skyward.provider import Api, Credential, Login, Misread, Service, Shared, identified, listed, text
 from skyward_runpod.failure import PODS, meaning
 
-__all__ = ["KEY", "Account", "key_of"]
+__all__ = ["KEY", "Account"]
 
-KEY = "RUNPOD_API_KEY"
-"""Where the key is, unless it is given."""
+KEY = Credential(
+    provider="runpod",
+    title="RunPod",
+    parameter="api_key",
+    variables=("RUNPOD_API_KEY",),
+    hint="Make one in RunPod's console under Settings, API Keys, and set RUNPOD_API_KEY.",
+)
 
 URL, URL_VARIABLE = "https://api.runpod.io", "RUNPOD_API_BASE_URL"
 
@@ -51,7 +56,7 @@ class Account:
         """Return what makes the calls."""
         url = os.environ.get(URL_VARIABLE) or URL
         service = Service(provider="runpod", title="RunPod", base_url=url.rstrip("/"), meaning=meaning)
-        return Api(service, lambda _stale: Login.bearer(key_of(self._key, os.environ)))
+        return Api(service, lambda _stale: Login.bearer(KEY.find(self._key, os.environ)))
 
     async def pods(self) -> list[Mapping[str, Any]]:
         """
@@ -64,7 +69,7 @@ class Account:
             # A list from before would not have it.
             return await self.fresh()
         # Kept, because the shared answer lives only while it is referenced.
-        shared = self._shared = Shared.of(f"{self.api.service.base_url} {key_of(self._key, os.environ)}")
+        shared = self._shared = Shared.of(f"{self.api.service.base_url} {KEY.find(self._key, os.environ)}")
         return await shared.ask("pods", self.lists_hold, self.fresh)
 
     async def fresh(self) -> list[Mapping[str, Any]]:
@@ -88,30 +93,6 @@ class Account:
             pod: Its id.
         """
         return time.monotonic() - self.launched.get(pod, -LAG) < LAG
-
-
-def key_of(given: str | None, environment: Mapping[str, str]) -> str:
-    """
-    Return the key.
-
-    Args:
-        given: What the user wrote.
-        environment: The variables.
-
-    Raises:
-        NoCredentialsError: If there is none.
-
-    >>> key_of(None, {"RUNPOD_API_KEY": "rpa_x"})
-    'rpa_x'
-    """
-    found = given or environment.get(KEY)
-    if not found:
-        raise NoCredentialsError(
-            f"There is no key for RunPod. Looked at: api_key=, {KEY}.",
-            provider="runpod",
-            hint=f"Make one in RunPod's console under Settings, API Keys, and set {KEY}.",
-        )
-    return found
 
 
 def _rows(answer: Any) -> list[Mapping[str, Any]]:

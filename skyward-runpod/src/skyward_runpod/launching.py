@@ -12,10 +12,10 @@ from attrs import field, frozen
 from skyward.provider import (
     DockerImage,
     Instance,
-    InstanceState,
     LaunchRequest,
     container_start,
     host_key,
+    of_token,
     rented,
     runpod_base,
     text,
@@ -95,7 +95,7 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
         cluster.key.public,
         host_key(cluster.key, label(request.token, node)),
         end=_END.replace("@URL@", url),
-        hidden=[KEY],
+        hidden=KEY.variables,
         ttl=cluster.spec.ttl,
     )
     found: dict[str, Any] = {
@@ -158,18 +158,7 @@ async def _present(account: Account, request: LaunchRequest) -> dict[int, Mappin
         account.tokens.add(request.token)
         return {}
     rows = await account.fresh()
-    return account.api.understood(rows, lambda rows: _of_token(rows, request), f"GET {PODS}")
-
-
-def _of_token(rows: Sequence[Mapping[str, Any]], request: LaunchRequest) -> dict[int, Mapping[str, Any]]:
-    found = {}
-    for row in rows:
-        tags = tags_of(row)
-        if tags is None or (tags.pool_id, tags.token) != (request.cluster.pool_id, request.token):
-            continue
-        if tags.node is not None and state(row) in (InstanceState.PENDING, InstanceState.RUNNING):
-            found[tags.node] = row
-    return found
+    return account.api.understood(rows, lambda rows: of_token(rows, request, tags_of, state), f"GET {PODS}")
 
 
 async def _one(account: Account, order: Order, node: int) -> Mapping[str, Any]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from skyward.provider import (
     CapacityError,
     ConfigError,
+    Credential,
     CredentialsError,
     Limit,
     Meaning,
-    NoCredentialsError,
     ProvisionError,
     QuotaError,
     Reply,
@@ -57,6 +56,15 @@ _MEANINGS = {
     "label_too_long": Meaning(kind=ConfigError, hint="Give the pool a shorter name.", again=False),
     "invalid_args": Meaning(kind=ConfigError, hint="Check the name of the Docker image and the disk.", again=False),
 }
+
+
+_PLACES = Credential(
+    provider="vastai",
+    title="Vast.ai",
+    parameter="api_key",
+    variables=("VAST_API_KEY",),
+    hint="Make one in Vast.ai's console, under Keys, and set VAST_API_KEY, or write sky.VastAI(api_key=...).",
+)
 
 
 def base_url(environment: Mapping[str, str]) -> str:
@@ -107,22 +115,7 @@ def find_key(given: str | None, environment: Mapping[str, str]) -> str:
     >>> find_key(None, {"VAST_API_KEY": "k"})
     'k'
     """
-    if key := given or environment.get("VAST_API_KEY"):
-        return key
-    files = places(environment)
-    for name in files:
-        home = Path(environment.get("HOME") or "~").expanduser()
-        try:
-            key = (home / name.removeprefix("~/")).read_text(encoding="utf-8").strip()
-        except (OSError, ValueError):
-            continue
-        if key:
-            return key
-    raise NoCredentialsError(
-        f"There is no key for Vast.ai. Looked at: VAST_API_KEY, {', '.join(files)}.",
-        provider="vastai",
-        hint="Make one in Vast.ai's console, under Keys, and set VAST_API_KEY, or write sky.VastAI(api_key=...).",
-    )
+    return _PLACES.find(given, environment, places(environment))
 
 
 def meaning(reply: Reply) -> Meaning | None:

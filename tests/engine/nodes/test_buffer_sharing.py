@@ -388,7 +388,7 @@ def test_a_holder_with_other_bytes_is_believed_nothing() -> None:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for nothing that takes longer than a test."""
-    for name, value in {"STALL": 0.4, "SLOWEST": 1 << 40, "SERVES_WITHIN": 0.4, "LOOK": 0.02}.items():
+    for name, value in {"STALL": 1.0, "SLOWEST": 1 << 40, "SERVES_WITHIN": 1.0, "LOOK": 0.02}.items():
         monkeypatch.setattr(sharing, name, value)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from skyward.errors import CapacityError, QuotaError
+from skyward.model.instances.machine import InstanceState, LaunchRequest
+from skyward.model.instances.tags import Tags
 
-__all__ = ["rented"]
+__all__ = ["of_token", "rented"]
 
 Key = TypeVar("Key")
 Row = TypeVar("Row")
@@ -56,4 +58,29 @@ async def rented(
     found = {**before, **{key: task.result() for key, task in tasks.items() if task.exception() is None}}
     if worse or (failures and not found):
         raise (worse or failures)[0]
+    return found
+
+
+def of_token(
+    rows: Iterable[Row],
+    request: LaunchRequest,
+    tags: Callable[[Row], Tags | None],
+    state: Callable[[Row], InstanceState],
+) -> dict[int, Row]:
+    """
+    Return the machines that an earlier call with the same token rented and that are still there, by node.
+
+    Args:
+        rows: What the cloud lists.
+        request: What core asks for.
+        tags: Reads what is written on a machine; None for one that is not of Skyward.
+        state: Reads its state.
+    """
+    found: dict[int, Row] = {}
+    for row in rows:
+        written = tags(row)
+        if written is None or (written.pool_id, written.token) != (request.cluster.pool_id, request.token):
+            continue
+        if written.node is not None and state(row) in (InstanceState.PENDING, InstanceState.RUNNING):
+            found[written.node] = row
     return found

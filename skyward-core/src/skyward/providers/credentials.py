@@ -1,0 +1,78 @@
+"""Where the one key of an account is looked for: what the user gives, variables, files of the cloud's own tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from skyward.errors import NoCredentialsError
+
+__all__ = ["Credential"]
+
+
+@frozen(kw_only=True)
+class Credential:
+    """
+    Name the places of a key.
+
+    Args:
+        provider: The provider's name in errors, such as `"digitalocean"`.
+        title: The company's own name, such as `"DigitalOcean"`.
+        parameter: The provider's parameter that takes it, such as `"token"`.
+        variables: Environment variables, those that the cloud's own tools know among them; the first one counts.
+        hint: How to get one.
+
+    >>> shed = Credential(provider="shed", title="Shed", parameter="api_key", variables=("SHED_KEY",), hint="Ask.")
+    >>> shed.find(None, {"SHED_KEY": "k"}), shed.known(None, {})
+    ('k', '')
+    """
+
+    provider: str
+    title: str
+    parameter: str
+    variables: tuple[str, ...]
+    hint: str
+
+    def known(self, given: str | None, environment: Mapping[str, str], files: tuple[str, ...] = ()) -> str:
+        """
+        Return the key, empty if there is none.
+
+        Args:
+            given: What the user wrote; counts most.
+            environment: The variables.
+            files: Paths of files that hold nothing but the key; `~` is the `HOME` of the environment.
+        """
+        return next((key for key in self._found(given, environment, files) if key), "")
+
+    def find(self, given: str | None, environment: Mapping[str, str], files: tuple[str, ...] = ()) -> str:
+        """
+        Return the key.
+
+        Args:
+            given: What the user wrote; counts most.
+            environment: The variables.
+            files: Paths of files that hold nothing but the key; `~` is the `HOME` of the environment.
+
+        Raises:
+            NoCredentialsError: If there is none; the message lists where it was looked for.
+        """
+        key = self.known(given, environment, files)
+        if not key:
+            places = ", ".join((f"{self.parameter}=", *self.variables, *files))
+            word = "token" if "token" in self.parameter else "key"
+            raise NoCredentialsError(
+                f"There is no {word} for {self.title}. Looked at: {places}.", provider=self.provider, hint=self.hint
+            )
+        return key
+
+    def _found(self, given: str | None, environment: Mapping[str, str], files: tuple[str, ...]) -> Iterator[str]:
+        yield given or ""
+        yield from (environment.get(name, "") for name in self.variables)
+        home = Path(environment.get("HOME") or "~").expanduser()
+        for name in files:
+            try:
+                yield (home / name.removeprefix("~/")).read_text(encoding="utf-8").strip()
+            except (OSError, ValueError):
+                continue
