@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from skyward.errors import UsageError
 from skyward.model.instances.machine_image import MachineImage
 from skyward.model.spec.image import Image
 from skyward.model.spec.op import AptInstall, PipInstall, Shell
-from skyward.plan.instances.machine_image_rules import HEADER, age, bootable, chosen, content_hash, row
+from skyward.plan.instances.machine_image_rules import bootable, chosen, content_hash
 
 
 def image(name: str, **facts: Any) -> MachineImage:
@@ -72,26 +71,3 @@ def test_images_are_meant_by_hash_and_age(wishes: dict[str, Any], meant: str) ->
         image("d", content_hash="6d", made_at=None),
     ]
     assert meant == "".join(each.id for each in chosen(there, now=200.0, **wishes))
-
-
-def test_a_row_has_a_column_for_each_name() -> None:
-    """Whatever is known."""
-    known = image("a", region="here", architecture="arm64", size_gb=30.0, monthly_cost=1.5)
-    expected = ("4f1e", "a", "cloud", "here", "arm64", "ready", "30 GB", "$1.50/month", "1 h")
-    assert expected == row(known, now=3700.0)
-    assert len(HEADER) == len(row(image("a", made_at=None), now=0.0))
-
-
-@pytest.mark.parametrize(
-    ("words", "seconds"), [("30d", 2592000), ("2w", 1209600), ("90min", 5400), ("0.5h", 1800), ("7 s", 7)]
-)
-def test_an_age_is_a_number_with_a_unit(words: str, seconds: float) -> None:
-    """In the units that ages are shown in."""
-    assert seconds == age(words)
-
-
-@pytest.mark.parametrize("words", ["", "30", "d", "-1d", "1y", "1d 2h"])
-def test_what_is_no_age_is_refused(words: str) -> None:
-    """The error says how one is written."""
-    with pytest.raises(UsageError, match="Write 30d"):
-        age(words)

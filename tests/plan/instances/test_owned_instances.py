@@ -9,7 +9,7 @@ from attrs import evolve
 
 from skyward.model.instances.machine import Instance, InstanceState
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.owned_instances import GRACE, HEADER, chosen, expired, row
+from skyward.plan.instances.owned_instances import GRACE, chosen, expired
 
 TRAIN = Instance(
     id="i-1",
@@ -62,11 +62,3 @@ def test_a_machine_is_forgotten_some_time_after_its_expiry(now: float, gone: boo
     """Clocks differ."""
     assert expired(TRAIN, now=now) is gone
     assert not expired(BARE, now=now)
-
-
-def test_a_row_tells_what_is_known() -> None:
-    """And a question mark what is not."""
-    told = dict(zip(HEADER, row(TRAIN, now=4000.0), strict=True))
-    assert (told["POOL"], told["OWNER"], told["AGE"], told["EXPIRES"]) == ("train", "ada@box", "1 h", "50 min ago")
-    assert row(BARE, now=4000.0)[-1] == "?"
-    assert row(SWEEP, now=4000.0)[-1] == "in 1 h"

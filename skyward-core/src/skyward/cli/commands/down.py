@@ -37,10 +37,11 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If nothing says which.
     """
+    from skyward.cli.instance_table import HEADER, row
     from skyward.engine.instances.identity import owner
     from skyward.engine.pool.event_loop import engine_loop
     from skyward.market.listed_instances import end
-    from skyward.plan.instances.owned_instances import HEADER, chosen, expired, row
+    from skyward.plan.instances.owned_instances import chosen, expired
 
     if not (options.pools or options.expired or options.all):
         raise UsageError("Nothing says which machines to end.", hint="Name a pool, or write --expired or --all.")

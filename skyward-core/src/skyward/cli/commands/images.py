@@ -27,9 +27,10 @@ def run(options: Namespace) -> int:
     Raises:
         UsageError: If nothing says which.
     """
+    from skyward.cli.image_table import HEADER, age, monthly_sum, row
     from skyward.engine.pool.event_loop import engine_loop
     from skyward.market.listed_images import delete, look
-    from skyward.plan.instances.machine_image_rules import HEADER, age, chosen, monthly_sum, row
+    from skyward.plan.instances.machine_image_rules import chosen
 
     hashes = options.hashes if options.action else ()
     older = age(options.older_than) if options.action and options.older_than is not None else None

@@ -16,7 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """List the machines; fail if a cloud cannot be asked, for what it has is not known then."""
-    from skyward.plan.instances.owned_instances import HEADER, row
+    from skyward.cli.instance_table import HEADER, row
 
     owned, found = ask_clouds(options)
     if found:

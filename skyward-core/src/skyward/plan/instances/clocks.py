@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from skyward.plan.instances.owned_instances import span
+from skyward.model.fields.span import span
 
 __all__ = ["WRONG", "ahead", "ahead_of_reply", "warning"]
 

@@ -1,5 +1,5 @@
 """
-Machines of ours that clouds list, of all clients: which are meant, which are forgotten, how they are shown.
+Machines of ours that clouds list, of all clients: which are meant, and which are forgotten.
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ from collections.abc import Iterable
 
 from skyward.model.instances.machine import Instance, InstanceState
 
-__all__ = ["GRACE", "HEADER", "chosen", "expired", "forgotten", "of_another", "row", "span"]
+__all__ = ["GRACE", "chosen", "expired", "forgotten", "of_another"]
 
 GRACE = 600.0
 """Seconds past its expiry after which a machine counts as forgotten: clocks differ, and clients may be slow."""
-
-HEADER = ("POOL", "NODE", "MACHINE", "PROVIDER", "TYPE", "REGION", "STATE", "PRICE", "AGE", "OWNER", "EXPIRES")
-
-_DAY, _HOUR, _MINUTE = 86400, 3600, 60
 
 
 def of_another(instance: Instance, pool_id: str) -> bool:
@@ -84,34 +80,6 @@ def _is_of(instance: Instance, owner: str, pools: frozenset[str]) -> bool:
     return tags.owner == owner
 
 
-def row(instance: Instance, *, now: float) -> tuple[str, ...]:
-    """
-    Describe a machine in words, a column each, as `HEADER` names them.
-
-    Args:
-        instance: The machine.
-        now: The time, in seconds since 1970.
-
-    >>> row(Instance(id="i-1", node=0, provider="aws", launched_at=0.0, hourly_rate=1.5, spot=True), now=7300.0)
-    ('?', '0', 'i-1', 'aws', '?', '?', 'running', '$1.5/h spot', '2 h', '?', '?')
-    """
-    tags = instance.tags
-    price = "?" if instance.hourly_rate is None else f"${instance.hourly_rate:.4g}/h{' spot' if instance.spot else ''}"
-    return (
-        (tags.pool_name or tags.pool_id) if tags is not None else "?",
-        str(instance.node),
-        instance.id,
-        instance.provider,
-        instance.instance_type or "?",
-        instance.region or "?",
-        instance.state.value,
-        price,
-        "?" if instance.launched_at is None else span(now - instance.launched_at),
-        (tags.owner if tags is not None else "") or "?",
-        _expiry(instance, now),
-    )
-
-
 def forgotten(instances: Iterable[Instance], *, owner: str, now: float) -> list[str]:
     """
     Say which machines of a user no client looks after any more, a sentence for each pool.
@@ -129,28 +97,3 @@ def forgotten(instances: Iterable[Instance], *, owner: str, now: float) -> list[
         "To end what is forgotten, type: sky down --expired"
         for (provider, pool), count in counted.items()
     ]
-
-
-def _expiry(instance: Instance, now: float) -> str:
-    until = instance.tags.expires_at if instance.tags is not None else None
-    if until is None:
-        return "?"
-    if not until:
-        return "being ended"
-    return f"in {span(until - now)}" if until >= now else f"{span(now - until)} ago"
-
-
-def span(seconds: float) -> str:
-    """
-    Say how long something lasts, in the largest unit that fits.
-
-    Args:
-        seconds: How long.
-
-    >>> [span(seconds) for seconds in (5, 61, 7300, 200000)]
-    ['5 s', '1 min', '2 h', '2 d']
-    """
-    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= unit:
-            return f"{int(seconds // unit)} {name}"
-    return f"{max(0, int(seconds))} s"
