@@ -26,6 +26,16 @@ OF_ONE_MACHINE = re.compile(
 
 PERSONS = re.compile(r"\b(?:whoever|nobody|somebody|anybody|(?:is|are) told)\b", re.IGNORECASE)
 
+TERMS = {
+    r"strays?": "orphan",
+    r"vault": "result store",
+    r"(?:seen|sees|sent) (?:off|home)": "disconnected, drained, stopped",
+    r"tells? whether": "return whether, report whether",
+    r"left as (?:it was|they were)": "cleaned up on exit",
+    r"costs what it costs": "billing continues",
+}
+"""Private words, as patterns, and what the field says instead."""
+
 TEXT = tuple(
     path
     for path in files()
@@ -61,6 +71,19 @@ def test_the_subject_is_a_thing() -> None:
         for path in (*sources(), *pages, ROOT / "README.md")
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if PERSONS.search(line)
+    ]
+
+
+@pytest.mark.parametrize(("private", "usual"), TERMS.items())
+def test_words_are_those_of_the_field(private: str, usual: str) -> None:
+    """Sources and pages use the words that an engineer would search for."""
+    pages = [path for path in PROSE if ROOT / "docs" in path.parents and path.name != "faults.md"]
+    pattern = re.compile(rf"\b{private}\b", re.IGNORECASE)
+    assert [] == [
+        f"{relative(path)}:{number}: {usual}"
+        for path in (*sources(), *pages, ROOT / "README.md")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line)
     ]
 
 

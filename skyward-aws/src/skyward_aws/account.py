@@ -326,7 +326,7 @@ async def in_thread(do: Callable[[], T]) -> T:
 
 def whose(login: Login, environment: Mapping[str, str]) -> str:
     """
-    Tell one account from another without a request.
+    Return one account from another without a request.
 
     Args:
         login: As whom the account is used.

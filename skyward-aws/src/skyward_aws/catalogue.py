@@ -48,7 +48,7 @@ def patterns(spec: Spec) -> tuple[str, ...]:
 
 def useful(row: Mapping[str, Any], spec: Spec) -> bool:
     """
-    Say whether an instance type can meet a spec at all, so that its price has to be known.
+    Return whether an instance type can meet a spec at all, so that its price has to be known.
 
     A spec that asks for nothing gets everything.
 

@@ -105,7 +105,7 @@ def code_of(error: BaseException) -> str:
 
 def is_refusal(error: BaseException) -> bool:
     """
-    Say whether AWS refused what was asked for, so that it was not done; without an answer it may have been.
+    Return whether AWS refused what was asked for, so that it was not done; without an answer it may have been.
 
     >>> is_refusal(TimeoutError())
     False
@@ -115,7 +115,7 @@ def is_refusal(error: BaseException) -> bool:
 
 def pause(refusal: Refusal, attempt: int) -> float | None:
     """
-    Say how long to wait before a call is sent again; None for never.
+    Return how long to wait before a call is sent again; None for never.
 
     All our calls may be repeated: those that make something carry a name or a token.
 

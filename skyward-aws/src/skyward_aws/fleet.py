@@ -43,7 +43,7 @@ async def rent_together(
         account: The account that rents.
         order: What.
         nodes: Which have none yet.
-        is_over: Tells whether nothing more is to be rented.
+        is_over: Returns whether nothing more is to be rented.
 
     Returns:
         A machine for each node that got one; none where the account may make no fleets, or templates.

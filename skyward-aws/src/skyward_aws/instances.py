@@ -103,7 +103,7 @@ def node_of(row: Mapping[str, Any]) -> int | None:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what AWS says about a machine's life; a word that is not known counts as ending.
+    Return what AWS says about a machine's life; a word that is not known counts as ending.
 
     >>> state({"InstanceId": "i-1", "State": {"Name": "shutting-down"}}).name
     'ENDING'
@@ -124,7 +124,7 @@ def label(token: str, node: int | None) -> str:
 
 
 def is_of_fleet(row: Mapping[str, Any]) -> bool:
-    """Say whether a machine was rented together with others, by one call."""
+    """Return whether a machine was rented together with others, by one call."""
     return any(tag.get("Key") == FLEET_TAG for tag in row.get("Tags", ()))
 
 
@@ -343,6 +343,6 @@ async def _billed(account: Account, region: str, ids: Sequence[str]) -> list[str
 
 
 def is_fresh(account: Account, instance: str) -> bool:
-    """Say whether a machine was rented so lately that listings may not know it."""
+    """Return whether a machine was rented so lately that listings may not know it."""
     launched = account.launched.get(instance)
     return launched is not None and time.monotonic() - launched.at < LAG

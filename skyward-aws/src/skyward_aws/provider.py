@@ -163,7 +163,7 @@ class AWS:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: a machine that shuts down is terminated, and seconds are billed, a minute at least."""
+        """Return what holds here: a machine that shuts down is terminated; seconds are billed, a minute at least."""
         end = ("shutdown", "-h", "now")
         return ProviderFacts(
             name="aws",
@@ -302,7 +302,7 @@ class AWS:
 
     @hookimpl
     async def skyward_clock(self) -> float | None:
-        """Tell how far AWS's clock is ahead of ours."""
+        """Return how far AWS's clock is ahead of ours."""
         return self._account.ahead
 
     @hookimpl

@@ -102,7 +102,7 @@ async def command(binary: str, *words: str, timeout: float = TIMEOUT) -> str:
 
 def is_gone(done: Done) -> bool:
     """
-    Tell whether a command failed because what it was about is not there; each of the two has its own words for that.
+    Return whether a command failed because what it was about is not there; each of the two has its own words for that.
 
     Args:
         done: What it left behind.

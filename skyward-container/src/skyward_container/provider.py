@@ -127,7 +127,7 @@ class Container:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: nothing is billed, and a container can end itself."""
+        """Return what holds here: nothing is billed, and a container can end itself."""
         return ProviderFacts(name="container", ends_own_bill=True, end_command=_END)
 
     @hookimpl

@@ -17,7 +17,7 @@ _WORDS = ("closed by peer", "reset by peer", "gloo", "nccl", "broken pipe")
 
 def is_aftermath(error: BaseException) -> bool:
     """
-    Tell whether a failed collective may say only that another rank is gone.
+    Return whether a failed collective may say only that another rank is gone.
 
     Args:
         error: What a rank ended with; frameworks raise RuntimeError, or ValueError.

@@ -152,7 +152,7 @@ class Method(Function[..., Any]):
 
     @property
     def shape(self) -> Callable[..., Any]:
-        """Give what is called like it, for its parameters."""
+        """Return what is called like it, for its parameters."""
         return self._shape
 
 
@@ -227,7 +227,7 @@ def _callee(plain: type, name: str) -> Any:
 
 def _method(kind: Class[..., Any], name: str, handle: Handle) -> Callable[..., Any]:
     """
-    Give a method as it is called on the object.
+    Return a method as it is called on the object.
 
     Raises:
         AttributeError: If there is none that can be called from here.

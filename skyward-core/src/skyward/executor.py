@@ -172,11 +172,11 @@ class _Task(concurrent.futures.Future[Any]):
         self.call: Call | None = None
 
     def running(self) -> bool:
-        """Tell whether the call has begun on a node; one that was sent there ahead of its turn has not."""
+        """Return whether the call has begun on a node; one that was sent there ahead of its turn has not."""
         return not self.done() and self.call is not None and self.call.began > 0
 
     def cancel(self) -> bool:
-        """Cancel the call if it has not begun; tell whether it is cancelled."""
+        """Cancel the call if it has not begun; return whether it is cancelled."""
         if self.running() or not super().cancel():
             return False
         if announce_cancelled(self) and self.call is not None:
@@ -235,7 +235,7 @@ class _Landing:
             self._thread.start()
 
     def idle(self) -> bool:
-        """Tell whether slots may have nothing to do."""
+        """Return whether slots may have nothing to do."""
         return self._sent - self._answered < self._running.slots
 
     def send(self, calls: Sequence[Call]) -> None:

@@ -51,7 +51,7 @@ class Function(Generic[P, T]):
 
     def wrapped(self, decorator: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Function[P, T]:
         """
-        Give the same function with a decorator around what runs on the node.
+        Return the same function with a decorator around what runs on the node.
 
         Args:
             decorator: Takes the plain function, and gives one that is called in its place.
@@ -63,7 +63,7 @@ class Function(Generic[P, T]):
 
     @property
     def shape(self) -> Callable[..., Any]:
-        """Give what is called like it, for its parameters."""
+        """Return what is called like it, for its parameters."""
         return self.local
 
     @functools.cached_property
@@ -73,7 +73,7 @@ class Function(Generic[P, T]):
 
     @functools.cached_property
     def streams(self) -> bool:
-        """Tell whether it is a generator function, whose items are sent one by one."""
+        """Return whether it is a generator function, whose items are sent one by one."""
         import inspect
 
         plain = inspect.unwrap(self.shape)
@@ -135,7 +135,7 @@ class Function(Generic[P, T]):
         return f"<sky.function {self.name}>"
 
     def _importable(self) -> bool:
-        """Tell whether a node that has the module finds this very object in it by name."""
+        """Return whether a node that has the module finds this very object in it by name."""
         module = sys.modules.get(getattr(self, "__module__", None) or "")
         if module is None or module.__name__ == "__main__":
             return False
@@ -171,7 +171,7 @@ class BoundFunction(Generic[P, T]):
         return self.__func__.local(self.__self__, *args, **kwargs)
 
     def plain(self) -> Function[P, T]:
-        """Give a function of the remaining arguments, with the same settings."""
+        """Return a function of the remaining arguments, with the same settings."""
         method = MethodType(self.__func__.local, self.__self__)
         return Function(method, timeout=self.__func__.timeout, retries=self.__func__.retries)
 
@@ -234,7 +234,7 @@ class _Decorator(Protocol):
 
 
 def as_function(fn: Callable[..., T] | Function[..., T]) -> Function[..., T]:
-    """Give a plain function as a `Function`, and a `Function` as it is."""
+    """Return a plain function as a `Function`, and a `Function` as it is."""
     if isinstance(fn, BoundFunction):
         return fn.plain()
     return fn if isinstance(fn, Function) else Function(_callable(fn))

@@ -64,7 +64,7 @@ __all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", 
 @hookspec(firstresult=True)
 def skyward_facts() -> ProviderFacts:
     """
-    Tell what holds for the provider, whatever is rented from it; required.
+    Return what holds for the provider, whatever is rented from it; required.
 
     When: once, when a pool is opened.
     Runs on: the client. No coroutine function: it is quick and touches nothing.

@@ -250,7 +250,7 @@ class Mapper:
 
     def executor(self) -> PoolExecutor:
         """
-        Give the pool as an executor of the standard library, for programs that take one.
+        Return the pool as an executor of the standard library, for programs that take one.
 
         Shutting it down leaves the pool open.
 

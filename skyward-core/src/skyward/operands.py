@@ -13,7 +13,7 @@ from skyward.pending import short
 
 def refuse(left: object, operator: str, right: str) -> NoReturn:
     """
-    Say what is wrong with the left-hand side of an operator whose right-hand side is a pool.
+    Return what is wrong with the left-hand side of an operator whose right-hand side is a pool.
 
     Args:
         left: What stands there instead of a pending call.

@@ -24,7 +24,7 @@ _PINNED = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(?:==(.+))?")
 
 def are_here(packages: Iterable[str]) -> bool:
     """
-    Tell whether this interpreter has packages, in the version that each is asked for, if any.
+    Return whether this interpreter has packages, in the version that each is asked for, if any.
 
     Args:
         packages: As pip takes them, with `==` or without.

@@ -133,7 +133,7 @@ class PendingFunction(Generic[T]):
 
     def with_timeout(self, limit: float) -> PendingFunction[T]:
         """
-        Give the same call with a limit to how long it may run.
+        Return the same call with a limit to how long it may run.
 
         Args:
             limit: Seconds from when it starts on the worker.
@@ -145,7 +145,7 @@ class PendingFunction(Generic[T]):
 
     def with_retries(self, retries: Retries) -> PendingFunction[T]:
         """
-        Give the same call with more attempts.
+        Return the same call with more attempts.
 
         Args:
             retries: How many more attempts there are after one that fails, or a `Retry`.
@@ -392,7 +392,7 @@ def _pending(call: object) -> PendingFunction[Any]:
 
 def checked_timeout(limit: float) -> float:
     """
-    Give a limit in seconds as a float.
+    Return a limit in seconds as a float.
 
     Raises:
         ConfigError: If it is no positive number.
@@ -404,14 +404,14 @@ def checked_timeout(limit: float) -> float:
 
 
 def short(value: object) -> str:
-    """Give a value's repr, cut to fit into a message; of a large one only the beginning is made."""
+    """Return a value's repr, cut to fit into a message; of a large one only the beginning is made."""
     text = _SHORT.repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def partial(error: BaseException) -> list[Any]:
     """
-    Give what was already done when a gather, map or broadcast failed: results and exceptions, in order.
+    Return what was already done when a gather, map or broadcast failed: results and exceptions, in order.
 
     Args:
         error: What was raised.

@@ -180,7 +180,7 @@ class Pool(RightOperand, Mapper):
 
     @property
     def is_active(self) -> bool:
-        """Tell whether the pool is open."""
+        """Return whether the pool is open."""
         return self._open is not None
 
     @property
@@ -195,12 +195,12 @@ class Pool(RightOperand, Mapper):
 
     @property
     def cost(self) -> Cost:
-        """Say what the pool costs: until now while it is open, in all once it was left, nothing before."""
+        """Return what the pool costs: until now while it is open, in all once it was left, nothing before."""
         return self._meter.cost() if self._meter is not None else Cost()
 
     @property
     def receipt(self) -> Receipt | None:
-        """Say where money and time went, once the pool was left; None until then."""
+        """Return where money and time went, once the pool was left; None until then."""
         return self._meter.receipt if self._meter is not None else None
 
     def current_nodes(self) -> int:
@@ -208,7 +208,7 @@ class Pool(RightOperand, Mapper):
         return self._open.running.ready_nodes if self._open else 0
 
     def snapshot(self) -> dict[str, Any]:
-        """Give what the pool is at this moment, as plain values."""
+        """Return what the pool is at this moment, as plain values."""
         return {"name": self.name, "active": self.is_active, **(self._open.running.snapshot() if self._open else {})}
 
     def resize(self, size: NodeSpec) -> None:

@@ -211,7 +211,7 @@ def _trusted() -> frozenset[int]:
 
 
 def _open_to_others(facts: os.stat_result) -> bool:
-    """Tell whether others can write to something; a group of which this user is the only member is no others."""
+    """Return whether others can write to something; a group of which this user is the only member is no others."""
     if facts.st_mode & stat.S_IWOTH:
         return True
     return bool(facts.st_mode & stat.S_IWGRP) and not _is_own_group(facts.st_gid)

@@ -36,7 +36,7 @@ def to_offers(rows: Iterable[object], regions: Sequence[str], seen_at: float) ->
 
 
 def is_gpu(offer: Offer) -> bool:
-    """Say whether an offer's droplets are among those that only a list of GPU droplets shows."""
+    """Return whether an offer's droplets are among those that only a list of GPU droplets shows."""
     return offer.instance_type.startswith("gpu-") or bool(offer.accelerator_count)
 
 

@@ -59,7 +59,7 @@ class Door:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what DigitalOcean says about a droplet's life; a word that is not known, or none, counts as ending.
+    Return what DigitalOcean says about a droplet's life; a word that is not known, or none, counts as ending.
 
     >>> state({"id": 7, "status": "off"}).name
     'ENDING'

@@ -44,7 +44,7 @@ _ODD = "DigitalOcean gives no reason that is known here; the next offer is tried
 
 def meaning(reply: Reply) -> Meaning | None:
     """
-    Say what a reply means; None leaves it to its status.
+    Return what a reply means; None leaves it to its status.
 
     Capacity, quota and a wrong body share the status 422, and only the words tell.
 
@@ -78,7 +78,7 @@ def meaning(reply: Reply) -> Meaning | None:
 
 def is_unknown(reply: Reply) -> bool:
     """
-    Say whether a refusal may as well mean that what we ask for is wrong.
+    Return whether a refusal may as well mean that what we ask for is wrong.
 
     Args:
         reply: What came back.

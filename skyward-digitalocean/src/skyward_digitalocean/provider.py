@@ -99,7 +99,7 @@ class DigitalOcean:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: nothing but a call with the token ends the bill; seconds count, a minute at least."""
+        """Return what holds here: nothing but a call with the token ends the bill; seconds count, a minute at least."""
         return ProviderFacts(
             name="digitalocean",
             ends_own_bill=False,
@@ -213,7 +213,7 @@ class DigitalOcean:
 
     @hookimpl
     async def skyward_clock(self) -> float | None:
-        """Tell how far the cloud's clock is ahead of ours."""
+        """Return how far the cloud's clock is ahead of ours."""
         return self._account.api.ahead
 
     @hookimpl
@@ -263,7 +263,7 @@ def _slugs(rows: Any) -> list[str]:
 
 
 def _locked(answer: Any) -> str | None:
-    """Say why an account is locked; None if it is not."""
+    """Return why an account is locked; None if it is not."""
     if text(answer, "account.status") != "locked":
         return None
     said = answer["account"].get("status_message")

@@ -105,7 +105,7 @@ class Executed:
 
 def spans(output: Any) -> bool:
     """
-    Tell whether a computation ran on devices of several processes; one that gives nothing may have.
+    Return whether a computation ran on devices of several processes; one that gives nothing may have.
 
     Args:
         output: What it gave; all of it is on the same devices.

@@ -29,7 +29,7 @@ class Keys:
         self._ready = False
 
     def any(self) -> bool:
-        """Tell whether there is anything to forget."""
+        """Return whether there is anything to forget."""
         return bool(self._written)
 
     def prepare(self) -> None:

@@ -44,7 +44,7 @@ class Held:
     @classmethod
     def of_all(cls, said: Iterable[str]) -> Held:
         """
-        Give what all ranks have together: a world that is the same for all, backends if all have them.
+        Return what all ranks have together: a world that is the same for all, backends if all have them.
 
         Args:
             said: What `render` gave on each of them.
@@ -78,7 +78,7 @@ def devices(info: InstanceInfo, *, own_device: bool) -> list[int] | None:
 
 def is_met(asked: dict[str, object], *, rank: int, ranks: int) -> bool:
     """
-    Tell whether the world that is there is what `jax.distributed.initialize` is asked for.
+    Return whether the world that is there is what `jax.distributed.initialize` is asked for.
 
     Where its ranks meet is not looked at: they have met.
 

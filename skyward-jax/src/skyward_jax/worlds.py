@@ -276,7 +276,7 @@ class Worlds:
         jax.distributed.shutdown = leave
 
     def _is_ours(self) -> bool:
-        """Tell whether the calling thread runs a task in the world that it was given."""
+        """Return whether the calling thread runs a task in the world that it was given."""
         ours = None if self._aside is not None else self._client
         return self._task.is_here and backends.connected() is ours
 
@@ -293,7 +293,7 @@ WORLDS = Worlds()
 
 
 def _has_address(address: str | None) -> bool:
-    """Tell whether an address is one of this machine's own."""
+    """Return whether an address is one of this machine's own."""
     try:
         with socket.socket() as sock:
             sock.bind((address or "", 0))

@@ -13,7 +13,7 @@ __all__ = ["seed_of"]
 
 def seed_of(info: InstanceInfo) -> int:
     """
-    Give a broadcast's seed, which is the same on all its ranks and another one in each broadcast.
+    Return a broadcast's seed, which is the same on all its ranks and another one in each broadcast.
 
     Args:
         info: A rank's place.

@@ -121,7 +121,7 @@ def destroy(gpu: str, wanted: Sequence[int]) -> None:
 
 
 def devices() -> str:
-    """Give the list of GPUs and slices."""
+    """Return the list of GPUs and slices."""
     return _run("-L")
 
 

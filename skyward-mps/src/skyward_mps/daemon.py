@@ -134,7 +134,7 @@ def _run(words: list[str], env: Mapping[str, str], command: str = "") -> tuple[i
 
 
 def _logged(base: Path) -> str:
-    """Give the end of the daemon's own log."""
+    """Return the end of the daemon's own log."""
     try:
         return (base / "l" / "control.log").read_text(errors="replace")[-500:]
     except OSError:

@@ -87,7 +87,7 @@ class Account:
 
     def is_fresh(self, pod: str) -> bool:
         """
-        Say whether a pod was rented so lately that lists may not know it.
+        Return whether a pod was rented so lately that lists may not know it.
 
         Args:
             pod: Its id.

@@ -24,7 +24,7 @@ _SAME = "If every offer is refused with these words, it is the request and not a
 
 def meaning(reply: Reply) -> Meaning | None:
     """
-    Say what a reply means; None leaves it to its status.
+    Return what a reply means; None leaves it to its status.
 
     A lack of machines and a broken rule share the status 400, and only the words tell.
 

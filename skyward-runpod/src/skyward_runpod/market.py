@@ -85,7 +85,7 @@ class Wish:
 
     def runs_on(self, row: object) -> bool:
         """
-        Say whether a machine is left whose driver is new enough; other makers' have no version of CUDA.
+        Return whether a machine is left whose driver is new enough; other makers' have no version of CUDA.
 
         Args:
             row: What is sold.

@@ -53,7 +53,7 @@ _BESIDE = ("pool-name", "owner", "client")
 
 def is_ours(row: Mapping[str, Any]) -> bool:
     """
-    Say whether a pod was rented by Skyward.
+    Return whether a pod was rented by Skyward.
 
     Args:
         row: The pod, as RunPod describes it.

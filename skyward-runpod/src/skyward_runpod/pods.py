@@ -44,7 +44,7 @@ _DOING = {"PROVISIONING": "allocation", "STARTING": "image pull"}
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what RunPod says about a pod's life; a word that is not known, or none, counts as ending.
+    Return what RunPod says about a pod's life; a word that is not known, or none, counts as ending.
 
     Args:
         row: The pod.

@@ -144,7 +144,7 @@ class RunPod:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: a pod that runs ends itself with its own key, and reaches others if it is networked."""
+        """Return what holds here: a pod that runs ends itself with its own key, and reaches others if networked."""
         return ProviderFacts(
             name="runpod",
             ends_own_bill="running",
@@ -228,7 +228,7 @@ class RunPod:
         return await launch(self._account, order)
 
     async def _mounts(self) -> dict[str, str]:
-        """Say which volume is found where."""
+        """Return which volume is found where."""
         if self.volume is None:
             return {}
         volume = await find_volume(self._account, self.volume)
@@ -251,7 +251,7 @@ class RunPod:
 
     @hookimpl
     async def skyward_clock(self) -> float | None:
-        """Tell how far the cloud's clock is ahead of ours."""
+        """Return how far the cloud's clock is ahead of ours."""
         return self._account.api.ahead
 
     @hookimpl

@@ -125,7 +125,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
         raise FallbackToBackend(found)
 
     def _found(self) -> Any:
-        """Give the pool, or another backend where there is none because there need not be one."""
+        """Return the pool, or another backend where there is none because there need not be one."""
         if self.forgotten:
             return LokyBackend(nesting_level=self.nesting_level)
         if (pool := self._find()) is not None:
@@ -141,7 +141,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
 
 
 def _opened_last() -> sky.Compute | None:
-    """Give the pool that was opened last; None where none is open."""
+    """Return the pool that was opened last; None where none is open."""
     return OPEN[-1] if OPEN else None
 
 
@@ -244,7 +244,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return size
 
     def retrieve_result_callback(self, out: _Batch) -> Any:
-        """Give what the tasks of a batch returned, or raise what one of them raised."""
+        """Return what the tasks of a batch returned, or raise what one of them raised."""
         assert out.future is not None
         try:
             return out.future.result()
@@ -310,7 +310,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
 
 def _missing(error: Exception) -> str | None:
-    """Tell which package of those that plugins bring a node lacks; what a task imports itself is its own affair."""
+    """Return which package of those that plugins bring a node lacks; what a task imports itself is its own affair."""
     if isinstance(error, ModuleNotFoundError):
         return next((package for package in ("joblib", "threadpoolctl") if f"'{package}'" in str(error)), None)
     return next((package for package in _BROUGHT_BY if f"no module {package!r}" in str(error)), None)

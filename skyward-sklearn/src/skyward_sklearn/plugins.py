@@ -79,7 +79,7 @@ def _pinned(package: str, version: object, *, example: str = "") -> str:
 
 
 def _with_its_share(command: LaunchCommand, context: LaunchContext) -> LaunchCommand:
-    """Give a worker process its share of the machine's threads, before a library reads how many it has."""
+    """Return a worker process its share of the machine's threads, before a library reads how many it has."""
     from joblib.parallel import ParallelBackendBase
 
     return sharing(command, context.cluster, ParallelBackendBase.MAX_NUM_THREADS_VARS)

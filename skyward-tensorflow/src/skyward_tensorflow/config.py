@@ -51,7 +51,7 @@ class State:
 
 def met(states: Sequence[State]) -> tuple[tuple[str, ...], bool]:
     """
-    Give the cluster of a broadcast, and whether the processes of all ranks can be in it.
+    Return the cluster of a broadcast, and whether the processes of all ranks can be in it.
 
     TensorFlow sets up a process once: those that it was set up in otherwise have to be replaced.
 
@@ -84,7 +84,7 @@ def tf_config(workers: Sequence[str], rank: int) -> str:
 
 def is_aftermath(error: BaseException) -> bool:
     """
-    Tell whether an error may say only that another rank is gone.
+    Return whether an error may say only that another rank is gone.
 
     Args:
         error: What a rank ended with.

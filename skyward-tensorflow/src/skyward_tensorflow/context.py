@@ -12,10 +12,10 @@ __all__ = ["is_in_cluster", "is_used"]
 
 
 def is_used() -> bool:
-    """Tell whether anything has been computed in this process, after which it cannot join a cluster."""
+    """Return whether anything has been computed in this process, after which it cannot join a cluster."""
     return context._context is not None and context._context._context_handle is not None
 
 
 def is_in_cluster() -> bool:
-    """Tell whether this process has joined a cluster, which it cannot leave."""
+    """Return whether this process has joined a cluster, which it cannot leave."""
     return is_used() and context._context._collective_ops_server_def is not None

@@ -69,7 +69,7 @@ def with_wheel(image: Image, wanted: str) -> Image:
 
 def is_here(version: str | None, installed: Callable[[str], str | None]) -> bool:
     """
-    Tell whether any build of TensorFlow is installed, in the version that is asked for.
+    Return whether any build of TensorFlow is installed, in the version that is asked for.
 
     Args:
         version: Which; None for any.

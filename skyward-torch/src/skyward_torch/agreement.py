@@ -28,7 +28,7 @@ def verdict(held: Sequence[bytes], new: bytes) -> bytes:
 
 def is_aftermath(error: BaseException) -> bool:
     """
-    Tell whether an error may say only that another rank is gone.
+    Return whether an error may say only that another rank is gone.
 
     Args:
         error: What a rank ended with.
@@ -43,7 +43,7 @@ def is_met(
     asked: dict[str, object], *, backend: str, rank: int, world_size: int, timeout: timedelta | None = None
 ) -> bool:
     """
-    Tell whether a group that is there is what `init_process_group` is asked for.
+    Return whether a group that is there is what `init_process_group` is asked for.
 
     Args:
         asked: The arguments that were given.

@@ -39,7 +39,7 @@ def use(group: Any) -> None:
 
 
 def alive(group: Any) -> bool:
-    """Tell whether a group was not destroyed."""
+    """Return whether a group was not destroyed."""
     return group is not None and group in c10d._world.pg_map
 
 

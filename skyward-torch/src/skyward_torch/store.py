@@ -63,7 +63,7 @@ class Meeting:
 
     def said_by_head(self, info: InstanceInfo, value: str) -> tuple[str]:
         """
-        Give all ranks of a broadcast what the head gives; once in each.
+        Return all ranks of a broadcast what the head gives; once in each.
 
         Args:
             info: The rank's place.
@@ -94,7 +94,7 @@ class Meeting:
         self.store = dist.TCPStore(info.head_addr, info.head_port, is_master=False, timeout=limit)
 
     def _is_over(self) -> bool:
-        """Tell whether the head's process is gone."""
+        """Return whether the head's process is gone."""
         if self._sign_of_life is None:
             return False
         try:

@@ -73,7 +73,7 @@ class Launched:
 
     @property
     def fresh(self) -> bool:
-        """Tell whether lists may not have it yet."""
+        """Return whether lists may not have it yet."""
         return not self.listed and time.monotonic() - self.at < LAG
 
 

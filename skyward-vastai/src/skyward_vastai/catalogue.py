@@ -192,7 +192,7 @@ def country(place: object) -> str | None:
 
 def is_country(code: str) -> bool:
     """
-    Say whether a text is spelled as the code of a country.
+    Return whether a text is spelled as the code of a country.
 
     >>> is_country("US"), is_country("us-east-1")
     (True, False)

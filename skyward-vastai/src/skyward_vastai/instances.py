@@ -51,7 +51,7 @@ def owner(row: Mapping[str, Any]) -> Tags | None:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what Vast.ai says about a machine's life.
+    Return what Vast.ai says about a machine's life.
 
     One that was outbid is stopped and billed for its disk: it is of no use any more, and has to be ended. So has one
     whose state is a word that is not known, or missing.
@@ -73,7 +73,7 @@ def state(row: Mapping[str, Any]) -> InstanceState:
 
 def doing(row: Mapping[str, Any]) -> str | None:
     """
-    Say what a machine does before it runs; None where nothing is known.
+    Return what a machine does before it runs; None where nothing is known.
 
     >>> doing({"actual_status": "loading"})
     'image pull'

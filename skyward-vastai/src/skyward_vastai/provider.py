@@ -142,7 +142,7 @@ class VastAI:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: a container that runs ends itself by a key of its own, and no two share a network."""
+        """Return what holds here: a container that runs ends itself by a key of its own, and no two share a network."""
         return ProviderFacts(
             name="vastai",
             ends_own_bill="running",
@@ -212,7 +212,7 @@ class VastAI:
         return await launch(self._account, order)
 
     async def _mounts(self) -> dict[str, str]:
-        """Say which volume is found where."""
+        """Return which volume is found where."""
         if self.volume is None:
             return {}
         volume = await find_volume(self._account, self.volume)
@@ -243,7 +243,7 @@ class VastAI:
 
     @hookimpl
     async def skyward_clock(self) -> float | None:
-        """Tell how far the cloud's clock is ahead of ours."""
+        """Return how far the cloud's clock is ahead of ours."""
         return self._account.api.ahead
 
     @hookimpl

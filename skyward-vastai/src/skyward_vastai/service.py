@@ -120,7 +120,7 @@ def find_key(given: str | None, environment: Mapping[str, str]) -> str:
 
 def meaning(reply: Reply) -> Meaning | None:
     """
-    Say what an answer means; None where its status says it all.
+    Return what an answer means; None where its status says it all.
 
     The status alone is no guide: a wrong key is answered as something that is not there, and a refusal may come as a
     success.

@@ -52,7 +52,7 @@ class _Launched:
 
 def whose(wish: Wish, environment: Mapping[str, str]) -> str:
     """
-    Tell one account from another without a request.
+    Return one account from another without a request.
 
     Args:
         wish: As whom the account is used.

@@ -29,7 +29,7 @@ _KEYS = "Check VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or the profile."
 
 def meaning(reply: Reply) -> Meaning | None:
     """
-    Say what a reply means; None leaves it to the status.
+    Return what a reply means; None leaves it to the status.
 
     Args:
         reply: What came back.
@@ -83,7 +83,7 @@ def refusals(answer: object) -> list[str]:
 
 def is_gone(error: BaseException) -> bool:
     """
-    Say whether a call was refused because what it is about is gone; the code alone does not tell.
+    Return whether a call was refused because what it is about is gone; the code alone does not tell.
 
     Args:
         error: What the call raised.
@@ -112,7 +112,7 @@ async def unless_gone(call: Awaitable[T]) -> T | None:
 
 def is_lost(error: SkywardError) -> bool:
     """
-    Say whether it is unknown what came of a call.
+    Return whether it is unknown what came of a call.
 
     Args:
         error: What the call raised.

@@ -157,7 +157,7 @@ def pool_of(name: str) -> str | None:
 
 def state(row: Mapping[str, Any]) -> InstanceState:
     """
-    Say what Verda says about a machine's life; a word that is not known, or none, counts as ending.
+    Return what Verda says about a machine's life; a word that is not known, or none, counts as ending.
 
     Args:
         row: The machine.

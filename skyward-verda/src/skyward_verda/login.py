@@ -105,7 +105,7 @@ def find_credentials(
 
 
 def _noticed(environment: Mapping[str, str]) -> str:
-    """Say what is set and does not do."""
+    """Return what is set and does not do."""
     alone = [name for name in _NOT_ENOUGH if environment.get(name)]
     if alone:
         return f" {' and '.join(alone)} alone is not enough: Verda's API wants a client's id and its secret."

@@ -107,7 +107,7 @@ class Verda:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: a machine that is off is billed as well, and no network is the machines' own."""
+        """Return what holds here: a machine that is off is billed as well, and no network is the machines' own."""
         return ProviderFacts(
             name="verda",
             ends_own_bill=False,
@@ -226,7 +226,7 @@ class Verda:
 
     @hookimpl
     async def skyward_clock(self) -> float | None:
-        """Tell how far the cloud's clock is ahead of ours."""
+        """Return how far the cloud's clock is ahead of ours."""
         return self._account.api.ahead
 
     @hookimpl

@@ -42,7 +42,7 @@ def row(image: MachineImage, *, now: float) -> tuple[str, ...]:
 
 def monthly_sum(images: Iterable[MachineImage]) -> str:
     """
-    Say what images cost together at most; empty where that is unknown.
+    Return what images cost together at most; empty where that is unknown.
 
     >>> monthly_sum([MachineImage(id="ami-1", provider="aws", content_hash="4f", monthly_cost=1.5)])
     'They cost at most $1.50 a month.'

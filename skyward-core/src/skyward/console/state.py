@@ -99,7 +99,7 @@ class Bar:
 
     @property
     def complete(self) -> bool:
-        """Tell whether all of it is done."""
+        """Return whether all of it is done."""
         return self.total is not None and self.done >= self.total
 
 

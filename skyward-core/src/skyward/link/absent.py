@@ -19,7 +19,7 @@ class Origin(Protocol):
     where: str
 
     def has(self, name: bytes) -> bool:
-        """Tell whether it has a buffer."""
+        """Return whether it has a buffer."""
 
     def ask(self, absent: Absent, done: Callable[[str], None]) -> None:
         """Ask for the content, in the engine's loop; `done` is given why it does not come, or nothing."""
@@ -61,7 +61,7 @@ class Absent(Segment):
 
     @property
     def lost(self) -> bool:
-        """Tell whether it is neither here nor at a node."""
+        """Return whether it is neither here nor at a node."""
         return self.fd < 0 and not any(place.has(self.name) for place in list(self.places))
 
     def bring(self) -> None:

@@ -44,7 +44,7 @@ _compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 def address_of(buffer: memoryview) -> int:
     """
-    Tell where in memory a buffer begins; it is there as long as the view is.
+    Return where in memory a buffer begins; it is there as long as the view is.
 
     Args:
         buffer: A view of contiguous bytes.
@@ -85,7 +85,7 @@ def copy(source: memoryview, target: memoryview) -> None:
 
 def equal(one: memoryview, other: memoryview) -> bool:
     """
-    Tell whether two buffers hold the same bytes; other threads run meanwhile.
+    Return whether two buffers hold the same bytes; other threads run meanwhile.
 
     Args:
         one: A view of contiguous bytes.

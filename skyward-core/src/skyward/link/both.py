@@ -20,7 +20,7 @@ __all__ = ["both"]
 
 def both(remote: RemoteError, message: str) -> RemoteError:
     """
-    Give an exception that is also of the class that a failure had on its node; the error itself where there is none.
+    Return an exception that is also of the class that a failure had on its node; the error itself where there is none.
 
     Args:
         remote: What stands in for the exception.

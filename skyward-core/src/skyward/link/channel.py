@@ -94,7 +94,7 @@ class Link(Flushed, Protocol):
 
     @property
     def connected(self) -> bool:
-        """Tell whether the other end can be reached now."""
+        """Return whether the other end can be reached now."""
 
     @property
     def backlog(self) -> int:
@@ -194,7 +194,7 @@ class Channel:
 
     @property
     def connected(self) -> bool:
-        """Tell whether the other end can be reached: until it is closed."""
+        """Return whether the other end can be reached: until it is closed."""
         return not self.closed
 
     @property
@@ -321,7 +321,7 @@ class Channel:
             self._batch.flush()
 
     def _read_some(self) -> bool:
-        """Read once; tell whether there may be more."""
+        """Read once; return whether there may be more."""
         try:
             data = receive(self._sock, self._fds)
             if not data:

@@ -178,5 +178,5 @@ class Parser:
 
     @property
     def pending(self) -> int:
-        """Tell how many bytes wait for the rest of their frame."""
+        """Return how many bytes wait for the rest of their frame."""
         return len(self._rest)

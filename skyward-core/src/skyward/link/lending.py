@@ -64,7 +64,7 @@ class Lending:
 
     def find(self, buffers: Sequence[memoryview]) -> Segment | None:
         """
-        Give the segment that holds these buffers, if one does: from its beginning on, and none of them changed.
+        Return the segment that holds these buffers, if one does: from its beginning on, and none of them changed.
 
         Args:
             buffers: What a new segment would hold otherwise.
@@ -94,7 +94,7 @@ class Lending:
 
 
 def _place(buffers: Sequence[memoryview]) -> tuple[int, int] | None:
-    """Tell where in memory buffers begin and how many bytes they take, if they lie there as in a segment."""
+    """Return where in memory buffers begin and how many bytes they take, if they lie there as in a segment."""
     start, at = _address(buffers[0]), 0
     for buffer in buffers:
         if _address(buffer) != start + at:
@@ -111,7 +111,7 @@ def _address(buffer: memoryview) -> int:
 
 
 def _is_unchanged(start: int, size: int) -> bool:
-    """Tell whether the kernel says that this memory was not written to since it was mapped."""
+    """Return whether the kernel says that this memory was not written to since it was mapped."""
     first, last = start // PAGESIZE, (start + size - 1) // PAGESIZE
     wanted = (last - first + 1) * _ENTRY
     try:

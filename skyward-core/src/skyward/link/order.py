@@ -67,7 +67,7 @@ def keys_of(frame: Frame) -> Keys:
 
 def sizes_of(frame: Frame) -> list[int]:
     """
-    Tell how many bytes each descriptor of a frame stands for, where they travel as bytes.
+    Return how many bytes each descriptor of a frame stands for, where they travel as bytes.
 
     Raises:
         ProtocolError: If the frame's body is torn.

@@ -84,7 +84,7 @@ class _Held:
         self._needs.update(keys.needs)
 
     def stop(self, keys: Keys) -> bool:
-        """Tell whether a frame has to wait for one of them."""
+        """Return whether a frame has to wait for one of them."""
         if not (self._changes or self._needs):
             return False
         changes = self._changes
@@ -132,17 +132,17 @@ class Outbox:
 
     @property
     def idle(self) -> bool:
-        """Tell whether everything was sent and acknowledged."""
+        """Return whether everything was sent and acknowledged."""
         return not (self._sent or self.pending)
 
     @property
     def holds(self) -> bool:
-        """Tell whether a frame may have to wait for one that is not sent yet."""
+        """Return whether a frame may have to wait for one that is not sent yet."""
         return bool(self._bulk or self._open or self._waiting)
 
     @property
     def pending(self) -> bool:
-        """Tell whether anything was not sent yet, on this connection."""
+        """Return whether anything was not sent yet, on this connection."""
         return bool(self._again or self._small or self._bulk or self._open or self._waiting)
 
     def add(
@@ -188,7 +188,7 @@ class Outbox:
 
     def next(self, room: int, now: float) -> list[bytes]:
         """
-        Give the cells to write now.
+        Return the cells to write now.
 
         Compressing a piece takes up to a millisecond: after one, `paused` says that others may have their turn.
 

@@ -52,7 +52,7 @@ def pack(data: bytes | memoryview, level: int, width: int = 1) -> bytes:
 
 def unpack(body: bytes | memoryview, most: int) -> bytes:
     """
-    Give a piece back.
+    Take a piece back.
 
     Args:
         body: What `pack` gave, or anything else.

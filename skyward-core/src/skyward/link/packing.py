@@ -67,7 +67,7 @@ def choose(rate: float, shares: Mapping[int, float], costs: Mapping[int, float])
 
 def shares_of(sample: bytes | memoryview) -> tuple[int, dict[int, float]]:
     """
-    Say how to compress what a sample is of: the width of its numbers, and what each level leaves of a byte.
+    Return how to compress what a sample is of: the width of its numbers, and what each level leaves of a byte.
 
     Nothing is left out for a sample that does not become smaller.
 

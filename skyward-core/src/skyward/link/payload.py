@@ -180,7 +180,7 @@ class Pickled(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Tell whether it is one value in one piece, as small values are, and nothing beside it."""
+        """Return whether it is one value in one piece, as small values are, and nothing beside it."""
         return not self.buffers and len(self.streams) == 1 == len(self.streams[0])
 
 
@@ -310,7 +310,7 @@ class _Packing:
         self._stored.append(kept.segment)
 
     def payload(self) -> Payload:
-        """Give the payload, which has its own copy of everything."""
+        """Return the payload, which has its own copy of everything."""
         segment = _segment(self._shared) if self._shared else None
         return Payload(tuple(self._parts), b"".join(self._inline), segment, tuple(self._stored))
 
@@ -380,7 +380,7 @@ def pack(parts: Sequence[bytes]) -> Payload:
 
 
 def views(payload: Payload) -> list[memoryview | bytearray]:
-    """Give the bytes of each part; they are writable and the caller's alone."""
+    """Return the bytes of each part; they are writable and the caller's alone."""
     if not payload.parts:
         return [bytearray(payload.inline)]
     mapped = _map(payload.segment) if payload.segment else memoryview(b"")

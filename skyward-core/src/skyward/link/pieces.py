@@ -33,7 +33,7 @@ class Pieces:
         return self._read
 
     def read(self, size: int) -> bytes:
-        """Give so many bytes, or as many as are left."""
+        """Return so many bytes, or as many as are left."""
         first = self._next(size)
         if len(first) == size:
             return bytes(first)
@@ -56,14 +56,14 @@ class Pieces:
         return filled
 
     def readline(self) -> bytes:
-        """Give the bytes up to the end of a line; the opcodes of today's pickles need none."""
+        """Return the bytes up to the end of a line; the opcodes of today's pickles need none."""
         line = bytearray()
         while not line.endswith(b"\n") and (byte := self._next(1)):
             line += byte
         return bytes(line)
 
     def _next(self, most: int) -> memoryview:
-        """Give the next bytes that lie together."""
+        """Return the next bytes that lie together."""
         while self._index < len(self._pieces) and self._at == len(self._pieces[self._index]):
             self._index += 1
             self._at = 0

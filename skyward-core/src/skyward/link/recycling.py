@@ -97,7 +97,7 @@ class Recycling:
         self._most = min(KEPT_BYTES, share)
 
     def take(self, size: int) -> Writable | None:
-        """Give the writable end of a segment that is not read and that so many bytes fit into; the caller's now."""
+        """Return the writable end of a segment that is not read and that so many bytes fit into; the caller's now."""
         with self._lock:
             for kept in self._kept:
                 if size <= kept.capacity <= 2 * size and _is_free(kept.fd):
@@ -117,7 +117,7 @@ class Recycling:
         return reader
 
     def lent(self, reader: int) -> Lent | None:
-        """Tell what a reader reads, so that it can be lent again after that reader's end; None if it is not kept."""
+        """Return what a reader reads, so that it can be lent again after that reader's end; None if it is not kept."""
         read = os.fstat(reader)
         with self._lock:
             for kept in self._kept:
@@ -136,7 +136,7 @@ class Recycling:
                     return
 
     def lend_again(self, lent: Lent) -> int | None:
-        """Give a descriptor for another reader of what was lent; None if it was taken since, or is kept no longer."""
+        """Return a descriptor for another reader of what was lent; None if it was taken since, or is kept no longer."""
         with self._lock:
             if lent.written in self._kept and lent.written.turn == lent.turn:
                 return _reader(lent.written.fd)

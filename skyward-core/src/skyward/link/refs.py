@@ -57,7 +57,7 @@ class Ref(Generic[T]):
 
     def get(self) -> T:
         """
-        Give the value here, a fresh one each time; one that a task put is fetched from its node the first time.
+        Return the value here, a fresh one each time; one that a task put is fetched from its node the first time.
 
         Raises:
             RefError: If it was freed, its pool is closed, or it was lost with its node.

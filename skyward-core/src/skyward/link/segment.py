@@ -145,7 +145,7 @@ class Arriving:
             _write_all(self._fd, [piece], at)
 
     def finish(self) -> int:
-        """Give a descriptor of what has arrived, the caller's now."""
+        """Return a descriptor of what has arrived, the caller's now."""
         fd, self._fd = self._fd, -1
         warm, self._warm = self._warm, None
         if warm is None and self._kept:

@@ -67,7 +67,7 @@ _NAMES: Final = {int(kind): kind.name for kind in Kind}
 
 def cost(frame: Frame) -> int:
     """
-    Tell how many bytes a frame counts for in the window of lines and events, at both ends alike.
+    Return how many bytes a frame counts for in the window of lines and events, at both ends alike.
 
     >>> cost(Frame(Kind.LOG, 0, 0, bytes(100)))
     356

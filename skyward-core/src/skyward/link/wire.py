@@ -107,12 +107,12 @@ class Wire:
 
     @property
     def connected(self) -> bool:
-        """Tell whether there is a connection over which both ends have said hello."""
+        """Return whether there is a connection over which both ends have said hello."""
         return self._greeted
 
     def away(self, patience: float) -> bool:
         """
-        Tell whether the other end cannot be reached now, or has said nothing for longer than it should.
+        Return whether the other end cannot be reached now, or has said nothing for longer than it should.
 
         Args:
             patience: Seconds that it may be silent.
@@ -342,7 +342,7 @@ class Wire:
 
 def why_refused(hello: dict[str, Any], session: str) -> str:
     """
-    Say why a connection that begins like this is none of ours; nothing if it is.
+    Return why a connection that begins like this is none of ours; nothing if it is.
 
     >>> why_refused({"version": VERSION, "session": "s"}, "s")
     ''

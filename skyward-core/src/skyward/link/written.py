@@ -76,7 +76,7 @@ class MemoryWatch:
         self.users = 1
 
     def intact(self) -> bool:
-        """Tell whether its whole pages were not written to since the watch began."""
+        """Return whether its whole pages were not written to since the watch began."""
         return self._kernel is not None and self._kernel.unwritten(self.start, self.end)
 
     def give_up(self) -> None:
@@ -155,7 +155,7 @@ class Kernel:
             return watch
 
     def unwritten(self, start: int, end: int) -> bool:
-        """Tell whether every page of a range is still protected, of no file, and has something on it or never had."""
+        """Return whether every page of a range is still protected, of no file, and has something on it or never had."""
         if self._pagemap < 0:
             return False
         regions = self._buffer(2 * _REGION.size)
@@ -233,7 +233,7 @@ def _changes(memory: mmap.mmap, view: memoryview, reading: int, writing: int) ->
 
 
 def _is_ours_alone(start: int, end: int) -> bool:
-    """Tell whether a range is private memory of no file, in a process that no device writes to."""
+    """Return whether a range is private memory of no file, in a process that no device writes to."""
     try:
         with open("/proc/self/maps") as maps:
             lines = maps.read()
@@ -244,7 +244,7 @@ def _is_ours_alone(start: int, end: int) -> bool:
 
 def ours_alone(maps: str, start: int, end: int) -> bool:
     """
-    Tell whether a range is private memory of no file, in a process into which no device is mapped that may write to it.
+    Return whether a range is private memory of no file, in a process without a mapped device that may write to it.
 
     Args:
         maps: What `/proc/self/maps` says.
@@ -282,7 +282,7 @@ class _Process:
         self._asked = False
 
     def kernel(self) -> Kernel | None:
-        """Give the kernel's ends, or None where they do not work."""
+        """Return the kernel's ends, or None where they do not work."""
         with self._lock:
             if not self._asked:
                 self._asked = True

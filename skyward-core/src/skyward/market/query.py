@@ -224,7 +224,7 @@ class Query:
 
     def order_by(self, expr: str) -> Query:
         """
-        Say what comes first; where nothing is said, the lowest price.
+        Return what comes first; where nothing is said, the lowest price.
 
         Args:
             expr: `"price"` or a field of an offer, such as `"vcpus"`; `"-vcpus"` puts the most first. Asked for

@@ -40,7 +40,7 @@ class Local:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: nothing is billed, and nodes reach each other on the loopback address."""
+        """Return what holds here: nothing is billed, and nodes reach each other on the loopback address."""
         # Asking costs nothing, and the cache may be shared with another machine.
         return ProviderFacts(name="local", ends_own_bill=True, offers_ttl_s=0, rents=False)
 
@@ -56,7 +56,7 @@ class Local:
 
     @hookimpl
     async def skyward_launch(self, request: LaunchRequest, infra: str) -> Sequence[Instance]:
-        """Give each node a directory of its own."""
+        """Return each node a directory of its own."""
         return [
             Instance(
                 id=f"node-{node}-{request.token[-6:]}",

@@ -1,4 +1,4 @@
-"""The provider of machines that one has: hosts reached over SSH, used and left as they were."""
+"""The provider of machines that one has: hosts reached over SSH, and cleaned up on exit."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class SSH:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: nothing is billed, and nodes are expected to reach each other."""
+        """Return what holds here: nothing is billed, and nodes are expected to reach each other."""
         return ProviderFacts(name="ssh", ends_own_bill=True, rents=False)
 
     @hookimpl
@@ -255,7 +255,7 @@ def _offer(address: SSHAddress, found: Findings) -> Offer:
 
 
 def _lacking(found: Findings, spec: Spec) -> str:
-    """Say what a host lacks of what is asked for; nothing if it has it all."""
+    """Return what a host lacks of what is asked for; nothing if it has it all."""
     if spec.vcpus and found.vcpus < spec.vcpus:
         return f"has {found.vcpus:g} processors, and vcpus={spec.vcpus:g} are wanted."
     if spec.memory_gb and found.memory_gb < spec.memory_gb:

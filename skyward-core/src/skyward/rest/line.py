@@ -155,7 +155,7 @@ class HTTPLine:
 
 
 def _is_here(host: str) -> bool:
-    """Say whether a host is this machine."""
+    """Return whether a host is this machine."""
     if host == "localhost":
         return True
     try:

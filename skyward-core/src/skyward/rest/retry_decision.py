@@ -141,7 +141,7 @@ def held(reply: Reply, now: float) -> float | None:
 
 def usual(reply: Reply) -> Meaning:
     """
-    Say what a reply means where the provider says nothing.
+    Return what a reply means where the provider says nothing.
 
     Args:
         reply: What came back.
@@ -158,7 +158,7 @@ def usual(reply: Reply) -> Meaning:
 
 
 def _may_help(reply: Reply) -> bool:
-    """Say whether sending a call again may help and can do no harm."""
+    """Return whether sending a call again may help and can do no harm."""
     if reply.status == _TOO_MANY or not reply.sent:
         return True
     broken = reply.status >= _BROKEN and reply.status not in _NOT_IMPLEMENTED

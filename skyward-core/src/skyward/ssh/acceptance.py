@@ -49,7 +49,7 @@ def cuda_wanted(image: Image) -> str:
 
 def too_slow(rate: float, before: Sequence[float]) -> bool:
     """
-    Tell whether it is a machine's fault that it takes what it is sent below `NETWORK_FLOOR`.
+    Return whether it is a machine's fault that it takes what it is sent below `NETWORK_FLOOR`.
 
     The first that does is not believed, and handed back; when all have been as slow, it is the client's own line.
 
@@ -65,7 +65,7 @@ def too_slow(rate: float, before: Sequence[float]) -> bool:
 
 def faults(found: Findings, spec: Spec, offer: Offer, image: Image) -> tuple[str, ...]:
     """
-    Say what is wrong with a machine, a sentence each; nothing if it is as offered.
+    Return what is wrong with a machine, a sentence each; nothing if it is as offered.
 
     Args:
         found: What is on it.
@@ -88,7 +88,7 @@ def faults(found: Findings, spec: Spec, offer: Offer, image: Image) -> tuple[str
 
 
 def _accelerators(found: Findings, spec: Spec, offer: Offer) -> list[str]:
-    """Say what is wrong with the GPUs; others than NVIDIA's are not looked at."""
+    """Return what is wrong with the GPUs; others than NVIDIA's are not looked at."""
     name = offer.accelerator_name or (spec.accelerator.name if spec.accelerator is not None else None)
     if not name or not is_nvidia(name):
         return []

@@ -46,7 +46,7 @@ class Caller:
 
     async def join(self, session: Any) -> bool:
         """
-        Give a session to the agent's connection, if it has called.
+        Return a session to the agent's connection, if it has called.
 
         Args:
             session: What asyncssh calls of a session; `connection_made` is among it.
@@ -91,7 +91,7 @@ class Caller:
             return None
 
     async def _admit(self) -> Any:
-        """Give the session to the first that calls, as soon as there is one."""
+        """Return the session to the first that calls, as soon as there is one."""
         import asyncssh
 
         if not self._called:

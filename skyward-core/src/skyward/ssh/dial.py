@@ -200,7 +200,7 @@ async def _log_in(
 
 
 def _not_let_through(where: str, before: str, error: ChannelOpenError) -> TransportError:
-    """Say why a jump host did not connect us with the next one."""
+    """Return why a jump host did not connect us with the next one."""
     import asyncssh
 
     if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:

@@ -67,7 +67,7 @@ async def follow(
     connection: SSHClientConnection, node: str, offset: int, interval: float
 ) -> AsyncGenerator[bytes, None]:
     """
-    Give what a script has written from an offset on, as it comes; keeps the watchdog quiet meanwhile.
+    Return what a script has written from an offset on, as it comes; keeps the watchdog quiet meanwhile.
 
     Args:
         connection: The machine.

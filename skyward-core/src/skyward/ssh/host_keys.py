@@ -53,7 +53,7 @@ class HostKeys:
         return Client()
 
     def refusal(self) -> HostKeyError | None:
-        """Say why the last key was not taken."""
+        """Return why the last key was not taken."""
         return self._refusal
 
     def _judge(self, host: str, addr: str, port: int, key: Any) -> bool:

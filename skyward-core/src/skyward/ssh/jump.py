@@ -44,7 +44,7 @@ def hops(address: SSHAddress) -> tuple[SSHAddress, ...]:
 
 
 def _hop(address: SSHAddress, at: HostPlace) -> SSHAddress:
-    """Say how a jump host is entered: as its target is trusted, with its keys and those that are for itself."""
+    """Return how a jump host is entered: as its target is trusted, with its keys and those that are for itself."""
     hop = SSHAddress(
         host=at.host, port=at.port, user=at.user, known_hosts=address.known_hosts, trust=address.trust, jump="none"
     )

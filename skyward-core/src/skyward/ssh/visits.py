@@ -75,7 +75,7 @@ class KeptVisit:
         self._visits[address] = (made, timer)
 
     def take(self, address: SSHAddress) -> Visit | None:
-        """Give the visit of a machine, once, if the connection is still there."""
+        """Return the visit of a machine, once, if the connection is still there."""
         made, timer = self._visits.pop(address, (None, None))
         if timer is not None:
             timer.cancel()

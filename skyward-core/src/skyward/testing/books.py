@@ -107,7 +107,7 @@ class Machine:
 
     def state(self, now: float) -> InstanceState:
         """
-        Say what it does.
+        Return what it does.
 
         Args:
             now: The time.
@@ -119,7 +119,7 @@ class Machine:
 
     def cost(self, now: float) -> float:
         """
-        Say what it has cost, in USD: from the launch on, and every second that was begun.
+        Return what it has cost, in USD: from the launch on, and every second that was begun.
 
         Args:
             now: The time.
@@ -188,7 +188,7 @@ class Books:
         return sorted(found, key=lambda machine: (machine.launched_at, machine.node, machine.id))
 
     def has(self, name: str) -> bool:
-        """Tell whether a machine of this name is written in them."""
+        """Return whether a machine of this name is written in them."""
         return (self._rows / f"{name}.json").is_file()
 
     def new_host(self) -> tuple[str, str]:

@@ -57,7 +57,7 @@ class Cloud:
 
     def happens(self, kind: type[LostResponse | TerminateFails | TooManyRequests], pool_id: str) -> bool:
         """
-        Tell whether a call goes wrong, and count it.
+        Return whether a call goes wrong, and count it.
 
         Args:
             kind: In which way.

@@ -94,7 +94,7 @@ class NoCapacity:
     left: int = field(default=0, converter=_left)
 
     def concerns(self, instance_type: str | None, region: str | None, zone: str | None, *, spot: bool) -> bool:
-        """Tell whether a machine of this kind, at this place, is one that there are none of."""
+        """Return whether a machine of this kind, at this place, is one that there are none of."""
         wishes = (self.instance_type, self.region, self.zone, self.spot)
         return all(
             wish is None or wish == fact for wish, fact in zip(wishes, (instance_type, region, zone, spot), strict=True)
@@ -287,7 +287,7 @@ LONGEST_LIFE = 3.0
 
 def fate(faults: Iterable[Fault], number: int, seed: int) -> Fate | None:
     """
-    Say what becomes of a pool's machine.
+    Return what becomes of a pool's machine.
 
     Faults of machines happen to a pool's first machines, in the order in which they are written.
 

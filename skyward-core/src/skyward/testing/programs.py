@@ -90,7 +90,7 @@ def _others(directory: str) -> list[Path]:
 
 
 def _runs(books: Path) -> bool:
-    """Tell whether the program runs that made these books; one that cannot be asked counts as running."""
+    """Return whether the program runs that made these books; one that cannot be asked counts as running."""
     try:
         os.kill(int(books.name.partition("-")[0]), 0)
     except ProcessLookupError:

@@ -123,7 +123,7 @@ class Rehearsal:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Tell what holds here: it is as good as a cloud gets, apart from the faults."""
+        """Return what holds here: it is as good as a cloud gets, apart from the faults."""
         return ProviderFacts(
             name=market.NAME,
             ends_own_bill=self.ends_own_bill,
@@ -147,7 +147,7 @@ class Rehearsal:
 
     @hookimpl
     async def skyward_open(self, cluster: Cluster) -> str:
-        """Say where the machines are; they share nothing else."""
+        """Return where the machines are; they share nothing else."""
         await self._reach(cluster.pool_id)
         await asyncio.to_thread(programs.sweep, self.directory)
         return self.directory

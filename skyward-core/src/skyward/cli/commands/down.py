@@ -84,7 +84,7 @@ def _question(instances: Sequence[Instance]) -> str:
 
 
 def _others(instances: Sequence[Instance]) -> str:
-    """Say which machines are not ended because they are not one's own; nothing if there are none."""
+    """Return which machines are not ended because they are not one's own; nothing if there are none."""
     if not instances:
         return ""
     owners = sorted({(each.tags.owner if each.tags is not None else "") or "an unknown owner" for each in instances})

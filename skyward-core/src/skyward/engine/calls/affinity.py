@@ -24,5 +24,5 @@ class Kept:
             self._lanes.add((call.function.needs, member.node, call.lane))
 
     def holds(self, call: Call, member: Member) -> bool:
-        """Tell whether what a call needs was kept before in the lane that it is sent to."""
+        """Return whether what a call needs was kept before in the lane that it is sent to."""
         return (call.function.needs, member.node, call.lane) in self._lanes

@@ -140,7 +140,7 @@ def _large(order: tuple[_Name, ...], made: Pickled) -> tuple[_Name, ...]:
 
 
 def _leads(order: tuple[_Name, ...], made: Pickled) -> bool:
-    """Tell whether nothing smaller was pickled before a large argument."""
+    """Return whether nothing smaller was pickled before a large argument."""
     found = _large(order, made)
     return found == order[: len(found)]
 

@@ -247,7 +247,7 @@ class Buffers:
         return kept
 
     def _note(self, what: _Print | bytes) -> bool:
-        """Take note of what was seen, and tell whether it was seen before."""
+        """Take note of what was seen, and return whether it was seen before."""
         with self._lock:
             before = what in self._seen
             self._seen[what] = None
@@ -274,7 +274,7 @@ def _close(place: _WatchedPlace) -> None:
 
 
 def _unchanged(watched: MemoryWatch, buffer: memoryview, kept: memoryview) -> bool:
-    """Tell whether a buffer is what was kept of it: its whole pages unwritten, and the ends of it the same."""
+    """Return whether a buffer is what was kept of it: its whole pages unwritten, and the ends of it the same."""
     address, _ = _place_of(buffer)
     head, tail = watched.start - address, watched.end - address
     same = equal(buffer[:head], kept[:head]) and equal(buffer[tail:], kept[tail:])
@@ -295,7 +295,7 @@ def _place_of(buffer: memoryview) -> tuple[int, int]:
 
 
 def equal(one: memoryview, other: memoryview) -> bool:
-    """Tell whether two buffers hold the same bytes."""
+    """Return whether two buffers hold the same bytes."""
     from skyward.link.address import equal
 
     return equal(one, other)

@@ -89,7 +89,7 @@ class Sink(Protocol):
         """Take one item of a stream."""
 
     def stalled(self) -> bool:
-        """Tell whether items wait that were not taken since this was last asked."""
+        """Return whether items wait that were not taken since this was last asked."""
 
 
 class Observer(Protocol):
@@ -221,7 +221,7 @@ class Call:
 
 def task_of(call: int) -> int:
     """
-    Give the id of a task, which all its attempts share.
+    Return the id of a task, which all its attempts share.
 
     >>> task_of(7 | 2 << 48)
     7
@@ -231,7 +231,7 @@ def task_of(call: int) -> int:
 
 def unopened(what: str, error: Exception) -> str:
     """
-    Say why something that came from a node was not opened, and what to do.
+    Return why something that came from a node was not opened, and what to do.
 
     Args:
         what: What it is.
@@ -298,24 +298,24 @@ class Answer:
 
     @property
     def failed(self) -> bool:
-        """Tell whether it has no result."""
+        """Return whether it has no result."""
         return self.status not in (Status.OK, Status.STREAMED)
 
     @property
     def stopped(self) -> bool:
-        """Tell whether it has no result because none was wanted any more: it was cancelled, or its pool was left."""
+        """Return whether it has no result because none was wanted any more: it was cancelled, or its pool was left."""
         if self.status != Status.FAILED:
             return self.status == Status.CANCELLED
         return json.loads(self.text)["error"] in ("CancelledError", "PoolClosedError")
 
     @property
     def not_begun(self) -> bool:
-        """Tell whether the worker that was to run it had to be replaced before."""
+        """Return whether the worker that was to run it had to be replaced before."""
         return self.status == Status.FAILED and json.loads(self.text)["error"] == "WorkerSpentError"
 
     def value(self) -> Any:
         """
-        Give the result.
+        Return the result.
 
         Raises:
             Exception: What the function raised, or the error that says what happened instead.
@@ -339,7 +339,7 @@ class Answer:
         raise self.error()
 
     def headline(self) -> str:
-        """Say in one line why there is no result, without unpickling anything of the user's."""
+        """Return in one line why there is no result, without unpickling anything of the user's."""
         if self.instead is not None:
             return str(self.instead).partition("\n")[0]
         if self.status == Status.RAISED:
@@ -351,7 +351,7 @@ class Answer:
         return str(self._failure()).partition("\n")[0]
 
     def error(self) -> BaseException:
-        """Give the exception that stands for a call that did not end well."""
+        """Return the exception that stands for a call that did not end well."""
         if self.instead is not None:
             return self.instead
         if self.status == Status.RAISED:

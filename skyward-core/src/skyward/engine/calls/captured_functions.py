@@ -33,7 +33,7 @@ class Captures:
 
     def capture(self, function: Any, name: str) -> CapturedFunction:
         """
-        Give a function as it travels.
+        Return a function as it travels.
 
         Args:
             function: A plain function, or a `Function` that knows its own.

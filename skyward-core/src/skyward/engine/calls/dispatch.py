@@ -78,7 +78,7 @@ class Dispatch:
 
     @property
     def refusal(self) -> BaseException | None:
-        """Give what new calls are answered with; None while they are taken."""
+        """Return what new calls are answered with; None while they are taken."""
         return None if self._closed is None else self._closed.error()
 
     @property
@@ -99,16 +99,16 @@ class Dispatch:
 
     @property
     def members(self) -> dict[int, Member]:
-        """Give the ready nodes by their index."""
+        """Return the ready nodes by their index."""
         return self._members
 
     def runs(self, node: int, number: int) -> bool:
-        """Tell whether a call of this id is on a node, so that the node may tell of it."""
+        """Return whether a call of this id is on a node, so that the node may tell of it."""
         call = self._calls.get(number)
         return call is not None and call.on == node
 
     def idle(self, node: int) -> bool:
-        """Tell whether nothing runs on a node."""
+        """Return whether nothing runs on a node."""
         return not self._scheduler.busy(node)
 
     def submit(self, calls: Iterable[Call]) -> None:
@@ -233,7 +233,7 @@ class Dispatch:
 
     def on_announced(self, node: int, frame: Frame) -> bool:
         """
-        Say whether buffers are wanted that a node is about to send for a call.
+        Return whether buffers are wanted that a node is about to send for a call.
 
         Raises:
             ProtocolError: If it is about to send something that it was not asked for.

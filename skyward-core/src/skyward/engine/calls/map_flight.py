@@ -296,7 +296,7 @@ class Flight:
     # Where results are taken.
 
     def take(self) -> Landed | None:
-        """Give the next result that has come; None if there is none yet."""
+        """Return the next result that has come; None if there is none yet."""
         with self._taking:
             # What comes of calls that were stopped is not wanted.
             landed = None if self.over else self._next()
@@ -321,7 +321,7 @@ class Flight:
 
     @property
     def finished(self) -> bool:
-        """Tell whether no result is left to be taken."""
+        """Return whether no result is left to be taken."""
         return self.over or (self.exhausted and self._given == self.pulled)
 
     def sleep(self, wake: Callable[[], None]) -> bool:

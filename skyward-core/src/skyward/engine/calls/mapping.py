@@ -26,7 +26,7 @@ LISTED = Bounds(results=UNBOUNDED)
 
 def collect(pool: Running, function: Function[..., Any], source: ItemSource, *, keep_errors: bool) -> list[Any]:
     """
-    Give all results, in the order of the items.
+    Return all results, in the order of the items.
 
     Raises:
         Exception: The first failure in the order of the items, with what was done until then.
@@ -92,7 +92,7 @@ class _Gathered:
 
     @property
     def settled(self) -> bool:
-        """Tell whether no further result can change the outcome."""
+        """Return whether no further result can change the outcome."""
         return self._flight.finished if self.failed is None else self._first_open >= self.failed
 
     def take(self) -> bool:
@@ -117,7 +117,7 @@ class _Gathered:
 
     def unwrap(self) -> list[Any]:
         """
-        Give the results in order.
+        Return the results in order.
 
         Raises:
             Exception: The first failure in the order of the items, or that of the iterator.

@@ -142,7 +142,7 @@ class GroupResults:
 
     @property
     def settled(self) -> bool:
-        """Tell whether no further answer can change the outcome."""
+        """Return whether no further answer can change the outcome."""
         return self._first_open >= self._limit
 
     def add(self, index: int, answer: Answer) -> int | None:
@@ -159,7 +159,7 @@ class GroupResults:
 
     def unwrap(self) -> list[Any]:
         """
-        Give the results in order.
+        Return the results in order.
 
         Raises:
             Exception: The first failure in the order of the calls, with what was done until then.

@@ -49,7 +49,7 @@ class ItemSource(Iterator[tuple[Any, ...]]):
 
     @property
     def needs_this_thread(self) -> bool:
-        """Tell whether items come from an event loop that runs in this thread, which must not wait for them."""
+        """Return whether items come from an event loop that runs in this thread, which must not wait for them."""
         loop = _running_loop()
         return loop is not None and any(isinstance(one, _Awaited) and one.loop is loop for one in self._iterators)
 

@@ -67,7 +67,7 @@ class Retrying:
             self._settle(call, answer, decision)
 
     def forget(self, call: Call) -> bool:
-        """Take a call out that waits for its next attempt; tell whether it did."""
+        """Take a call out that waits for its next attempt; return whether it did."""
         waiting = self._waiting.pop(call, None)
         if waiting is not None:
             waiting.cancel()
@@ -113,7 +113,7 @@ class Retrying:
 
 def judged(retry: Retry, error: BaseException, function: str) -> bool:
     """
-    Tell whether a call is to be tried again after a failure.
+    Return whether a call is to be tried again after a failure.
 
     Args:
         retry: What the user asked for.
@@ -163,7 +163,7 @@ def _decided(call: Call, failure: Failure, *, over: bool) -> Decision:
 
 
 def _applies(retry: Retry, answer: Answer) -> tuple[bool, BaseException | None]:
-    """Tell whether a call is tried again, or what it is answered with because that cannot be told."""
+    """Return whether a call is tried again, or what it is answered with because that cannot be told."""
     try:
         return judged(retry, answer.error(), answer.function), None
     except Exception as error:

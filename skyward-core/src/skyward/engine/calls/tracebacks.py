@@ -42,7 +42,7 @@ def _is_ours(link: TracebackType) -> bool:
 
 
 def _from_a_node(error: BaseException) -> bool:
-    """Tell whether the traceback of a node stands at the end of its chain."""
+    """Return whether the traceback of a node stands at the end of its chain."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:

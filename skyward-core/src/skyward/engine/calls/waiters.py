@@ -71,7 +71,7 @@ class AnswerCollector:
         return self._arrived.get()
 
     def ready(self) -> bool:
-        """Tell whether `next` would give one at once."""
+        """Return whether `next` would give one at once."""
         return not self._arrived.empty()
 
 
@@ -206,7 +206,7 @@ class StreamEnd:
         self._arrived.put(answer)
 
     def stalled(self) -> bool:
-        """Tell whether items wait that were not taken since this was last asked."""
+        """Return whether items wait that were not taken since this was last asked."""
         before, self._taken_before = self._taken_before, self._taken
         return before == self._taken and not self._arrived.empty()
 

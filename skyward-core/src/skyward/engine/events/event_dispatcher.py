@@ -187,18 +187,18 @@ class Dispatcher:
     @property
     def closed(self) -> bool:
         """
-        Tell whether it takes no more events.
+        Return whether it takes no more events.
         """
         return self._closing
 
     @property
     def pressure(self) -> bool:
-        """Tell whether so much waits that no more log lines and tasks should be made."""
+        """Return whether so much waits that no more log lines and tasks should be made."""
         return self._pressed
 
     @property
     def lines_waiting(self) -> bool:
-        """Tell whether a line that was printed on a node has not reached every handler."""
+        """Return whether a line that was printed on a node has not reached every handler."""
         taken, delivered = self._lines
         return taken != delivered
 
@@ -245,7 +245,7 @@ class Dispatcher:
 
     def ended(self, timeout: float | None = None) -> bool:
         """
-        Wait for the thread to end, and tell whether it has; a handler, which runs in it, gets True at once.
+        Wait for the thread to end, and return whether it has; a handler, which runs in it, gets True at once.
 
         Args:
             timeout: Longest wait, in seconds; None waits as long as it takes.

@@ -70,7 +70,7 @@ class Reporting:
 
     @property
     def pressed(self) -> bool:
-        """Tell whether the queue of handlers is so full that nothing more should be published."""
+        """Return whether the queue of handlers is so full that nothing more should be published."""
         return self._dispatcher.pressure
 
     def publish(self, event: events.SkywardEvent) -> None:
@@ -114,7 +114,7 @@ class Reporting:
         )
 
     def progress(self, label: str, total: int | None) -> Callable[[int], None]:
-        """Give what tells how far a map or gather is, not too often."""
+        """Return what tells how far a map or gather is, not too often."""
         if not self._dispatcher.wants(events.Progress):
             return lambda done: None
         last = 0.0
@@ -131,7 +131,7 @@ class Reporting:
     # Output.
 
     def behind(self, shell: NodeShell) -> bool:
-        """Tell whether handlers are behind with what nodes tell; the node goes on when they are not any more."""
+        """Return whether handlers are behind with what nodes tell; the node goes on when they are not any more."""
         if not self._hears_drained:
             # Before it is asked whether there is pressure, which may be gone a moment later.
             self._hears_drained = True

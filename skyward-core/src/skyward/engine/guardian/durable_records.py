@@ -38,7 +38,7 @@ class Records:
 
     @property
     def kept(self) -> bool:
-        """Tell whether there are any."""
+        """Return whether there are any."""
         return self._journal is not None or self._guarding is not None
 
     def guard(self) -> None:

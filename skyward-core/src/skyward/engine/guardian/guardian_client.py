@@ -1,4 +1,4 @@
-"""The client's side of its guardian: start it before anything is rented, tell it what there is, send it home."""
+"""The client's side of its guardian: start it before anything is rented, report what there is, stop it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SOON = 60.0
 """Seconds of life after which a guardian's death counts as the first one."""
 
 HOME = 5.0
-"""Seconds that a guardian has to go when it is sent home."""
+"""Seconds that a guardian has to exit when it is stopped."""
 
 
 class Guarding:

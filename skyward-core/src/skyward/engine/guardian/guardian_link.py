@@ -131,7 +131,7 @@ class GuardianLink:
             threading.Thread(target=self._process.wait, name="skyward-guardian", daemon=True).start()
 
     async def _gone(self, patience: float) -> bool:
-        """Wait for its end, and tell whether it came; without a thread, because none starts when Python ends."""
+        """Wait for its end, and return whether it came; without a thread, because none starts when Python ends."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
         while self._process.poll() is None:

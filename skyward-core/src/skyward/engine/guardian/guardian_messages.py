@@ -136,7 +136,7 @@ def _dumped(value: Any) -> bytes:
 
 
 def _recipe(provider: object) -> tuple[Any, dict[str, Any], object]:
-    """Say how a provider is made: what it opened meanwhile, connections and locks, stays here."""
+    """Return how a provider is made: what it opened meanwhile, connections and locks, stays here."""
     cls: Any = type(provider)
     if not attrs.has(cls):
         return None, {}, provider

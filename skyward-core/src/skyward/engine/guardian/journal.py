@@ -91,7 +91,7 @@ class LaunchRecord:
 
     @property
     def open(self) -> bool:
-        """Tell whether machines of it may still exist."""
+        """Return whether machines of it may still exist."""
         return self.ids is None or bool(set(self.ids) - set(self.ended))
 
 
@@ -225,7 +225,7 @@ class Journal:
                 connection.close()
 
     def _taken(self) -> tuple[list[_Write], bool]:
-        """Wait for a write, take those that came with it, and tell whether none will come any more."""
+        """Wait for a write, take those that came with it, and return whether none will come any more."""
         found: list[_Write] = []
         write = self._work.get()
         while write is not None:

@@ -26,7 +26,7 @@ class Elastic(Protocol):
 
     @property
     def closing(self) -> bool:
-        """Tell whether it is being closed."""
+        """Return whether it is being closed."""
 
     @property
     def desired(self) -> int:

@@ -22,7 +22,7 @@ OFFERS_TIMEOUT = 60.0
 
 async def choose(specs: Sequence[Spec], options: Options) -> tuple[Spec, ...]:
     """
-    Give the specs in the order to try.
+    Return the specs in the order to try.
 
     All providers are asked side by side; one that fails sells nothing, and says why in the log.
 

@@ -72,7 +72,7 @@ class Clouds:
         self._add(home)
 
     def of(self, shell: NodeShell) -> Provisioning:
-        """Give what a node's machine was rented by."""
+        """Return what a node's machine was rented by."""
         return self._known[shell.blueprint.cluster.pool_id]
 
     async def launch(
@@ -90,7 +90,7 @@ class Clouds:
             nodes: The nodes that need one.
             staying: Gives the machines that the pool has already.
             take: Called with each node that got one, as soon as it is there.
-            elsewhere: Tells whether other clouds may be asked now.
+            elsewhere: Returns whether other clouds may be asked now.
 
         Returns:
             The nodes that got none, and why.
@@ -156,7 +156,7 @@ class Clouds:
         )
 
     async def _others(self) -> list[Spec]:
-        """Give the specs that a node may be rented by besides the pool's own, in the order to try."""
+        """Return the specs that a node may be rented by besides the pool's own, in the order to try."""
         home = self._home.spec
         allowed = [spec for spec in self._request.specs if spec is not home and self._may(spec)]
         if not allowed:
@@ -169,7 +169,7 @@ class Clouds:
         return [spec for spec in order if spec is not home]
 
     def _may(self, other: Spec) -> bool:
-        """Tell whether a node may be rented by another spec, and say once why not."""
+        """Return whether a node may be rented by another spec, and say once why not."""
         home = self._home.spec
         try:
             facts = ProviderHandle(other.provider).facts
@@ -226,7 +226,7 @@ class Clouds:
         return next((known for known in self._known.values() if known.spec is spec), None)
 
     async def _opened(self, spec: Spec) -> Provisioning:
-        """Give what makes nodes by a spec; two nodes that are replaced at once have the same."""
+        """Return what makes nodes by a spec; two nodes that are replaced at once have the same."""
         async with self._opening:
             if (known := self._of_spec(spec)) is not None:
                 return known
@@ -244,7 +244,7 @@ class Clouds:
             return provisioning
 
     def _joined(self, reasons: Sequence[tuple[str, SkywardError]]) -> SkywardError:
-        """Give one error for all the clouds that were asked."""
+        """Return one error for all the clouds that were asked."""
         if len(reasons) == 1 or not any(worth_another_start(error, again=True) for _, error in reasons):
             return reasons[0][1]
         told = tuple((name, str(error)) for name, error in reasons)

@@ -25,7 +25,7 @@ class Drain:
 
     Args:
         dispatch: Where their calls are.
-        closing: Tells whether the pool is being left.
+        closing: Returns whether the pool is being left.
         give_back: Ends a node and gives its machine back.
     """
 
@@ -62,7 +62,7 @@ class Drain:
         return self._see_off(shell)
 
     def lost(self, shell: NodeShell, why: str) -> bool:
-        """Take note that a node went away; tell whether it was one that was going."""
+        """Take note that a node went away; return whether it was one that was going."""
         if shell not in self._why:
             return False
         self._why[shell] = why

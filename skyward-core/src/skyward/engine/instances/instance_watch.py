@@ -100,7 +100,7 @@ class InstanceWatch:
             self._looked = self._engine.loop.time()
 
     def _interval(self) -> float:
-        """Give the seconds until the next look: in proportion, no machine that comes is found late."""
+        """Return the seconds until the next look: in proportion, no machine that comes is found late."""
         pending = [shell.since for shell in self._nodes() if not shell.runs]
         if not pending:
             return self._options.reconcile_tick_interval

@@ -116,12 +116,12 @@ class Launching:
 
     @property
     def _expires(self) -> bool:
-        """Tell whether an expiry is written on machines: one that cannot be put off makes a living pool look dead."""
+        """Return whether an expiry is written on machines: one that cannot be put off makes a living pool look dead."""
         return bool(self._spec.ttl) and self._provider.implements("skyward_renew")
 
     @property
     def billed(self) -> bool:
-        """Tell whether anything that is for sale costs money."""
+        """Return whether anything that is for sale costs money."""
         return self.offers.billed
 
     async def open(self) -> None:
@@ -435,7 +435,7 @@ class Launching:
         return known
 
     def _fallback(self, offer: Offer) -> Blueprint:
-        """Give what becomes of an offer's machines; one that plugins refuse is only passed over."""
+        """Return what becomes of an offer's machines; one that plugins refuse is only passed over."""
         try:
             return self._blueprint(offer)
         except ConfigError as error:

@@ -117,12 +117,12 @@ class Meter:
         self._facts[facts.name] = facts
 
     def cost(self) -> Cost:
-        """Say what the pool has cost until now, or in all once it is closed."""
+        """Return what the pool has cost until now, or in all once it is closed."""
         return cost_at(tuple(self._lives), self._now())
 
     def afford(self, provider: str, count: int, rate: float | None) -> float:
         """
-        Give what machines will cost at least; 0 where there is no budget.
+        Return what machines will cost at least; 0 where there is no budget.
 
         Args:
             provider: The provider's name.
@@ -424,7 +424,7 @@ class Meter:
             self._stop(error, self._answer(error))
 
     def _answer(self, error: BudgetExceededError) -> Answer:
-        """Give what every call is answered with."""
+        """Return what every call is answered with."""
         facts = {"error": "BudgetExceededError", "message": str(error), "budget": error.budget, "cost": error.cost}
         return Answer(Status.FAILED, None, json.dumps(facts).encode(), pool=self._pool, heard=self._was_heard.set)
 

@@ -58,12 +58,12 @@ class OfferQueue:
 
     @property
     def billed(self) -> bool:
-        """Tell whether anything that is for sale costs money."""
+        """Return whether anything that is for sale costs money."""
         return any(made.price > 0 for made in (*self._choice.spot, *self._choice.on_demand))
 
     @property
     def hopeless(self) -> bool:
-        """Tell whether the provider has failed every launch for so long that no other offer is tried."""
+        """Return whether the provider has failed every launch for so long that no other offer is tried."""
         return hopeless(self._failing, _now())
 
     async def look(self) -> None:
@@ -98,7 +98,7 @@ class OfferQueue:
 
     def candidates(self, *, spot: bool | None = None, since: float | None = None) -> tuple[Candidate, ...]:
         """
-        Give the ways to rent a machine that were not refused lately, in the order to try.
+        Return the ways to rent a machine that were not refused lately, in the order to try.
 
         Args:
             spot: As for `in_order`.
@@ -136,7 +136,7 @@ class OfferQueue:
         self._refusals.append(evolve(refusal, of=error.of) if isinstance(error, QuotaError) else refusal)
 
     def nothing(self) -> NoAvailableProviderError:
-        """Give the error that says why nothing will do."""
+        """Return the error that says why nothing will do."""
         unwanted = unasked(self._choice)
         return NoAvailableProviderError(
             f"{self._provider.name} has nothing that meets the requirements of pool {self._cluster.pool_name!r}: "
@@ -146,7 +146,7 @@ class OfferQueue:
         )
 
     def exhausted(self) -> SkywardError:
-        """Give the error that lists all that was tried."""
+        """Return the error that lists all that was tried."""
         failing = f"it failed every launch for {self._failing.lasted(_now()):.0f} s: " if self.hopeless else ""
         kinds = {refusal.kind for refusal in self._refusals}
         kind = _EXHAUSTED.get(next(iter(kinds)), CapacityError) if len(kinds) == 1 else CapacityError

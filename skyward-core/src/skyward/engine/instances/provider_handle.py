@@ -111,11 +111,11 @@ class ProviderHandle:
         return warning(self.ahead, self.name)
 
     def now(self) -> float:
-        """Tell the time by the provider's clock, in seconds since 1970."""
+        """Return the time by the provider's clock, in seconds since 1970."""
         return time.time() + self.ahead
 
     def implements(self, hook: str) -> bool:
-        """Tell whether the provider has a hook."""
+        """Return whether the provider has a hook."""
         return bool(getattr(self._hooks.hook, hook).get_hookimpls())
 
     def _facts(self, cls: str) -> ProviderFacts:

@@ -135,7 +135,7 @@ class Provisioning:
 
     @property
     def facts(self) -> ProviderFacts:
-        """Tell what holds for the provider."""
+        """Return what holds for the provider."""
         return self._provider.facts
 
     @property
@@ -284,7 +284,7 @@ class Provisioning:
         raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
 
     def _recipe(self, shell: NodeShell) -> Recipe:
-        """Say what becomes of a machine that is not this one."""
+        """Return what becomes of a machine that is not this one."""
         from skyward.engine.instances.recipe import Recipe
         from skyward.ssh.acceptance import faults
 
@@ -317,7 +317,7 @@ class Provisioning:
         return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
 
     async def _local_environment(self, shell: NodeShell) -> Prepared:
-        """Give the interpreter of the image's environment and its variables; made once, however many nodes wait."""
+        """Return the interpreter of the image's environment and its variables; made once, however many nodes wait."""
         blueprint = shell.blueprint
         ops = [op for op in blueprint.ops if op.scope == "environment"]
         await self._look_for_packages(blueprint)
@@ -346,7 +346,7 @@ class Provisioning:
             self._reporting.publish(events.Error(message=line))
 
     async def _local_variables(self, shell: NodeShell, python: Path | None) -> Mapping[str, str]:
-        """Give what the image's `shell_vars` print here; as elsewhere, its `env` counts more than they."""
+        """Return what the image's `shell_vars` print here; as elsewhere, its `env` counts more than they."""
         image = shell.blueprint.image
         if not image.shell_vars:
             return {}

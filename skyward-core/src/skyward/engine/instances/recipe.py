@@ -27,7 +27,7 @@ class Recipe:
         end: The command by which the machine ends itself; none where it is not ours to end.
         timeout: Seconds for all of it.
         tell: Takes the events of making it ready.
-        behind: Tells whether handlers are behind with these events, so that no more should be made.
+        behind: Returns whether handlers are behind with these events, so that no more should be made.
         unreachable: Called when the machine does not answer, each time.
         waiting: Takes a line where the machine has not answered after a second, once for each time it is dialled.
         faults: Says what is wrong with the machine that was found, before anything is done to it.

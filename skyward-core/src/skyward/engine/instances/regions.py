@@ -57,7 +57,7 @@ class Regions:
 
     @property
     def used(self) -> bool:
-        """Tell whether anything was set up."""
+        """Return whether anything was set up."""
         return bool(self._open)
 
     @property
@@ -67,7 +67,7 @@ class Regions:
 
     async def shared(self, cluster: Cluster) -> Any:
         """
-        Give what the machines of a region share, made with the first of them.
+        Return what the machines of a region share, made with the first of them.
 
         Args:
             cluster: The pool, with an offer of that region.
@@ -250,5 +250,5 @@ class Regions:
 
 
 def _refused(error: BaseException | None) -> bool:
-    """Tell whether the account may not do something, so that asking again changes nothing."""
+    """Return whether the account may not do something, so that asking again changes nothing."""
     return error is not None and (isinstance(error, CredentialsError) or _refused(error.__cause__))

@@ -55,7 +55,7 @@ class BootstrapReader:
         return ""
 
     def last(self) -> str:
-        """Tell in which phase it is, and what it wrote last."""
+        """Return in which phase it is, and what it wrote last."""
         return f" It was in phase {self._phase!r}{self._tail()}"
 
     def _line(self, line: str) -> str:

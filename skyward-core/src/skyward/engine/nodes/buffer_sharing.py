@@ -149,7 +149,7 @@ class Sharing:
     # What links ask for.
 
     def has(self, stored: StoredBuffers) -> bool:
-        """Tell whether a buffer is here, or at a node of this network."""
+        """Return whether a buffer is here, or at a node of this network."""
         return stored.segment.fd >= 0 or bool(self._holders(stored.name))
 
     def _holders(self, name: bytes) -> tuple[int, ...]:

@@ -36,7 +36,7 @@ class Puts(Origin, Protocol):
     """What tasks put at the node."""
 
     def there(self, name: bytes, size: int) -> Segment:
-        """Give what stands for something that a result names."""
+        """Return what stands for something that a result names."""
 
     def gone(self, name: bytes) -> None:
         """Hear that the node has a buffer no more."""

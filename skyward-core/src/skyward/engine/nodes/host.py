@@ -82,7 +82,7 @@ class Host(Protocol):
         """
 
     def last_words(self) -> str:
-        """Give the end of what the agent wrote, for messages."""
+        """Return the end of what the agent wrote, for messages."""
 
     def leaving(self, patience: float) -> None:
         """
@@ -103,7 +103,7 @@ class Host(Protocol):
         """
 
     async def end_machine(self) -> bool:
-        """Have the machine end itself, and tell whether it was told to: not one that cannot, or is out of reach."""
+        """Have the machine end itself, and return whether it was told to: not one that cannot, or is out of reach."""
 
     async def close(self) -> None:
         """Let go of the machine."""

@@ -19,7 +19,7 @@ class Inflow:
     Args:
         pass_on: Takes each frame and its descriptors.
         give_leave: Lets the node send so many bytes more.
-        behind: Tells whether handlers are behind; `go_on` is called when they are not any more.
+        behind: Returns whether handlers are behind; `go_on` is called when they are not any more.
     """
 
     def __init__(

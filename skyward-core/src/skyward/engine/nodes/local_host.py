@@ -54,7 +54,7 @@ class LocalHost:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
 
     async def prepare(self) -> Prepared:
-        """Give the interpreter of the image's environment."""
+        """Return the interpreter of the image's environment."""
         return await self._prepare()
 
     async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
@@ -111,7 +111,7 @@ class LocalHost:
         return ours
 
     def last_words(self) -> str:
-        """Give the end of what the agent wrote, for messages."""
+        """Return the end of what the agent wrote, for messages."""
         if self._log.closed:
             return ""
         size = os.fstat(self._log.fileno()).st_size
@@ -130,7 +130,7 @@ class LocalHost:
         await in_thread(self._end, patience)
 
     async def end_machine(self) -> bool:
-        """Tell that this machine is not ended."""
+        """Say that this machine is not ended."""
         return False
 
     async def close(self) -> None:

@@ -58,7 +58,7 @@ def shell_variables(image: Image, python: Path | None, *, timeout: float) -> dic
 
 
 def _installed(dpkg: str, name: str) -> bool:
-    """Tell whether a package is installed, in the version that is asked for if there is one."""
+    """Return whether a package is installed, in the version that is asked for if there is one."""
     bare, _, version = name.partition("=")
     wanted = f"install ok installed {version}"
     try:

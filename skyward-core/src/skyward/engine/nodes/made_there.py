@@ -59,7 +59,7 @@ class MadeThere:
 
     def there(self, name: bytes, size: int) -> Segment:
         """
-        Give what stands for something that a result names.
+        Return what stands for something that a result names.
 
         Raises:
             ProtocolError: If it was named before.
@@ -69,7 +69,7 @@ class MadeThere:
         return absent
 
     def has(self, name: bytes) -> bool:
-        """Tell whether the node has a buffer."""
+        """Return whether the node has a buffer."""
         return not self._closed and self._link.has(name)
 
     def ask(self, absent: Absent, done: Callable[[str], None]) -> None:

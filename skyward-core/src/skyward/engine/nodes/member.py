@@ -48,7 +48,7 @@ class Member:
 
     @property
     def there(self) -> Callable[[bytes, int], Segment] | None:
-        """Give what makes something stand for what stays at the node."""
+        """Return what makes something stand for what stays at the node."""
         return None if self.puts is None else self.puts.there
 
     def begin(self, engine: EngineLoop, lacking: Callable[[Any, str], None]) -> None:

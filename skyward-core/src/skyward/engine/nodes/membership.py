@@ -76,7 +76,7 @@ class Membership:
             self._set(node, None)
 
     def of(self, node: int) -> tuple[int, dict[str, Any]]:
-        """Give the version, and what a node is to know of it."""
+        """Return the version, and what a node is to know of it."""
         known = self._told.get(node)
         if known is None or known[0] != self._version:
             known = self._told[node] = self._version, self._render(node)
@@ -84,7 +84,7 @@ class Membership:
 
     def since(self, base: int, version: int) -> bytes:
         """
-        Give the frame that tells who the members of a version are to a node that knows those of another.
+        Return the frame that tells who the members of a version are to a node that knows those of another.
 
         Args:
             base: The version that the node knows; 0 for none.

@@ -98,7 +98,7 @@ class NodeLink:
         return self._channel.queued - self._channel.backlog
 
     def has(self, name: bytes) -> bool:
-        """Tell whether a buffer is at the node, or on its way from here before all that is sent now."""
+        """Return whether a buffer is at the node, or on its way from here before all that is sent now."""
         return name in self._blobs
 
     def keeps(self, share: object) -> None:
@@ -137,7 +137,7 @@ class NodeLink:
         call.sent = self._channel.queued - before
 
     def _waits(self, call: Call, *, held: bool) -> bool:
-        """Have what a call needs brought to the node, and tell whether it has to wait for that."""
+        """Have what a call needs brought to the node, and return whether it has to wait for that."""
         wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
         missing: set[bytes] = set()
         absent = []

@@ -93,12 +93,12 @@ class NodeShell:
 
     @property
     def runs(self) -> bool:
-        """Tell whether its machine runs, and has an address."""
+        """Return whether its machine runs, and has an address."""
         return self._runs.done() and self._runs.exception() is None
 
     @property
     def was_ready(self) -> bool:
-        """Tell whether its workers have taken calls, now or before."""
+        """Return whether its workers have taken calls, now or before."""
         return self._ready.done() and self._ready.exception() is None
 
     async def running(self) -> None:
@@ -291,7 +291,7 @@ class NodeShell:
                 self._on_fact(frame, fds)
 
     def _on_announced(self, frame: Frame) -> bool:
-        """Say whether buffers are wanted that the node is about to send."""
+        """Return whether buffers are wanted that the node is about to send."""
         if frame.kind in (Kind.RESULT, Kind.ITEM, Kind.BLOB):
             return self.listener.call_announced(self, frame)
         if frame.kind != Kind.EMIT:

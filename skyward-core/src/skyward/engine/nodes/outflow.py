@@ -44,7 +44,7 @@ class Outflow:
 
     @property
     def full(self) -> bool:
-        """Tell whether no more items may be sent now."""
+        """Return whether no more items may be sent now."""
         return self._unconfirmed >= MOST
 
     def join(self, feeder: RoomWaiter) -> None:

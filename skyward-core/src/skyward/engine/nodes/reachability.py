@@ -80,7 +80,7 @@ async def _port(shell: NodeShell) -> int:
 
 
 async def _unreached(shell: NodeShell, others: list[tuple[NodeShell, int]]) -> list[str]:
-    """Say which others a node cannot reach, a sentence each; none if it is lost, which its link tells of."""
+    """Return which others a node cannot reach, a sentence each; none if it is lost, which its link tells of."""
     places = [[address(other.info), port] for other, port in others]
     try:
         reasons = (await shell.ask({"reach": places, "within": WITHIN}))["unreached"]

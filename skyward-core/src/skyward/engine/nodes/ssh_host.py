@@ -192,7 +192,7 @@ class SSHHost:
             raise ProvisionError(f"{self._address}: sync failed: {done.err.strip()[-200:]}")
 
     def last_words(self) -> str:
-        """Give the end of what the agent wrote, as far as it was asked for."""
+        """Return the end of what the agent wrote, as far as it was asked for."""
         return self._words
 
     def leaving(self, patience: float) -> None:
@@ -228,7 +228,7 @@ class SSHHost:
             _log.warning("%s could not be told to end what runs there for us (%s); %s.", self._address, error, then)
 
     async def _left_already(self, patience: float) -> bool:
-        """Tell whether what `leaving` began comes to its end in time."""
+        """Return whether what `leaving` began comes to its end in time."""
         if self._leaving is None:
             return False
         await asyncio.wait([self._leaving], timeout=patience + _AFTER_LEAVING)
@@ -241,7 +241,7 @@ class SSHHost:
         await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
 
     async def end_machine(self) -> bool:
-        """Have the machine end itself, and tell whether it was told to."""
+        """Have the machine end itself, and return whether it was told to."""
         if not self._recipe.end:
             return False
         # It may take the connection along, or a while.
@@ -267,7 +267,7 @@ class SSHHost:
         return min(_LONGEST_INTERVAL, ttl / 4) if ttl else _LONGEST_INTERVAL
 
     async def _connect(self, patience: float) -> SSHClientConnection:
-        """Give the connection, a new one if the last is lost."""
+        """Return the connection, a new one if the last is lost."""
         async with self._dialling:
             if self._connection is None and self._recipe.kept is not None:
                 self._visit = self._recipe.kept.take(self._address)
@@ -409,7 +409,7 @@ class SSHHost:
     _last: Callable[[], str] = staticmethod(lambda: "")
 
     async def _why_agent_ended(self, connection: SSHClientConnection) -> str:
-        """Say why the agent's socket does not answer; nothing if the agent is there."""
+        """Return why the agent's socket does not answer; nothing if the agent is there."""
         assert self._found is not None
         done = await run(connection, ask(self._directory(self._found)), timeout=COMMAND_TIMEOUT)
         if done.code == 0:

@@ -106,7 +106,7 @@ class EngineLoop:
 
     @property
     def is_here(self) -> bool:
-        """Tell whether the loop's thread lives in this process; a fork does not take it along."""
+        """Return whether the loop's thread lives in this process; a fork does not take it along."""
         return os.getpid() == self._pid
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ _making = threading.Lock()
 
 
 def engine_loop() -> EngineLoop:
-    """Give this process's engine loop; started on first use, anew in a forked child."""
+    """Return this process's engine loop; started on first use, anew in a forked child."""
     with _making:
         if not _current or not _current[0].is_here:
             _current[:] = [EngineLoop()]

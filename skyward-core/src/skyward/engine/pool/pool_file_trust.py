@@ -36,7 +36,7 @@ def check_trust(path: Path, text: str) -> None:
 
 def reasons(path: Path, text: str) -> tuple[str, ...]:
     """
-    Say what of a file needs trust; nothing where none is needed.
+    Return what of a file needs trust; nothing where none is needed.
 
     Args:
         path: The file.
@@ -66,7 +66,7 @@ def own_files() -> tuple[Path, ...]:
 
 def is_trusted(path: Path, text: str) -> bool:
     """
-    Tell whether the user trusts a file with this content at this place.
+    Return whether the user trusts a file with this content at this place.
 
     Args:
         path: The file.

@@ -234,7 +234,7 @@ class Running:
         await self._clouds.abort()
 
     def snapshot(self) -> dict[str, Any]:
-        """Give what the pool is at this moment."""
+        """Return what the pool is at this moment."""
         return {
             "nodes": {index: node.status.value for index, node in self._state.nodes.items()},
             "desired": self._state.desired,
@@ -421,7 +421,7 @@ class Running:
 
     @property
     def closing(self) -> bool:
-        """Tell whether the pool is being closed."""
+        """Return whether the pool is being closed."""
         return self._state.closing
 
     @property

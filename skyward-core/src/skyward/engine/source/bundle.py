@@ -18,7 +18,7 @@ class Bundle(NamedTuple):
     path: Path
 
     def read(self) -> bytes:
-        """Give the archive's bytes."""
+        """Return the archive's bytes."""
         return self.path.read_bytes()
 
 

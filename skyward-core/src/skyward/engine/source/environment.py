@@ -89,7 +89,7 @@ def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[
 
 
 def runtime_directory() -> Path:
-    """Give a directory with our side of a worker and what it needs, copied from what the client runs."""
+    """Return a directory with our side of a worker and what it needs, copied from what the client runs."""
     from skyward.registry import installed
 
     digest = hashlib.sha256(sys.version.encode())

@@ -85,7 +85,7 @@ def _dtype_state(made: Any, state: Any) -> Any:
 
 
 def _unit(metadata: Any) -> str:
-    """Give the unit of a date or a span of time, as NumPy writes it."""
+    """Return the unit of a date or a span of time, as NumPy writes it."""
     if metadata is None:
         return ""
     if type(metadata) is not tuple or len(metadata) != 2 or type(metadata[1]) is not tuple or len(metadata[1]) != 4:

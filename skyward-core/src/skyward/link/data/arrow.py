@@ -99,7 +99,7 @@ def restore(kind: Any, stream: Any) -> Any:
 
 
 def _compressed(metadata: memoryview) -> bool:
-    """Tell whether a message's body is compressed, and could become a thousand times as large."""
+    """Return whether a message's body is compressed, and could become a thousand times as large."""
     kind, header = _field(metadata, _offset(metadata, 0), 1), _field(metadata, _offset(metadata, 0), 2)
     if not kind or not header or metadata[kind] not in (_DICTIONARY, _BATCH):
         return False

@@ -107,7 +107,7 @@ def _state(kind: type, kinds: frozenset[type]) -> Callable[[Any, Any], Any]:
 
 
 def _generated(owner: type) -> bool:
-    """Tell whether a class has `__setstate__` from attrs, from a dataclass with slots, or from `SkywardEvent`."""
+    """Return whether a class has `__setstate__` from attrs, from a dataclass with slots, or from `SkywardEvent`."""
     from skyward.model.events.event import SkywardEvent
 
     where = getattr(vars(owner)["__setstate__"], "__module__", "") or ""

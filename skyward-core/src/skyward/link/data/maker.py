@@ -104,7 +104,7 @@ class Shelf(NamedTuple):
 
 def is_light(*values: Any) -> bool:
     """
-    Tell whether values are soon printed, each part counted as often as it is there.
+    Return whether values are soon printed, each part counted as often as it is there.
 
     >>> doubled = [1]
     >>> for _ in range(60):

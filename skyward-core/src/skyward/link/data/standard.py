@@ -70,7 +70,7 @@ def assign(made: Any, facts: Any) -> None:
 
 def is_zone(name: Any) -> bool:
     """
-    Tell whether something is the name of a time zone, and of no other file.
+    Return whether something is the name of a time zone, and of no other file.
 
     >>> is_zone("Europe/Berlin"), is_zone("../passwd")
     (True, False)

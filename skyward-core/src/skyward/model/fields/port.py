@@ -72,7 +72,7 @@ def ports(value: PortsLike) -> tuple[tuple[int, int], ...]:
 
 
 def _is_pair(value: object) -> bool:
-    """Say whether a value is a pair of numbers, and so one entry; a list of numbers is several."""
+    """Return whether a value is a pair of numbers, and so one entry; a list of numbers is several."""
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, int) for each in value)
 
 

@@ -7,7 +7,7 @@ __all__ = ["span"]
 
 def span(seconds: float) -> str:
     """
-    Say how long something lasts, in the largest unit that fits.
+    Return how long something lasts, in the largest unit that fits.
 
     Args:
         seconds: How long.

@@ -63,7 +63,7 @@ def _on(value: Any) -> OnFailure | None:
 
 
 def _failures(value: object) -> bool:
-    """Tell whether it is an exception class, or a tuple of some."""
+    """Return whether it is an exception class, or a tuple of some."""
     kinds = value if isinstance(value, tuple) and value else (value,)
     return all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds)
 
@@ -104,7 +104,7 @@ class Retry:
 
     def applies(self, error: BaseException) -> bool:
         """
-        Tell whether a failure is one to try again after.
+        Return whether a failure is one to try again after.
 
         Args:
             error: What the caller would get.

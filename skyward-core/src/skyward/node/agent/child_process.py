@@ -48,7 +48,7 @@ class Pipe:
         os.set_blocking(fd, False)
 
     def read(self) -> tuple[list[tuple[int | None, str]], bool]:
-        """Give the lines that came, and whether there may be more."""
+        """Return the lines that came, and whether there may be more."""
         try:
             data = os.read(self.fd, _READ)
         except BlockingIOError:
@@ -225,7 +225,7 @@ class ChildProcess:
         self._on_ended(self)
 
     def cause(self) -> dict[str, Any]:
-        """Say how it ended: exit code or signal, and after a SIGKILL what is known of memory, in MB."""
+        """Return how it ended: exit code or signal, and after a SIGKILL what is known of memory, in MB."""
         status = self.exit_status or 0
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         facts: dict[str, Any] = {

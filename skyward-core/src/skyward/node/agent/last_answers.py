@@ -48,7 +48,7 @@ def _last(lines: list[str]) -> list[str]:
 
 
 def _blame(process: ChildProcess, call: int) -> dict[str, Any]:
-    """Say what became of a call, and through whom."""
+    """Return what became of a call, and through whom."""
     facts: dict[str, Any] = {
         "error": "WorkerDiedError",
         "culprit": process.culprit(),

@@ -45,12 +45,12 @@ class Lines:
 
     @property
     def hearing(self) -> bool:
-        """Tell whether what processes print is read now."""
+        """Return whether what processes print is read now."""
         return self._unread <= WINDOW
 
     @property
     def holding(self) -> bool:
-        """Tell whether something waits here until the client has read more, so that processes should send nothing."""
+        """Return whether something waits here until the client has read more, so that processes should send nothing."""
         return bool(self._held)
 
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
@@ -143,7 +143,7 @@ class SpooledLines(Lines):
 
     @property
     def hearing(self) -> bool:
-        """Tell whether what processes print is read now."""
+        """Return whether what processes print is read now."""
         return self._heard
 
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:

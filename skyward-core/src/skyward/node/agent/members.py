@@ -34,7 +34,7 @@ class Members:
         self._waiting: dict[int, list[ChildProcess]] = {}
 
     def versions(self) -> list[bytes]:
-        """Give the frames that a process which starts has to know."""
+        """Return the frames that a process which starts has to know."""
         return list(self._versions.values())
 
     def told(self, body: bytes) -> bytes:

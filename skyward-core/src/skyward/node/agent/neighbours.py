@@ -106,7 +106,7 @@ class _Knock(asyncio.Protocol):
 
 
 async def _why_not(host: str, port: int, within: float) -> str:
-    """Say why a place cannot be reached; nothing if it can."""
+    """Return why a place cannot be reached; nothing if it can."""
     why = f"no answer within {within:g} s"
     try:
         async with asyncio.timeout(within):

@@ -33,7 +33,7 @@ def kills(root: Path = _ROOT) -> int:
 
 def limit_mb(root: Path = _ROOT) -> float | None:
     """
-    Give the memory that our group may use, in MB; None if that is all there is.
+    Return the memory that our group may use, in MB; None if that is all there is.
 
     Args:
         root: Where `/proc` and `/sys` are.
@@ -46,7 +46,7 @@ def limit_mb(root: Path = _ROOT) -> float | None:
 
 def total_mb(root: Path = _ROOT) -> float | None:
     """
-    Give the machine's memory, in MB; None if it does not tell.
+    Return the machine's memory, in MB; None if it does not tell.
 
     Args:
         root: Where `/proc` is.
@@ -57,7 +57,7 @@ def total_mb(root: Path = _ROOT) -> float | None:
 
 def used_mb(root: Path = _ROOT) -> tuple[float, float | None]:
     """
-    Give the memory in use on the machine, and in our group if groups tell, in MB; what caches would give back is free.
+    Return the memory in use on the machine, and in our group if groups tell, in MB: caches are free.
 
     Args:
         root: Where `/proc` and `/sys` are.

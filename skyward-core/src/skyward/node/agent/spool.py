@@ -90,12 +90,12 @@ class Spool:
 
     @property
     def waiting(self) -> bool:
-        """Tell whether there is anything to take, or to tell of."""
+        """Return whether there is anything to take, or to tell of."""
         return bool(self._parts or self._lost)
 
     @property
     def full(self) -> bool:
-        """Tell whether records are about to be lost."""
+        """Return whether records are about to be lost."""
         return len(self._parts) >= self._files and self._parts[-1].size >= self._file_bytes
 
     def append(self, record: bytes, weight: int) -> None:
@@ -117,7 +117,7 @@ class Spool:
 
     def take(self, most: int) -> Taken:
         """
-        Give the oldest records; they are not kept any longer.
+        Return the oldest records; they are not kept any longer.
 
         Args:
             most: Bytes after which no other record is given.

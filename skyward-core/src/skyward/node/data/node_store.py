@@ -43,11 +43,11 @@ class NodeStore:
         self.on_said: Callable[[bytes], None] = lambda _: None
 
     def wanted(self, frame: Frame) -> bool:
-        """Make room for a buffer that is about to arrive as bytes, and tell whether there is any; others are wanted."""
+        """Make room for a buffer that is about to arrive as bytes, and return whether there is; others are wanted."""
         return frame.kind != Kind.BLOB or self.make_room(*BLOB.unpack(frame.body))
 
     def make_room(self, name: bytes, size: int) -> bool:
-        """Let go of what was not used for longest until a buffer has room, and tell whether it has."""
+        """Let go of what was not used for longest until a buffer has room, and return whether it has."""
         self.refused.pop(name, None)
         while (free := self._free()) is not None and free < size + RESERVE and self._blobs:
             oldest, _ = self._blobs.popitem(last=False)

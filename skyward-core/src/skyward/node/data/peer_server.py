@@ -86,7 +86,7 @@ class PeerDoor:
 
     @property
     def port(self) -> int:
-        """Tell where it listens."""
+        """Return where it listens."""
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -219,7 +219,7 @@ def listening(address: str) -> socket.socket:
 
 def _literal(address: str) -> str | None:
     """
-    Give an address that is one; None for a name.
+    Return an address that is one; None for a name.
 
     >>> _literal("10.0.0.7"), _literal("gpu1.lab")
     ('10.0.0.7', None)

@@ -121,7 +121,7 @@ class ResultStore:
             self._looking = self._loop.call_later(self._patience, self._look)
 
     def save(self) -> bool:
-        """Store whatever the client may not have, and wait until it is; tells whether anything is stored."""
+        """Store whatever the client may not have, and wait until it is; returns whether anything is stored."""
         for call, kept in self._kept.items():
             self._store(call, kept)
         self._thread.shutdown(wait=True)

@@ -1,5 +1,5 @@
 """
-The process that keeps a head's blackboards: what tells whether a rank hangs must not hang with it.
+The process that keeps a head's blackboards: what finds out whether a rank hangs must not hang with it.
 
 It needs the standard library alone, so that it is there at once and depends on nothing that a task does.
 It reads the broadcasts and the secret that their ranks prove to know from standard input, and ends with its worker.
@@ -181,7 +181,7 @@ def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:
 
 
 def _proved(sock: Any, visitor: _Visitor, line: bytes, board: _Board | None) -> bool:
-    """Tell whether a visitor is of a broadcast, and prove to it that this is its head."""
+    """Return whether a visitor is of a broadcast, and prove to it that this is its head."""
     if board is None:
         return False
     its = visitor_of(board.members.secret, visitor.asked, line)

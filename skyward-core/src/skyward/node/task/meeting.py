@@ -46,7 +46,7 @@ def exchange(
     value: str, *, within: float = LIMIT, info: InstanceInfo | None = None, secret: str | None = None
 ) -> tuple[str, ...]:
     """
-    Give all ranks of a broadcast what each of them gives, in the order of ranks.
+    Return all ranks of a broadcast what each of them gives, in the order of ranks.
 
     Every rank has to call it, as often as the others.
     They meet at `head_port` of the head, so nothing else may listen there meanwhile; in a call that is no broadcast
@@ -255,7 +255,7 @@ def _more_of(sock: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> 
 
 
 def _understood(its: dict[str, Any] | None, said: dict[str, Any], ranks: int) -> dict[str, Any] | None:
-    """Give what a visitor says; None of one that is not of this broadcast."""
+    """Return what a visitor says; None of one that is not of this broadcast."""
     if its is None or (its.get("job"), its.get("broadcast")) != (said["job"], said["broadcast"]):
         return None
     return its if isinstance(its.get("rank"), int) and 0 < its["rank"] < ranks else None

@@ -188,7 +188,7 @@ def reset_context(token: Token[TaskContext | None]) -> None:
 
 
 def owner() -> TaskContext | None:
-    """Give the context of the call that the calling thread works for; None where that is not certain."""
+    """Return the context of the call that the calling thread works for; None where that is not certain."""
     context = _context.get()
     if context is None and _running:
         # A dict may grow under an iteration when another thread begins a call; a copy is made in one step.
@@ -198,7 +198,7 @@ def owner() -> TaskContext | None:
 
 
 def current() -> TaskContext | None:
-    """Give the context of the call that the calling thread works for, or most probably does."""
+    """Return the context of the call that the calling thread works for, or most probably does."""
     context = _context.get()
     if context is None and _running:
         running = tuple(_running.values())
@@ -214,7 +214,7 @@ def current_call_id() -> int:
 
 def in_task() -> bool:
     """
-    Tell whether the calling thread works for a call on a node.
+    Return whether the calling thread works for a call on a node.
 
     >>> in_task()
     False
@@ -224,7 +224,7 @@ def in_task() -> bool:
 
 def instance_info() -> InstanceInfo:
     """
-    Tell where in the pool this runs: node, rank, totals, and the machine.
+    Return where in the pool this runs: node, rank, totals, and the machine.
 
     Outside a task, as in `f.local(...)`, it tells of one node of one.
 
@@ -242,7 +242,7 @@ def instance_info() -> InstanceInfo:
 
 def meeting_secret() -> str:
     """
-    Give what the ranks of the pool know each other by; nothing outside a task.
+    Return what the ranks of the pool know each other by; nothing outside a task.
 
     Raises:
         UsageError: If the pool's nodes are to work by themselves.
@@ -263,7 +263,7 @@ def meeting_secret() -> str:
 
 def is_head(info: InstanceInfo | None = None) -> bool:
     """
-    Tell whether this is the first of all ranks; exactly one is.
+    Return whether this is the first of all ranks; exactly one is.
 
     Args:
         info: What `instance_info` gave; asked for when left out.

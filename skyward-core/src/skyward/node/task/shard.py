@@ -90,7 +90,7 @@ def shard(
     total_nodes: int | None = None,
 ) -> Any:
     """
-    Give this rank's part of the data; the parts of all ranks are disjoint and complete.
+    Return this rank's part of the data; the parts of all ranks are disjoint and complete.
 
     Parts are contiguous blocks, in the order of ranks, and their sizes differ by one at most.
     Where nothing is shuffled, arrays, tensors and data frames are sliced and not copied.
@@ -142,7 +142,7 @@ def shard(
 
 def block(length: int, rank: int, total: int, *, drop_last: bool = False) -> tuple[int, int]:
     """
-    Say where a rank's block begins and ends.
+    Return where a rank's block begins and ends.
 
     >>> [block(7, rank, 3) for rank in range(3)]
     [(0, 3), (3, 5), (5, 7)]
@@ -209,7 +209,7 @@ def _length(array: Any, place: int) -> int:
 
 
 def _sliced(array: Any, start: int, stop: int) -> Any:
-    """Give a block."""
+    """Return a block."""
     if (part := _of_library(array, range(start, stop), slice(start, stop))) is not None:
         return part
     kind = type(array)
@@ -223,14 +223,14 @@ def _sliced(array: Any, start: int, stop: int) -> Any:
 
 
 def _taken(array: Any, places: Any) -> Any:
-    """Give the items at some places."""
+    """Return the items at some places."""
     if (part := _of_library(array, places, places)) is not None:
         return part
     return _built(array, [array[place] for place in map(int, places)])
 
 
 def _of_library(array: Any, places: Any, index: Any) -> Any:
-    """Give a part in the way that the array's library offers, if we know it; None if not."""
+    """Return a part in the way that the array's library offers, if we know it; None if not."""
     rows = getattr(array, "iloc", None)
     if rows is not None:
         return rows[index]

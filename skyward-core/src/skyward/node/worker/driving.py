@@ -118,7 +118,7 @@ class Driver:
 
 def interruption(frame: FrameType | None) -> type[Interrupted]:
     """
-    Tell what unwinds a thread.
+    Return what unwinds a thread.
 
     Args:
         frame: What it runs now.

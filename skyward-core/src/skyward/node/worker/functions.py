@@ -33,7 +33,7 @@ class FunctionStore:
 
     def get(self, digest: bytes, plugins: tuple[Any, ...]) -> Callable[..., Any]:
         """
-        Give the function, wrapped by the plugins.
+        Return the function, wrapped by the plugins.
 
         Raises:
             Exception: Whatever unpickling it raises.

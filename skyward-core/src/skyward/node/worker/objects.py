@@ -129,7 +129,7 @@ def _made(recipe: ObjectRecipe) -> Any:
 
 
 def _recipe(key: str, rest: tuple[str, tuple[Any, ...], bool]) -> ObjectRecipe:
-    """Give the recipe that this process has of an object: each method brings one along."""
+    """Return the recipe that this process has of an object: each method brings one along."""
     with _lock:
         known = _recipes.get(key)
         if known is None:

@@ -58,7 +58,7 @@ class Directory:
 
     def peers(self, membership: dict[str, Any]) -> Peers[PeerInfo]:
         """
-        Give the members of a version, which are asked for when they are first looked at.
+        Return the members of a version, which are asked for when they are first looked at.
 
         Args:
             membership: What a MEMBERS frame tells.

@@ -91,13 +91,13 @@ class RoutedStream:
 
 
 def sink_of(index: int) -> Sink | None:
-    """Give the sink that this thread's writes to a stream go to; None if they go to the stream."""
+    """Return the sink that this thread's writes to a stream go to; None if they go to the stream."""
     route = current_route()
     return None if route is None else route[index]
 
 
 def current_route() -> Route | None:
-    """Give the route of the calling thread."""
+    """Return the route of the calling thread."""
     route = _route.get()
     if route is None:
         context = runtime.owner()

@@ -40,7 +40,7 @@ class Window:
 
     @property
     def open(self) -> bool:
-        """Tell whether one more item may go."""
+        """Return whether one more item may go."""
         return not self._sizes or (len(self._sizes) < WINDOW_ITEMS and self._bytes < WINDOW_BYTES)
 
     def sent(self, size: int) -> None:

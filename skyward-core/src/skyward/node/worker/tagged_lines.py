@@ -165,7 +165,7 @@ class TaggedBuffer(io.BufferedIOBase):
                 self._send(call, self._unended[call], b"", last=True)
 
     def fileno(self) -> int:
-        """Give the descriptor; what is written to it directly carries no call."""
+        """Return the descriptor; what is written to it directly carries no call."""
         return self._fd
 
     def writable(self) -> bool:
@@ -265,7 +265,7 @@ class TaggedReader:
         return said
 
     def finish(self) -> list[tuple[int | None, str]]:
-        """Give what is there of lines that will not be completed."""
+        """Return what is there of lines that will not be completed."""
         if self._header:
             self._extend(None, self._header)
             self._header = b""

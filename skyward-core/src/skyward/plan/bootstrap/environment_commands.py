@@ -117,7 +117,7 @@ def apt_packages(image: Image, ops: Iterable[Op]) -> tuple[str, ...]:
 
 def not_installed(wanted: Sequence[str], missing: Sequence[str] | None) -> str:
     """
-    Say in a line which system packages this machine lacks, why they are not installed, and what to type.
+    Return in a line which system packages this machine lacks, why they are not installed, and what to type.
 
     Args:
         wanted: Those that are asked for.
@@ -180,7 +180,7 @@ def _name(requirement: str) -> str:
 
 def hint(lines: Sequence[str]) -> str | None:
     """
-    Say what to do about a phase that failed, where its last lines tell.
+    Return what to do about a phase that failed, where its last lines tell.
 
     >>> hint(["Because nosuchpkg was not found in the package registry ..."])
     '\\nCheck the package names in Image(pip=[...]); one of them is not in the index.'

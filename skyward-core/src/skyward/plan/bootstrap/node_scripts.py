@@ -94,7 +94,7 @@ def call_path(node: str) -> str:
 
 def ask(node: str) -> str:
     """
-    Render what tells whether a node's agent lives.
+    Render the check whether a node's agent lives.
 
     It exits with 0 if so, with 4 and the agent's last words if not, and with 3 if the node's directory is gone.
 

@@ -101,7 +101,7 @@ class BilledLife:
 
     @property
     def billed(self) -> bool:
-        """Tell whether it costs anything."""
+        """Return whether it costs anything."""
         return self.tariff.hourly_rate > 0
 
     def seconds(self, now: float) -> float:

@@ -51,7 +51,7 @@ def noted(failing: Failing, began: float, *, answered: bool) -> Failing:
 
 def hopeless(failing: Failing, now: float) -> bool:
     """
-    Tell whether a cloud fails whatever it is asked for: then it is asked once for each attempt, and no more.
+    Return whether a cloud fails whatever it is asked for: then it is asked once for each attempt, and no more.
 
     Args:
         failing: What is known.

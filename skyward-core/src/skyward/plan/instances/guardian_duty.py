@@ -122,7 +122,7 @@ class Duty:
 
     @property
     def idle(self) -> bool:
-        """Tell whether nothing can have been set up, or all was given back."""
+        """Return whether nothing can have been set up, or all was given back."""
         return self.dismissed or not (self.regions or self.opening)
 
     @property
@@ -131,11 +131,11 @@ class Duty:
         return (*self.regions, *((cluster, None) for cluster in self.opening))
 
     def knows(self, cluster: Cluster) -> bool:
-        """Tell whether machines may have been rented in the region of an offer already."""
+        """Return whether machines may have been rented in the region of an offer already."""
         return any(known.offer.region == cluster.offer.region for known, _ in self.regions)
 
     def prepared(self, cluster: Cluster) -> bool:
-        """Tell whether something may have been set up in the region of an offer already."""
+        """Return whether something may have been set up in the region of an offer already."""
         return any(known.offer.region == cluster.offer.region for known, _ in self.shared)
 
 
@@ -145,7 +145,7 @@ Message: TypeAlias = Opening | RegionOpened | InstanceRented | InstanceEnded | D
 
 def needed(facts: ProviderFacts, ttl: float | None) -> bool:
     """
-    Tell whether a pool needs a guardian: where its machines cannot end their own bill in every state of their lives,
+    Return whether a pool needs a guardian: where its machines cannot end their own bill in every state of their lives,
     unless that is disarmed.
 
     Args:
@@ -181,7 +181,7 @@ def ender(facts: ProviderFacts, state: InstanceState) -> Ender:
 
 def promise(machines: str, guardian: int, duty: Duty, facts: ProviderFacts, *, expire: bool) -> str:
     """
-    Say what a guardian is there for.
+    Return what a guardian is there for.
 
     Args:
         machines: Which machines, in words.
@@ -277,7 +277,7 @@ def to_end(duty: Duty, listed: frozenset[str], ended: frozenset[str]) -> tuple[s
 
 def over(duty: Duty, *, empty: int, since: float) -> bool:
     """
-    Tell whether nothing is left for certain.
+    Return whether nothing is left for certain.
 
     Args:
         duty: What the guardian knows.

@@ -147,7 +147,7 @@ def compare(
 
 
 def _end_of(machine: Known, row: Instance | None, *, told: bool, now: float) -> str:
-    """Say why a machine counts as gone; nothing if it does not."""
+    """Return why a machine counts as gone; nothing if it does not."""
     if told:
         return "the provider says that it ended"
     if row is not None:

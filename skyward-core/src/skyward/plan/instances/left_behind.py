@@ -40,7 +40,7 @@ def left_behind(
 
 def reason(error: BaseException) -> str:
     """
-    Say why a machine could not be ended, as the provider said it first.
+    Return why a machine could not be ended, as the provider said it first.
 
     Args:
         error: What ending it raised.
@@ -56,7 +56,7 @@ def reason(error: BaseException) -> str:
 
 
 def _fate(ttl: float | None, facts: ProviderFacts, guardian: int | None) -> str:
-    """Say who ends what a pool could not end."""
+    """Return who ends what a pool could not end."""
     if guardian is not None:
         return f"Guardian (process {guardian}) goes on ending what is left, for a day."
     if facts.ends_own_bill and facts.end_command and ttl:

@@ -82,7 +82,7 @@ def _is_of(instance: Instance, owner: str, pools: frozenset[str]) -> bool:
 
 def forgotten(instances: Iterable[Instance], *, owner: str, now: float) -> list[str]:
     """
-    Say which machines of a user no client looks after any more, a sentence for each pool.
+    Return which machines of a user no client looks after any more, a sentence for each pool.
 
     Args:
         instances: What a cloud lists.

@@ -96,7 +96,7 @@ class Choice:
     @property
     def why_not(self) -> str:
         """
-        Say which wish excludes how many offers, which of them comes nearest, and what to write to get it.
+        Return which wish excludes how many offers, which of them comes nearest, and what to write to get it.
 
         >>> offers = [Offer(provider="x", instance_type="big", memory_gb=16, on_demand_price=1)]
         >>> choose(Spec(memory_gb=64), offers).why_not
@@ -131,7 +131,7 @@ class Refusal:
 
 def choose(spec: Spec, offers: Iterable[Offer], least: Least | None = None) -> Choice:
     """
-    Tell the offers that meet a spec from those that do not.
+    Return the offers that meet a spec from those that do not.
 
     Args:
         spec: What the user asks for. What an offer does not tell counts as not met, except its disk, which clouds make
@@ -183,7 +183,7 @@ def choose(spec: Spec, offers: Iterable[Offer], least: Least | None = None) -> C
 
 def in_order(spec: Spec, choice: Choice, *, spot: bool | None = None) -> tuple[Candidate, ...]:
     """
-    Give the ways to rent a machine in the order to try.
+    Return the ways to rent a machine in the order to try.
 
     Spot comes first where the user prefers it, unless it is dearer than the cheapest machine on demand.
 

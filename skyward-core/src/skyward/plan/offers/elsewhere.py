@@ -12,7 +12,7 @@ ALIKE = ("accelerator", "architecture", "image", "plugins")
 
 def keeps(home: Spec, other: Spec, *, collective: bool, rents: bool) -> str:
     """
-    Say what keeps the nodes of a pool from being rented by another of its specs; nothing if they may be.
+    Return what keeps the nodes of a pool from being rented by another of its specs; nothing if they may be.
 
     Args:
         home: The spec that the pool was opened by.

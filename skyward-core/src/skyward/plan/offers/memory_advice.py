@@ -8,7 +8,7 @@ from typing import Any
 
 def told(facts: Mapping[str, Any]) -> str:
     """
-    Say what memory had to do with the end of a process that was killed.
+    Return what memory had to do with the end of a process that was killed.
 
     Args:
         facts: What its agent found: `ran_out`, whether the kernel has killed for want of memory while it lived; in MB,
@@ -35,7 +35,7 @@ def told(facts: Mapping[str, Any]) -> str:
 
 def advice(facts: Mapping[str, Any]) -> str:
     """
-    Say what to do, if memory ran out.
+    Return what to do, if memory ran out.
 
     Args:
         facts: As for `told`.

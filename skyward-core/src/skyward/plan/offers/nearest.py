@@ -40,7 +40,7 @@ class Rejection:
 
 def broader(spec: Spec) -> tuple[Spec, ...]:
     """
-    Give the questions that find the accelerators of a spec in every memory and number, whatever else it asks for.
+    Return the questions that find the accelerators of a spec in every memory and number, whatever else it asks for.
 
     Providers narrow their answers to what is asked for, so that what comes near is in none of them.
 
@@ -92,7 +92,7 @@ def nearest(spec: Spec, rejections: Iterable[Rejection]) -> Rejection | None:
 
 def changes(spec: Spec, offer: Offer) -> Mapping[str, object] | None:
     """
-    Give what would have to be written in a spec for an offer to meet it; a wish that is None has to be left out.
+    Return what would have to be written in a spec for an offer to meet it; a wish that is None has to be left out.
 
     Args:
         spec: What the user asks for.
@@ -137,7 +137,7 @@ def changes(spec: Spec, offer: Offer) -> Mapping[str, object] | None:
 
 def why_not(spec: Spec, rejections: Sequence[Rejection], total: int) -> str:
     """
-    Say which wish excludes how many offers, which of them comes nearest, and what to write to get it.
+    Return which wish excludes how many offers, which of them comes nearest, and what to write to get it.
 
     Args:
         spec: What the user asks for.
@@ -187,7 +187,7 @@ def _without(spec: Spec, rejections: Sequence[Rejection]) -> str:
 
 
 def _advice(found: Mapping[str, object] | None) -> str:
-    """Say what to write to get an offer; nothing where that does not help."""
+    """Return what to write to get an offer; nothing where that does not help."""
     if not found:
         return ""
     write = [f"{name}={_code(value)}" for name, value in found.items() if value is not None]

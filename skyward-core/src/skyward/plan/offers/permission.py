@@ -61,7 +61,7 @@ def least_of(least: Least, *, spot: Iterable[float], on_demand: Iterable[float])
 
 def not_asked_for(spec: Spec, offer: Offer, least: Least) -> str:
     """
-    Say what an offer that meets a spec has that costs money and is not asked for; nothing if there is no such thing.
+    Return what an offer that meets a spec has that costs money and is not asked for; nothing if there is no such thing.
 
     A provider that sells accelerators only was chosen with them.
 

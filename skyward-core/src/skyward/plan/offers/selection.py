@@ -36,12 +36,12 @@ class ProviderView:
     offers: tuple[Offer, ...] = field(default=(), converter=_offers)
 
     def has_spot_capacity(self, spec: Spec | None = None) -> bool:
-        """Tell whether it sells machines that may be taken back, at this moment."""
+        """Return whether it sells machines that may be taken back, at this moment."""
         return any(offer.spot_price is not None and offer.available is not False for offer in self.offers)
 
     @property
     def price(self) -> float:
-        """Give the least price in USD an hour that the spec's allocation allows; infinite if there is none."""
+        """Return the least price in USD an hour that the spec's allocation allows; infinite if there is none."""
         prices = []
         for offer in self.offers:
             if offer.on_demand_price is not None and self.spec.allocation.allows_on_demand:

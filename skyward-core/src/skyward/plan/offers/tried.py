@@ -17,7 +17,7 @@ _WORDS: dict[Kind, str] = {"capacity": "had no capacity", "quota": "were over th
 
 def each(reasons: Sequence[tuple[str, str]]) -> str:
     """
-    Say why several providers failed: the first in the first line, and then all of them.
+    Return why several providers failed: the first in the first line, and then all of them.
 
     Args:
         reasons: Their names and what each said.
@@ -39,7 +39,7 @@ def each(reasons: Sequence[tuple[str, str]]) -> str:
 
 def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     """
-    Say what was tried in vain, each way to rent once, and what comes nearest of the rest.
+    Return what was tried in vain, each way to rent once, and what comes nearest of the rest.
 
     Nothing may have been tried: what was for sale a moment ago can be gone when it is looked for again.
 
@@ -79,7 +79,7 @@ def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
 
 def unasked(choice: Choice) -> str:
     """
-    Say what was not rented because nothing asks for it, what it would have cost, and what allows it.
+    Return what was not rented because nothing asks for it, what it would have cost, and what allows it.
 
     Args:
         choice: What the provider sells.
@@ -104,7 +104,7 @@ def unasked(choice: Choice) -> str:
 
 
 def _limit(refusal: Refusal) -> str:
-    """Say what a limit is of."""
+    """Return what a limit is of."""
     if refusal.kind != "quota":
         return ""
     offer, words = refusal.candidate.offer, ""

@@ -55,7 +55,7 @@ class PoolState:
         return len(self.nodes) - self.nodes.count(NodeStatus.LEAVING)
 
     def is_ready(self, node: int) -> bool:
-        """Tell whether a node takes calls."""
+        """Return whether a node takes calls."""
         return node in self.nodes and self.nodes[node].status is NodeStatus.READY
 
 

@@ -165,7 +165,7 @@ def room(load: MapLoad, pace: Pace, bounds: Bounds, *, ordered: bool) -> int:
 
 
 def _fills(slots: int, load: MapLoad, pace: Pace, bounds: Bounds) -> bool:
-    """Tell whether no slot is to be idle for the size of results: that costs more than a result on the disk."""
+    """Return whether no slot is to be idle for the size of results: that costs more than a result on the disk."""
     if pace.result * _SMALL <= bounds.results and load.held * 2 <= bounds.results:
         return True
     made = pace.result * slots

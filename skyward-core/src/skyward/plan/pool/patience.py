@@ -87,11 +87,11 @@ class Patience:
         return self if handled == self.handled else evolve(self, handled=handled, moved_at=now)
 
     def ended(self, now: float) -> bool:
-        """Tell whether the wait is over."""
+        """Return whether the wait is over."""
         return now >= self.moved_at + STUCK_S or (self.until is not None and now >= self.until)
 
     def warns(self, now: float) -> bool:
-        """Tell whether a warning is due."""
+        """Return whether a warning is due."""
         return now >= self.warn_at
 
     def warned(self, now: float) -> Self:

@@ -88,7 +88,7 @@ class Places(Mapping[int, NodeState]):
 
     def free(self, count: int, below: int | None = None) -> Iterator[int]:
         """
-        Give the lowest places that have no node.
+        Return the lowest places that have no node.
 
         Args:
             count: How many, at most.

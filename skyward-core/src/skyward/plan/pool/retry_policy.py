@@ -86,7 +86,7 @@ def decide(
 
 def delay_before(retry: Retry, failures: int, draw: float) -> float:
     """
-    Give the seconds to wait before a call is tried again.
+    Return the seconds to wait before a call is tried again.
 
     Args:
         retry: What the user asks for.
@@ -110,7 +110,7 @@ _LONGEST_PAUSE = 60.0
 
 def retry_pause(failures: int) -> float:
     """
-    Give the seconds to wait before machines are asked for again that could not be had.
+    Return the seconds to wait before machines are asked for again that could not be had.
 
     Args:
         failures: How often they could not be had, in a row.
@@ -123,7 +123,7 @@ def retry_pause(failures: int) -> float:
 
 def launch_pause(failures: int, delay: float | None, *, refused: bool) -> float:
     """
-    Give the seconds to wait before machines are asked for: none for nodes that failed never.
+    Return the seconds to wait before machines are asked for: none for nodes that failed never.
 
     Args:
         failures: How often the worst of the nodes failed to start in a row.
@@ -140,7 +140,7 @@ def launch_pause(failures: int, delay: float | None, *, refused: bool) -> float:
 
 def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
-    Tell whether a node that could not be started is started again: not where that changes nothing.
+    Return whether a node that could not be started is started again: not where that changes nothing.
 
     Args:
         error: Why it was not started.

@@ -214,7 +214,7 @@ class Scheduler:
 
         Args:
             calls: Those that may be out of use now.
-            unwanted: Tells whether a call is.
+            unwanted: Returns whether a call is.
 
         Returns:
             Those that were taken out, oldest first.

@@ -76,22 +76,22 @@ class Roads:
 
     @property
     def closed(self) -> bool:
-        """Tell whether nodes do not reach each other at all, as far as is known."""
+        """Return whether nodes do not reach each other at all, as far as is known."""
         return self.shut or (not self.proved and self.unreached >= MOST_IN_VAIN)
 
     @property
     def clear(self) -> bool:
-        """Tell whether every node can fetch from every other, as far as is known."""
+        """Return whether every node can fetch from every other, as far as is known."""
         return not (self.barred or self.apart or self.false or self.vain or self.closed)
 
     def serves(self, source: int) -> bool:
-        """Tell whether a node may be a source at all."""
+        """Return whether a node may be a source at all."""
         return not (
             self.closed or source in self.apart or source in self.false or self.vain.get(source, 0) >= MOST_IN_VAIN
         )
 
     def lead(self, source: int, node: int) -> bool:
-        """Tell whether a node may fetch from another."""
+        """Return whether a node may fetch from another."""
         return node not in self.apart and (source, node) not in self.barred and self.serves(source)
 
     def learn(self, source: int, node: int, outcome: TransferOutcome) -> Roads:
@@ -144,7 +144,7 @@ class Copies:
 
     @property
     def settled(self) -> bool:
-        """Tell whether every node that needs it has it."""
+        """Return whether every node that needs it has it."""
         return not (self.arriving or self.wanted)
 
     def want(self, node: int) -> Copies:
@@ -198,7 +198,7 @@ def decide(
     copies: Copies, roads: Roads, able: AbstractSet[int], busy: Mapping[int, int]
 ) -> tuple[Copies, tuple[Move, ...]]:
     """
-    Say what is to be done for the nodes that need a buffer; a node that nothing is said of waits.
+    Return what is to be done for the nodes that need a buffer; a node that nothing is said of waits.
 
     A node waits only while the buffer is on its way somewhere from where it can be had later, or while a node that has
     it is busy or about to open its port: each of these ends, and is decided about again then.
@@ -250,7 +250,7 @@ def decide(
 def _hopes(
     node: int, holders: tuple[int, ...], arriving: Mapping[int, int], stalled: AbstractSet[int], roads: Roads
 ) -> bool:
-    """Tell whether a node can have the buffer later from one that has it, or that it is on its way to."""
+    """Return whether a node can have the buffer later from one that has it, or that it is on its way to."""
     return any(roads.lead(holder, node) for holder in holders) or any(
         other not in stalled and roads.lead(other, node) for other in arriving
     )

@@ -47,7 +47,7 @@ class ProviderConformance:
 
     @pytest.fixture
     def provider(self, request: pytest.FixtureRequest) -> Any:
-        """Give the provider: that of the command line, unless a class says otherwise."""
+        """Return the provider: that of the command line, unless a class says otherwise."""
         target = request.config.getoption("skyward_provider", None)
         if not target:
             pytest.fail("Say --skyward-provider MODULE:FACTORY, or give the fixture `provider`.", pytrace=False)
@@ -58,17 +58,17 @@ class ProviderConformance:
 
     @pytest.fixture
     def spec(self) -> Spec:
-        """Give what is asked for: anything, unless a class says otherwise."""
+        """Return what is asked for: anything, unless a class says otherwise."""
         return Spec()
 
     @pytest.fixture
     def patience(self, request: pytest.FixtureRequest) -> float:
-        """Give the seconds that a machine may take to run, or to be gone."""
+        """Return the seconds that a machine may take to run, or to be gone."""
         return float(request.config.getoption("skyward_patience", None) or 600.0)
 
     @pytest.fixture
     def hidden(self, provider: Any, request: pytest.FixtureRequest) -> Sequence[str]:
-        """Give the texts that must never be shown: fields and variables that the command line names."""
+        """Return the texts that must never be shown: fields and variables that the command line names."""
         names: list[str] = request.config.getoption("skyward_secret", None) or []
         found = [str(getattr(provider, name, None) or os.environ.get(name) or "") for name in names]
         for name, text in zip(names, found, strict=True):
@@ -245,7 +245,7 @@ class ProviderConformance:
 
 
 def _problem(offer: object, trial: Trial) -> str:
-    """Say what is wrong with an offer; nothing if it is sane."""
+    """Return what is wrong with an offer; nothing if it is sane."""
     if not isinstance(offer, Offer):
         return "is no Offer."
     facts = trial.facts

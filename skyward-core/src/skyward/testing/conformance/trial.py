@@ -70,7 +70,7 @@ class Trial:
         return self.handle.facts
 
     def has(self, hook: str) -> bool:
-        """Tell whether the provider implements a hook."""
+        """Return whether the provider implements a hook."""
         return hasattr(type(self.handle.provider), hook)
 
     def ask(self, hook: str, **arguments: Any) -> Any:
