@@ -34,8 +34,8 @@ def pool_signature() -> Signature:
 
     >>> list(pool_signature().parameters)[:6]
     ['specs', 'name', 'options', 'provider', 'accelerator', 'nodes']
-    >>> pool_signature().parameters["nodes"]
-    <Parameter "nodes: 'NodeSpec' = 1">
+    >>> pool_signature().parameters["nodes"].default
+    1
     """
     defaults = {field.name: field.default for kind in (Worker, Options, Spec) for field in attrs.fields(kind)}
     return Signature(
