@@ -33,9 +33,9 @@ from skyward.hookspecs import (
     Tags,
     hookimpl,
 )
-from skyward.model.accelerators.accelerator import recognise
 
 # What users write, read and checked.
+from skyward.model.accelerators.accelerator import recognise
 from skyward.model.fields.memory import gigabytes
 from skyward.model.fields.port import port
 from skyward.model.fields.region import RegionsLike, regions
