@@ -10,7 +10,12 @@ from skyward.errors import NoCredentialsError
 from skyward.providers.credentials import Credential
 
 SHED = Credential(
-    provider="shed", title="Shed", parameter="token", variables=("SHED_TOKEN", "SHED_ACCESS_TOKEN"), hint="Ask Shed."
+    provider="shed",
+    title="Shed",
+    parameter="token",
+    variables=("SHED_TOKEN", "SHED_ACCESS_TOKEN"),
+    hint="Ask Shed.",
+    word="token",
 )
 
 

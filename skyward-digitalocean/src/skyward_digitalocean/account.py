@@ -36,6 +36,7 @@ TOKEN = Credential(
     parameter="token",
     variables=("DIGITALOCEAN_TOKEN", "DIGITALOCEAN_ACCESS_TOKEN"),
     hint="Make one at DigitalOcean under API, and set DIGITALOCEAN_TOKEN.",
+    word="token",
 )
 """Where DigitalOcean's own tools look for the token as well."""
 

@@ -26,7 +26,7 @@ KEPT_BYTES = 512 << 20
 """How much of them a process keeps at most; larger ones are never kept, as their memory would be missing elsewhere."""
 
 
-_COPIED_AT_ONCE = 1 << 20
+_SMALL = 1 << 20
 """Parts below this size, in bytes, are copied while other threads wait: to let those run costs as much as 60 KiB."""
 
 
@@ -58,7 +58,7 @@ class Writable:
         with memoryview(self._mapped) as target:
             for part in parts:
                 size = len(part)
-                if size < _COPIED_AT_ONCE:
+                if size < _SMALL:
                     target[at : at + size] = part
                 else:
                     copy(part, target[at:])

@@ -23,6 +23,7 @@ class Credential:
         parameter: The provider's parameter that takes it, such as `"token"`.
         variables: Environment variables, those that the cloud's own tools know among them; the first one counts.
         hint: How to get one.
+        word: What the cloud calls it.
 
     >>> shed = Credential(provider="shed", title="Shed", parameter="api_key", variables=("SHED_KEY",), hint="Ask.")
     >>> shed.find(None, {"SHED_KEY": "k"}), shed.known(None, {})
@@ -34,6 +35,7 @@ class Credential:
     parameter: str
     variables: tuple[str, ...]
     hint: str
+    word: str = "key"
 
     def known(self, given: str | None, environment: Mapping[str, str], files: tuple[str, ...] = ()) -> str:
         """
@@ -61,9 +63,10 @@ class Credential:
         key = self.known(given, environment, files)
         if not key:
             places = ", ".join((f"{self.parameter}=", *self.variables, *files))
-            word = "token" if "token" in self.parameter else "key"
             raise NoCredentialsError(
-                f"There is no {word} for {self.title}. Looked at: {places}.", provider=self.provider, hint=self.hint
+                f"There is no {self.word} for {self.title}. Looked at: {places}.",
+                provider=self.provider,
+                hint=self.hint,
             )
         return key
 

@@ -325,7 +325,7 @@ class Meter:
 
     def _launched(self, event: events.InstanceLaunched) -> None:
         info = event.instance
-        # One that a lost answer had made a orphan may be a node's after all.
+        # One that a lost answer had made an orphan may be a node's after all.
         self._orphans.discard((event.provider, event.instance_id))
         place = self._at.get((event.provider, event.instance_id))
         if place is not None and self._lives[place].ended is None:

@@ -20,7 +20,7 @@ class Deadlines:
     """
     Watch the calls that have a timeout, and those that were cancelled.
 
-    A call's clock starts when it starts on the worker, which the slot_table tells.
+    A call's clock starts when it starts on the worker, which the slot table tells.
 
     Args:
         loop: The agent's loop.
@@ -33,7 +33,7 @@ class Deadlines:
         self._ticking = False
 
     def watch(self) -> None:
-        """Look at the slot_tables until no call with a timeout is left."""
+        """Look at the slot tables until no call with a timeout is left."""
         if not self._ticking:
             self._ticking = True
             self._loop.call_later(_TICK, self._look)
