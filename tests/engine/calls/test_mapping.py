@@ -355,11 +355,12 @@ def test_a_consumer_that_leaves_ends_calls_and_generator(pool: ScriptedPool, lea
 
 def test_closing_does_not_wait_for_an_iterator_that_blocks(pool: ScriptedPool) -> None:
     """Its thread ends when the iterator goes on, and closes the generator then."""
-    goes_on, closed = threading.Event(), threading.Event()
+    blocks, goes_on, closed = threading.Event(), threading.Event(), threading.Event()
 
     def source() -> Iterator[Plan]:
         try:
             yield returns(0)
+            blocks.set()
             goes_on.wait(10)
             yield returns(1)
         finally:
@@ -367,6 +368,7 @@ def test_closing_does_not_wait_for_an_iterator_that_blocks(pool: ScriptedPool) -
 
     results = streamed(pool, source())
     assert 0 == next(results)
+    assert blocks.wait(10)
     results.close()
     assert [] == list(results)
     assert not closed.is_set()
