@@ -122,9 +122,11 @@ class Line:
         work = self._works[call]
         self.ended[call] = Ended(work.at, self._began[call], self.now)
         self.scheduler.finished(call, work.seconds, now=self.now)
-        if more := self._on_answer(call, self.now):
-            self._submit(more)
-        self._assign()
+        more = self._on_answer(call, self.now)
+        for work in more:
+            if work.at > self.now:
+                self._at(work.at, self._submit, [work])
+        self._submit([work for work in more if work.at <= self.now])
 
     def _taken_back(self, key: LaneKey, calls: Sequence[int]) -> None:
         self.scheduler.recalled(key)

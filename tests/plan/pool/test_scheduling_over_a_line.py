@@ -104,6 +104,27 @@ def test_a_single_call_waits_two_calls_and_the_distance(away: float) -> None:
     assert max(waited) <= 2 * seconds + away / 2 + MARGIN * away + AHEAD_SECONDS
 
 
+def test_a_caller_beside_another_waits_for_the_calls_that_run() -> None:
+    """
+    Nothing of the other's is sent ahead where the slots are busy without it, once both have waited.
+
+    A call of 10 ms is 0.7 ms away: a slot that gets each only when it is free is idle for 7 % of its time.
+    The single caller needs half a millisecond between an answer and its next call: slots are filled again by then.
+    """
+    seconds, away, pause, count = 0.01, 0.0007, 0.0005, 3000
+    single = Work(1.0, b"g", 1e-5, caller=2)
+
+    def next_single(call: int, now: float) -> list[Work]:
+        return [single._replace(at=now + pause)] if call > count and len(line.ended) < count else []
+
+    line = Line([1] * SLOTS, [away] * SLOTS, cost=COST, on_answer=next_single)
+    line.run([Work(0.0, b"f", seconds, caller=1) for _ in range(count)] + [single])
+    waits = [ended.answered - ended.submitted for call, ended in line.ended.items() if call > count]
+    print(f"single calls took {max(waits[1:]):.4f} s at most, the first {waits[0]:.4f} s; slots busy {line.busy:.0%}")
+    assert max(waits[2:100]) <= seconds + away + 0.003
+    assert line.busy >= 0.9
+
+
 def test_slots_that_are_near_and_far_get_what_they_can_run() -> None:
     """Each node's distance is its own."""
     away = [0.0005, 0.05, 0.2, 0.2]

@@ -29,6 +29,12 @@ LEAST_AWAY: Final = 50e-6
 IDLE: Final = 0.05
 """The share of its time that a slot may be idle: where calls take that much longer than the way, none is sent ahead."""
 
+IDLE_SHARED: Final = 0.25
+"""The same while several callers wait: what is sent ahead for one of them is before the next call of each other."""
+
+SHARED_FOR: Final = 1.0
+"""Seconds for which callers count as several after the last time that more than one of them waited."""
+
 CALL_COST: Final = 75e-6
 """Seconds that a call is expected to take at least: what the client and its node need to pass it on."""
 
@@ -128,7 +134,7 @@ class Lane:
 
     __slots__ = (
         "begun_at", "calls", "capacity", "key", "listed", "node", "rank", "recalled_at", "refill_at", "since",
-        "spare", "spare_for", "stalled", "waiting", "waiting_bytes",
+        "spare", "spare_for", "spare_idle", "stalled", "waiting", "waiting_bytes",
     )  # fmt: skip
 
     def __init__(self, node: Node, key: LaneKey, rank: int, capacity: int) -> None:
@@ -148,9 +154,10 @@ class Lane:
         self.stalled = False
         # Whether it is among the lanes that are looked at when a call may be sent ahead.
         self.listed = False
-        # How many more calls of which function may be sent ahead, as of when that was asked last.
+        # How many more calls of which function may be sent ahead, as of when that was asked last, and with which limit.
         self.spare = 0
         self.spare_for = b""
+        self.spare_idle = IDLE
         # How many calls it has when it is looked at again.
         self.refill_at = 0
 
@@ -187,7 +194,7 @@ class Lane:
             work += count * max(CALL_COST, durations.of(function))
         return work / self.capacity
 
-    def room(self, entry: Entry, durations: Durations, buffer: int) -> int:
+    def room(self, entry: Entry, durations: Durations, buffer: int, idle: float = IDLE) -> int:
         """
         Return how many more calls like one may be sent ahead.
 
@@ -195,12 +202,13 @@ class Lane:
             entry: The call.
             durations: What calls are expected to take.
             buffer: How many calls for each slot may be, whatever they take.
+            idle: The share of its time that a slot may be idle.
         """
         capacity, node = self.capacity, self.node
         unasked = buffer * capacity - (len(self.calls) - capacity)
         if self.stalled or (self.waiting and self.waiting_bytes >= AHEAD_BYTES):
             return unasked
-        if durations.of(next(iter(self.calls.values())).function) * IDLE > node.away:
+        if durations.of(next(iter(self.calls.values())).function) * idle > node.away:
             return unasked
         left = (node.cover - self.expected_wait(durations)) * capacity
         if left <= 0:
@@ -208,6 +216,24 @@ class Lane:
         most = AHEAD_CALLS * capacity - (len(self.calls) - capacity)
         count = 1 if entry.size >= LARGE else ceil(left / max(CALL_COST, durations.of(entry.function)))
         return max(unasked, min(count, most))
+
+    def has_spare(self, entry: Entry, durations: Durations, buffer: int, idle: float) -> bool:
+        """
+        Return whether one more call may be sent ahead, as of when that was asked last for its function.
+
+        Args:
+            entry: The call.
+            durations: What calls are expected to take.
+            buffer: How many calls for each slot may be, whatever they take.
+            idle: The share of its time that a slot may be idle.
+        """
+        if self.spare_for != entry.function or self.spare_idle != idle:
+            busy = len(self.calls) >= self.capacity
+            self.spare = self.room(entry, durations, buffer, idle) if busy else 0
+            # A large one may be the last for which there is room.
+            self.spare_for = entry.function if entry.size < LARGE else b""
+            self.spare_idle = idle
+        return self.spare > 0
 
     def to_keep(self, durations: Durations, now: float, *, elsewhere: bool) -> int | None:
         """

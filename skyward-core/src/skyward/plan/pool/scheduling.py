@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from skyward.plan.pool.call_groups import Group, Groups
 from skyward.plan.pool.durations import Durations
-from skyward.plan.pool.lanes import LARGE, Entry, Lane, LaneKey, Node, Recall
+from skyward.plan.pool.lanes import IDLE, IDLE_SHARED, SHARED_FOR, Entry, Lane, LaneKey, Node, Recall
 from skyward.plan.pool.turns import Turns
 
 
@@ -61,6 +61,9 @@ class Scheduler:
         self._roomy: deque[Lane] = deque()
         self._ahead: dict[LaneKey, Lane] = {}
         self._queue: Turns[Entry | Group] = Turns()
+        # Until when callers count as several, and how idle a slot may be meanwhile.
+        self._shared_until = 0.0
+        self._idle = IDLE
         self._groups = Groups()
         # The calls that only one node may run, and the nodes where one of them may begin now.
         self._pinned: dict[int, Turns[Entry]] = {}
@@ -240,6 +243,9 @@ class Scheduler:
         if self._touched:
             self._assign_pinned(made, now, only_its_turn=True)
         queue = self._queue
+        if queue.callers > 1:
+            self._shared_until = now + SHARED_FOR
+        self._idle = IDLE_SHARED if now < self._shared_until else IDLE
         while (self._open or self._roomy) and (head := queue.head()):
             call, entry = head
             if isinstance(entry, Group):
@@ -356,12 +362,7 @@ class Scheduler:
             lane = roomy.popleft()
             if not lane.node.alive:
                 continue
-            if lane.spare_for != entry.function:
-                busy = len(lane.calls) >= lane.capacity
-                lane.spare = lane.room(entry, self._durations, self._buffer) if busy else 0
-                # A large one may be the last for which there is room.
-                lane.spare_for = entry.function if entry.size < LARGE else b""
-            if lane.spare <= 0:
+            if not lane.has_spare(entry, self._durations, self._buffer, self._idle):
                 lane.listed = False
                 continue
             lane.spare -= 1
@@ -377,7 +378,7 @@ class Scheduler:
     def _with_room(self, node: Node, entry: Entry) -> Lane | None:
         """Find a lane of a node that may take one more call like one, although it is busy."""
         for lane in node.lanes:
-            if lane.room(entry, self._durations, self._buffer) > 0:
+            if lane.room(entry, self._durations, self._buffer, self._idle) > 0:
                 return lane
         return None
 

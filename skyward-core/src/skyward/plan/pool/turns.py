@@ -35,6 +35,11 @@ class Turns(Generic[T]):
     def __contains__(self, call: int) -> bool:
         return call in self._callers
 
+    @property
+    def callers(self) -> int:
+        """Count the callers whose calls wait."""
+        return len(self._queues)
+
     def push(self, call: int, entry: T, caller: int, *, first: bool = False) -> None:
         """
         Queue a call.
