@@ -2,6 +2,8 @@
 Runs the limit, ours and the peers in turn on this machine and prints one table with ratios.
 
 usage: python benchmarks/run.py [--only NAME]... [--quick | --rounds N] [--write docs/performance.md]
+
+Figures are kept in benchmarks/results.json, unless they are quick ones: the page is made of the latest of each subject.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ from measure import (
 )
 from measure.harness import ABSENT, Job, Results, take_turns
 from measure.peers import SYSTEMS, installed, version
+from measure.stored import Measured, read, to_json, when
 from measure.table import Row, markdown, summary
 
 ROUNDS = 3
+KEPT = Path(__file__).resolve().parent / "results.json"
 
 
 @attrs.frozen
@@ -99,21 +103,24 @@ def report(results: Results, names: list[str]) -> str:
     return "\n\n".join(parts)
 
 
-def page(report: str, quick: bool, rounds: int) -> str:
+def page(report: str, measured: str, *, quick: bool) -> str:
     """
     Write the documentation page around the tables.
+
+    Args:
+        report: The tables.
+        measured: When that was, and in how many rounds.
+        quick: Whether with fewer calls.
     """
-    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
     how = "--quick " if quick else ""
-    turns = "one round, fewer calls" if quick else f"{rounds} round{'s' if rounds > 1 else ''}"
     return f"""<!-- Made by `python benchmarks/run.py {how}--write docs/performance.md`; do not edit. -->
 
 # Performance
 
-Measured on {today}: {machine()}.
+Measured on {measured}: {machine()}.
 
-All were run in turn on the same machine ({turns}), each measurement in a process of its own, warm,
-with the same slots.
+Those of a subject were run in turn on the same machine, each measurement in a process of its own, warm, with the same
+slots, when nothing else ran there.
 Of calls the best of three repetitions counts, of arrays the first round trip and the median of those after it;
 the table shows the median over the rounds.
 Ratios are what to compare; the values only say what was seen once on this machine.
@@ -141,17 +148,26 @@ def main() -> int:
     )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page to this file too")
     options = parser.parse_args()
-    if options.only and options.write:
-        parser.error("--write needs all subjects: leave out --only")
+    if options.quick and options.only and options.write:
+        parser.error("--quick --write needs all subjects: leave out --only")
     names = options.only or list(SUBJECTS)
-    jobs = {name: job for subject in names for name, job in SUBJECTS[subject].jobs(options.quick).items()}
-    results = take_turns(
-        jobs, 1 if options.quick else options.rounds, lambda line: print(line, file=sys.stderr, flush=True)
-    )
-    tables = report(results, names)
-    print(f"{machine()}\n\n{tables}")
+    rounds = 1 if options.quick else options.rounds
+    kept = {} if options.quick else read(KEPT, machine())
+    results = {}
+    for name in names:
+        found = take_turns(
+            SUBJECTS[name].jobs(options.quick), rounds, lambda line: print(line, file=sys.stderr, flush=True)
+        )
+        results.update(found)
+        kept[name] = Measured(dt.datetime.now(tz=dt.UTC).date().isoformat(), rounds, found)
+        if not options.quick:
+            KEPT.write_text(to_json(machine(), kept), encoding="utf-8")
+    print(f"{machine()}\n\n{report(results, names)}")
     if options.write:
-        options.write.write_text(page(tables, options.quick, options.rounds), encoding="utf-8")
+        shown = [name for name in SUBJECTS if name in kept]
+        everything = {job: outcome for name in shown for job, outcome in kept[name].results.items()}
+        text = page(report(everything, shown), when(kept, shown), quick=options.quick)
+        options.write.write_text(text, encoding="utf-8")
     return any(outcome.failure not in {None, ABSENT} for outcome in results.values())
 
 

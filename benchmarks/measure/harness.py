@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 
 from measure.peers import installed
+from measure.quiet import wait_until_quiet
 from measure.table import MISSING, Number
 
 HERE = Path(__file__).resolve().parent.parent
@@ -131,6 +132,7 @@ def take_turns(jobs: Mapping[str, Job], rounds: int, say: Callable[[str], None])
                 if job.needs and not _is_there(job.needs):
                     outcomes[name] = Outcome(failure=ABSENT)
                     continue
+                wait_until_quiet(say)
                 result = run_once(job)
                 before = outcomes[name]
                 if isinstance(result, str):

@@ -266,7 +266,9 @@ def jobs(quick: bool) -> dict[str, Job]:
     """
     List what has to be run.
     """
-    return {f"ssh {mode}": module("measure.ssh", mode) for mode in MODES}
+    listed = {f"ssh {mode}": module("measure.ssh", mode) for mode in MODES}
+    listed["ssh calls Ray"] = module("measure.calls", "time", "Ray", "plain", needs="Ray")
+    return listed
 
 
 def rows(results: Results) -> list[Row]:
@@ -278,7 +280,7 @@ def rows(results: Results) -> list[Row]:
         return number(results, f"ssh {mode}", field, best)
 
     chain, plain, dicts = of("chain", "p50_ms"), of("calls", "plain_ms"), of("calls", "dict_ms")
-    ray = number(results, "calls Ray", "p50_ms")
+    ray = number(results, "ssh calls Ray", "p50_ms")
     slowest = max(plain, dicts, key=lambda value: value.value or 0)
     echo, copied, ours = of("echo", "up_MiB_per_s"), of("scp", "mib_per_s"), of("array", "mib_per_s")
     over, home = of("map", "ssh"), of("map", "local")
