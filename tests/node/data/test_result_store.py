@@ -6,14 +6,18 @@ import asyncio
 import contextlib
 import gc
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+import pytest
 
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import RESULT, Status
 from skyward.link.payload import pack
 from skyward.link.stored import StoredParser
-from skyward.node.data.result_store import ResultStore
+from skyward.node.data.result_store import SMALL, TOGETHER_BYTES, TOGETHER_RESULTS, ResultStore
+from tests.descriptors import descriptors_under, memory_descriptors
 from tests.link.test_wire import End, Line
 
 
@@ -60,7 +64,7 @@ def _run(
 
 
 def _result(call: int, size: int = 10, status: Status = Status.OK) -> tuple[bytes, tuple[int, ...], object]:
-    payload = pack([b"pickle", bytes([call]) * size])
+    payload = pack([b"pickle", bytes([call % 256]) * size])
     frame = encode(Kind.RESULT, RESULT.pack(call, status, 0.1) + payload.encode(), fds=len(payload.fds))
     return frame, tuple(payload.fds), payload
 
@@ -81,17 +85,126 @@ def _read(directory: Path) -> list[tuple[int, int]]:
     return calls
 
 
+def _sizes(directory: Path) -> list[int]:
+    """List the bytes of each file."""
+    return [path.stat().st_size for path in directory.iterdir()]
+
+
 def test_results_for_a_client_that_is_away_are_stored_at_once(tmp_path: Path) -> None:
     """And removed when it has them."""
 
     async def test(result_store: ResultStore, client: Client) -> None:
         result_store.send(*_result(1))
         result_store.send(*_result(2, 300_000))
-        await client.read(lambda: _stored(tmp_path) == [1, 2])
-        assert result_store.stored > 300_000
+        # A file has its name before the loop knows that the directory is synced.
+        await client.read(lambda: result_store.on_disk > 300_000 and _stored(tmp_path) == [1, 2])
+        assert result_store.stored == result_store.on_disk
         client.come()
         await client.read(lambda: not _stored(tmp_path))
-        assert result_store.stored == 0
+        assert result_store.stored == result_store.on_disk == 0
+
+    _run(test, tmp_path, patience=1000)
+
+
+def test_many_small_results_are_stored_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that come while the disk is busy share the next file: two syncs for as many as it may hold."""
+    syncs: list[int] = []
+    free, fsync = threading.Event(), os.fsync
+
+    def slow_sync(fd: int) -> None:
+        syncs.append(fd)
+        assert free.wait(20)
+        fsync(fd)
+
+    async def test(result_store: ResultStore, client: Client) -> None:
+        count = 2 * TOGETHER_RESULTS
+        monkeypatch.setattr(os, "fsync", slow_sync)
+        result_store.send(*_result(1))
+        await client.read(lambda: syncs)
+        for call in range(2, count + 2):
+            result_store.send(*_result(call))
+        assert result_store.on_disk == 0
+        free.set()
+        await client.read(lambda: result_store.on_disk == result_store.stored)
+        assert len(syncs) == 2 * 3
+        assert sorted(_stored(tmp_path)) == [*range(1, count + 2)]
+        client.come()
+        await client.read(lambda: not [*tmp_path.iterdir()])
+        assert result_store.stored == result_store.on_disk == 0
+
+    _run(test, tmp_path, patience=1000)
+
+
+def test_file_of_several_results_is_bounded_in_bytes(tmp_path: Path) -> None:
+    """And a result that is not small has one of its own."""
+
+    async def test(result_store: ResultStore, client: Client) -> None:
+        for call in range(1, 101):
+            result_store.send(*_result(call, SMALL - 200))
+        result_store.send(*_result(101, SMALL))
+        await client.read(lambda: result_store.on_disk == result_store.stored)
+        assert sorted(_stored(tmp_path)) == [*range(1, 102)]
+        assert (tmp_path / f"{101:016x}").exists()
+        # A record has 32 bytes beside its frame.
+        assert max(_sizes(tmp_path)) < TOGETHER_BYTES + SMALL + 32 * 100
+
+    _run(test, tmp_path, most=1 << 23, patience=1000)
+
+
+def test_file_goes_with_the_last_of_its_results(tmp_path: Path) -> None:
+    """Until then all of it counts, and those that the client has may be read from it: it knows their calls no more."""
+    free = threading.Event()
+
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store._thread.submit(free.wait, 20)
+        for call in (1, 2, 3):
+            result_store.send(*_result(call))
+        kept = list(result_store._kept.values())
+        free.set()
+        await client.read(lambda: result_store.on_disk)
+        whole = result_store.stored
+        for one in kept[:2]:
+            one.receipt()
+        assert (result_store.stored, result_store.on_disk) == (whole, kept[2].size)
+        assert _stored(tmp_path) == [1, 2, 3]
+        client.come()
+        await client.read(lambda: not [*tmp_path.iterdir()])
+        assert result_store.stored == result_store.on_disk == 0
+
+    _run(test, tmp_path, patience=1000)
+
+
+def test_results_that_are_acknowledged_while_they_wait_for_the_disk_are_not_written(tmp_path: Path) -> None:
+    """Nor are they counted."""
+    free = threading.Event()
+
+    async def test(result_store: ResultStore, client: Client) -> None:
+        result_store._thread.submit(free.wait, 20)
+        for call in (1, 2, 3):
+            result_store.send(*_result(call))
+        for one in list(result_store._kept.values())[:2]:
+            one.receipt()
+        free.set()
+        await client.read(lambda: result_store.on_disk)
+        assert _stored(tmp_path) == [3]
+        assert result_store.stored == result_store.on_disk
+
+    _run(test, tmp_path, patience=1000)
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELLED])
+def test_attempt_that_may_begin_again_has_a_file_of_its_own(tmp_path: Path, status: Status) -> None:
+    """Nothing of it is left when the next one's result is stored."""
+
+    async def test(result_store: ResultStore, client: Client) -> None:
+        for call in (1, 2):
+            result_store.send(*_result(call, status=status))
+        await client.read(lambda: result_store.on_disk == result_store.stored)
+        result_store.begins(1, streams=False)
+        await client.read(lambda: _stored(tmp_path) == [2])
+        result_store.send(*_result(1))
+        await client.read(lambda: result_store.on_disk == result_store.stored)
+        assert sorted(_read(tmp_path)) == [(1, Status.OK), (2, status)]
 
     _run(test, tmp_path, patience=1000)
 
@@ -204,14 +317,15 @@ def test_what_is_stored_needs_no_memory(tmp_path: Path) -> None:
     _run(test, tmp_path, most=1 << 22)
 
 
-def test_result_that_cannot_be_stored_stays_in_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_result_that_cannot_be_stored_stays_in_memory(tmp_path: Path, size: int) -> None:
     """And is reported, so that no caller counts on the disk."""
     told: list[int] = []
     (tmp_path / "results").touch()
 
     async def test(result_store: ResultStore, client: Client) -> None:
         result_store._on_stored = lambda: told.append(result_store.stored)
-        result_store.send(*_result(1, 100_000))
+        result_store.send(*_result(1, size))
         await client.read(lambda: told)
         assert told == [0]
         assert result_store.on_disk == 0
@@ -228,18 +342,18 @@ def _segments() -> set[str]:
 
 
 def test_descriptors_are_closed(tmp_path: Path) -> None:
-    """Once the client has what they stand for."""
+    """Once the client has what they stand for: those of memory, and those of files."""
 
     async def test(result_store: ResultStore, client: Client) -> None:
-        result_store.send(*_result(1))
-        await client.read(lambda: _stored(tmp_path))
-        before = len(os.listdir("/proc/self/fd"))
-        for call in range(2, 6):
+        before = memory_descriptors()
+        for call in range(1, 6):
             result_store.send(*_result(call, 100_000 + call))
-        await client.read(lambda: _stored(tmp_path) == [1, 2, 3, 4, 5])
+        await client.read(lambda: result_store.on_disk > 500_000)
+        assert _stored(tmp_path) == [1, 2, 3, 4, 5]
         client.come()
         await client.read(lambda: not _stored(tmp_path))
+        client._client.frames.clear()
         gc.collect()
-        assert len(os.listdir("/proc/self/fd")) <= before
+        await client.read(lambda: not descriptors_under(tmp_path) and memory_descriptors() <= before)
 
     _run(test, tmp_path)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import mmap
 import os
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from skyward.link.frames import HEADER, Parser
 from skyward.link.messages import RESULT, Status
 from skyward.link.order import sizes_of
-from skyward.link.stored import head, tail
 from skyward.link.wire import Wire
+from skyward.node.data.result_files import remove, write_result, write_results
 
 _log = logging.getLogger(__name__)
 
@@ -26,15 +25,26 @@ MOST_BYTES = 1 << 30
 PATIENCE = 1.0
 """Seconds for which a result may be on its way before it is stored."""
 
-_PIECE = 1 << 20
+SMALL = 16 << 10
+"""Bytes of a result that is stored in one file with others, with one sync for all that came meanwhile."""
+
+TOGETHER_RESULTS = 1024
+"""Results in one file at most."""
+
+TOGETHER_BYTES = 1 << 20
+"""Bytes of the results in one file at most: as long as one of them is wanted, all are on the disk."""
+
+_FINAL = frozenset((Status.OK, Status.RAISED))
+"""How an attempt ends that is never begun again: its result may stay in a file with others when it is acknowledged."""
 
 
 class _StoredResult:
     """A result that is on its way."""
 
-    __slots__ = ("at", "fds", "frame", "hold", "on_disk", "receipt", "size", "stored")
+    __slots__ = ("at", "call", "fds", "file", "frame", "gone", "hold", "on_disk", "receipt", "shares", "size", "stored")
 
-    def __init__(self, frame: bytes, fds: tuple[int, ...], hold: object, at: float) -> None:
+    def __init__(self, call: int, frame: bytes, fds: tuple[int, ...], hold: object, at: float) -> None:
+        self.call = call
         self.frame = frame
         self.fds = fds
         self.hold = hold
@@ -42,7 +52,23 @@ class _StoredResult:
         self.size = 0
         self.stored = False
         self.on_disk = False
+        # Whether the client has it; read in the thread.
+        self.gone = False
+        # Whether it is to be in a file with others, and that file once it is there.
+        self.shares = False
+        self.file: _SharedFile | None = None
         self.receipt: Callable[[], None] = lambda: None
+
+
+class _SharedFile:
+    """A file with several results, of which some are still wanted."""
+
+    __slots__ = ("path", "size", "wanted")
+
+    def __init__(self, path: str, size: int, wanted: int) -> None:
+        self.path = path
+        self.size = size
+        self.wanted = wanted
 
 
 class ResultStore:
@@ -76,6 +102,9 @@ class ResultStore:
         self._patience = patience
         self._kept: dict[int, _StoredResult] = {}
         self._streams: set[int] = set()
+        # Those that are to share a file; the thread takes them, and is asked to when the first one is there.
+        self._small: deque[_StoredResult] = deque()
+        self._asked = False
         # One thread, so that a file is written before it is removed.
         self._thread = ThreadPoolExecutor(1, "result_store")
         self._looking: asyncio.TimerHandle | None = None
@@ -96,7 +125,7 @@ class ResultStore:
         before = self._kept.get(call)
         if before is not None:
             # A client that sends an attempt again has its result, even if that is not acknowledged yet.
-            self._acknowledged(call, before)
+            self._acknowledged(before)
 
     def send(self, frame: bytes, fds: tuple[int, ...], hold: object) -> None:
         """
@@ -112,18 +141,18 @@ class ResultStore:
             self._streams.discard(call)
             self._link.send(frame, fds, hold)
             return
-        self._kept[call] = kept = _StoredResult(frame, fds, hold, self._loop.time())
-        kept.receipt = partial(self._acknowledged, call, kept)
+        self._kept[call] = kept = _StoredResult(call, frame, fds, hold, self._loop.time())
+        kept.receipt = partial(self._acknowledged, kept)
         self._link.send(frame, fds, hold, kept.receipt)
         if not self._link.connected:
-            self._store(call, kept)
+            self._store(kept)
         elif self._looking is None:
             self._looking = self._loop.call_later(self._patience, self._look)
 
     def save(self) -> bool:
         """Store whatever the client may not have, and wait until it is; returns whether anything is stored."""
-        for call, kept in self._kept.items():
-            self._store(call, kept)
+        for kept in self._kept.values():
+            self._store(kept)
         self._thread.shutdown(wait=True)
         self._over = True
         with contextlib.suppress(FileNotFoundError):
@@ -142,34 +171,43 @@ class ResultStore:
         self._looking = None
         before = self._loop.time() - self._patience
         waiting = False
-        for call, kept in self._kept.items():
-            if not kept.stored and (kept.at <= before or not self._link.connected):
-                self._store(call, kept)
-            waiting = waiting or not kept.stored
+        for kept in self._kept.values():
+            if kept.at > before and self._link.connected:
+                # Those behind it came later.
+                waiting = True
+                break
+            self._store(kept)
         if waiting and not self._over:
             self._looking = self._loop.call_later(self._patience, self._look)
 
-    def _store(self, call: int, kept: _StoredResult) -> None:
+    def _store(self, kept: _StoredResult) -> None:
         if kept.stored or self._over:
             return
         sizes = sizes_of(Parser().feed(kept.frame)[0]) if kept.fds else []
         size = len(kept.frame) + sum(sizes)
         kept.stored = True
         if self.stored + size > self._most:
-            _log.warning("result_store.full call=%x bytes=%d: it stays in memory", call, size)
+            _log.warning("result_store.full call=%x bytes=%d: it stays in memory", kept.call, size)
             return
         kept.size = size
         self.stored += size
+        if not sizes and size <= SMALL and RESULT.unpack_from(kept.frame, HEADER.size)[1] in _FINAL:
+            kept.shares = True
+            self._small.append(kept)
+            if not self._asked:
+                self._asked = True
+                self._thread.submit(self._write_small)
+            return
         # Of its own, because the client may acknowledge the result meanwhile.
         fds = [os.dup(fd) for fd in kept.fds]
-        self._thread.submit(self._write, call, kept, fds, sizes)
+        self._thread.submit(self._write, kept, fds, sizes)
         kept.hold, kept.fds = None, ()
 
-    def _written(self, call: int, kept: _StoredResult, buffers: list[memoryview] | None) -> None:
+    def _written(self, kept: _StoredResult, buffers: list[memoryview] | None) -> None:
         """Send a result from the disk, which has it now; None if it has not."""
         if self._over:
             return
-        if self._kept.get(call) is kept:
+        if not kept.gone:
             if buffers is None:
                 self.stored -= kept.size
                 kept.size = 0
@@ -179,88 +217,97 @@ class ResultStore:
                 self._link.replace(kept.receipt, buffers)
         self._on_stored()
 
-    def _acknowledged(self, call: int, kept: _StoredResult) -> None:
-        if self._kept.get(call) is not kept:
+    def _written_together(self, taken: Sequence[_StoredResult], path: str, size: int) -> None:
+        """
+        Take note of small results that share a file now.
+
+        Args:
+            taken: Those that were to, of which the client may have some.
+            path: The file.
+            size: Bytes of those in it; 0 if there is none.
+        """
+        if self._over:
+            return
+        wanted = [kept for kept in taken if not kept.gone]
+        self.stored -= sum(kept.size for kept in taken)
+        if not size:
+            for kept in wanted:
+                kept.size = 0
+        elif not wanted:
+            self._remove(path)
+        else:
+            self.stored += size
+            file = _SharedFile(path, size, len(wanted))
+            for kept in wanted:
+                kept.file, kept.on_disk = file, True
+                self.on_disk += kept.size
+        self._on_stored()
+
+    def _acknowledged(self, kept: _StoredResult) -> None:
+        if kept.gone:
             # It was tried again meanwhile; what is stored is a later result.
             return
-        del self._kept[call]
+        kept.gone = True
+        del self._kept[kept.call]
         if kept.on_disk:
             self.on_disk -= kept.size
-        if kept.size:
+        if kept.file is not None:
+            kept.file.wanted -= 1
+            if not kept.file.wanted:
+                self.stored -= kept.file.size
+                self._remove(kept.file.path)
+        elif kept.size and not kept.shares:
             self.stored -= kept.size
-            with contextlib.suppress(RuntimeError):
-                self._thread.submit(_remove, self._path(call))
+            self._remove(self._path(kept.call))
 
     def _path(self, call: int) -> str:
         return os.path.join(self._directory, f"{call:016x}")
 
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._thread.submit(remove, path)
+
     # In the thread.
 
-    def _write(self, call: int, kept: _StoredResult, fds: Sequence[int], sizes: Sequence[int]) -> None:
-        path, frame = self._path(call), kept.frame
-        hidden = os.path.join(self._directory, f".{os.path.basename(path)}")
-        buffers = None
+    def _goes_on(self) -> bool:
+        return not self._over
+
+    def _write(self, kept: _StoredResult, fds: Sequence[int], sizes: Sequence[int]) -> None:
+        path, buffers = self._path(kept.call), None
         try:
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
-            with open(hidden, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                begin = head(frame, sum(sizes))
-                file.write(begin)
-                checksum = 0
-                for piece in _pieces(frame, fds, sizes):
-                    if self._over:
-                        return
-                    checksum = zlib.crc32(piece, checksum)
-                    file.write(piece)
-                file.write(tail(checksum))
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(hidden, path)
-            _sync_directory(self._directory)
-            buffers = _mapped(path, len(begin) + len(frame), sizes)
+            buffers = write_result(path, kept.frame, fds, sizes, self._goes_on)
         except OSError as error:
             _log.warning("result_store.not_stored path=%s: %s", path, error)
-            _remove(hidden)
-            _remove(path)
         finally:
             for fd in fds:
                 os.close(fd)
+        self._report(self._written, kept, buffers)
+
+    def _write_small(self) -> None:
+        # Before the look at what there is: a result that comes from now on asks again.
+        self._asked = False
+        while taken := self._take_small():
+            there = [kept for kept in taken if not kept.gone]
+            size = sum(kept.size for kept in there)
+            path = f"{self._path(taken[0].call)}-{len(taken)}"
+            try:
+                if there and not write_results(path, [kept.frame for kept in there], self._goes_on):
+                    return
+            except OSError as error:
+                _log.warning("result_store.not_stored path=%s results=%d: %s", path, len(there), error)
+                size = 0
+            self._report(self._written_together, taken, path, size)
+
+    def _take_small(self) -> list[_StoredResult]:
+        """Take as many small results as may share a file."""
+        taken: list[_StoredResult] = []
+        size = 0
+        while self._small and len(taken) < TOGETHER_RESULTS and size < TOGETHER_BYTES:
+            taken.append(self._small.popleft())
+            size += taken[-1].size
+        return taken
+
+    def _report(self, do: Callable[..., None], *args: object) -> None:
         # The loop may be closed by now.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._written, call, kept, buffers)
-
-
-def _mapped(path: str, at: int, sizes: Sequence[int]) -> list[memoryview]:
-    """Map the buffers of a stored result: pages of a file need no memory when it is scarce, those of a segment do."""
-    buffers: list[memoryview] = []
-    if sizes:
-        with open(path, "rb") as file:
-            whole = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
-        for size in sizes:
-            buffers.append(whole[at : at + size])
-            at += size
-    return buffers
-
-
-def _pieces(frame: bytes, fds: Sequence[int], sizes: Sequence[int]) -> Iterator[bytes]:
-    yield frame
-    for fd, size in zip(fds, sizes, strict=True):
-        at = 0
-        while at < size:
-            piece = os.pread(fd, min(_PIECE, size - at), at)
-            if not piece:
-                raise OSError(f"a segment ends after {at} bytes of {size}")
-            at += len(piece)
-            yield piece
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
-
-
-def _sync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+            self._loop.call_soon_threadsafe(do, *args)

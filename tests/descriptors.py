@@ -1,0 +1,28 @@
+"""Open descriptors of this process, by what they lead to: those of other tests' threads come and go meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_OPEN = Path("/proc/self/fd")
+
+
+def memory_descriptors() -> int:
+    """Count the descriptors that lead to memory, with or without a name."""
+    return sum(target.startswith(("/memfd:", "/dev/shm/")) for target in _targets())
+
+
+def descriptors_under(directory: Path) -> int:
+    """Count the descriptors that lead to files in a directory, removed ones included."""
+    return sum(target.startswith(f"{directory}/") for target in _targets())
+
+
+def _targets() -> Iterator[str]:
+    for entry in os.listdir(_OPEN):
+        try:
+            yield os.readlink(_OPEN / entry)
+        except OSError:
+            # Closed since it was listed, as the one that lists them is.
+            continue
