@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from json import dumps as json_text
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from attrs import evolve, field, frozen
@@ -26,6 +26,9 @@ from skyward.rest.service import Service
 __all__ = ["Api", "Login", "Service"]
 
 T = TypeVar("T")
+
+Params: TypeAlias = Mapping[str, str | int | Sequence[str | int]]
+"""The query of a call."""
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +178,7 @@ class Api:
         method: str,
         path: str,
         *,
-        params: Mapping[str, str | int] | None = None,
+        params: Params | None = None,
         json: Any = None,
         headers: Mapping[str, str] | None = None,
         read: Callable[[Any], T] | None = None,
@@ -192,7 +195,7 @@ class Api:
         Args:
             method: What to do.
             path: With what; begins with a slash.
-            params: What is asked, added to the path.
+            params: What is asked, added to the path; a list repeats its key.
             json: What is sent.
             headers: Sent besides those of the login.
             read: Reads the answer with what `skyward.rest` has for it, such as `text`, and may raise `Misread`.
@@ -317,11 +320,16 @@ class Api:
         return error
 
 
-def _with(path: str, params: Mapping[str, str | int] | None) -> str:
-    """Return a path with a question."""
+def _with(path: str, params: Params | None) -> str:
+    """
+    Return a path with a question.
+
+    >>> _with("/v1/machines", {"label": ["pool=1", "node=0"], "limit": 50})
+    '/v1/machines?label=pool%3D1&label=node%3D0&limit=50'
+    """
     from urllib.parse import urlencode
 
-    return f"{path}?{urlencode(params)}" if params else path
+    return f"{path}?{urlencode(params, doseq=True)}" if params else path
 
 
 def _asked(reply: Reply) -> str:

@@ -11,10 +11,12 @@ from urllib.parse import quote
 from attrs import field, frozen
 
 from skyward.errors import Limited, SkywardError
+from skyward.rest.field_errors import field_errors
 
 __all__ = ["Meaning", "Reply", "hidden", "reply_of", "shortened"]
 
 _LONGEST = 300
+_WRONG_REQUEST = (400, 409, 422)
 _SHORTEST_SECRET = 4
 _WORDS = ("message", "msg", "detail", "error_description", "error", "title")
 # The host key of a rented container is among the variables that lists of containers show.
@@ -74,11 +76,21 @@ class Reply:
         """
         Return the API's own words: its message where it has one, else the beginning of the body.
 
+        Of a request that is wrong, the errors of its fields follow.
+
         >>> Reply(method="GET", path="/", status=422, text='{"id": "x", "message": "No such size."}').words
         'No such size.'
+        >>> text = '{"message": "Invalid request.", "errors": [{"field": "size", "message": "is unknown"}]}'
+        >>> Reply(method="POST", path="/", status=422, text=text).words
+        'Invalid request. (size: is unknown)'
         """
-        found = _message(self.value)
-        return shortened(found) if found else shortened(self.text)
+        value = self.value
+        fields = field_errors(value) if self.status in _WRONG_REQUEST else ()
+        if not fields:
+            return shortened(_message(value) or self.text)
+        own = shortened(_message({name: said for name, said in value.items() if not isinstance(said, list)}))
+        more = shortened("; ".join(each for each in fields if each not in own))
+        return f"{own} ({more})" if own and more else own or more
 
 
 @frozen(kw_only=True)
