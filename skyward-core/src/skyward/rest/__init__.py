@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from skyward.rest.api import Api, Login
 from skyward.rest.checked_answer import Misread, field, flag, listed, number, optional, readable, text, whole, word
-from skyward.rest.pages import paged
 from skyward.rest.rate_limit import Limit
 from skyward.rest.reply import Meaning, Reply, hidden, reply_of, shortened
 from skyward.rest.service import Service
@@ -31,7 +30,6 @@ __all__ = [
     "listed",
     "number",
     "optional",
-    "paged",
     "readable",
     "reply_of",
     "shortened",
