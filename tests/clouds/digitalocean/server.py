@@ -90,6 +90,7 @@ class DigitalOcean(Emulator):
         """Forget limits."""
         self.times: list[float] = []
         self.burst = _BURST
+        self.largest_page = 200
         self.droplet_limit = 200
         self.stock: dict[str, int] = {}
         self.scopes: list[str] | None = None
@@ -541,6 +542,7 @@ class DigitalOcean(Emulator):
         size, page = int(request.query.get("per_page", 20)), int(request.query.get("page", 1))
         if not 1 <= size <= 200:
             return refusal(422, "per_page must be from 1 to 200")
+        size = min(size, self.largest_page)
         body: dict[str, Any] = {key: rows[(page - 1) * size : page * size], "meta": {"total": len(rows)}, "links": {}}
         last = max(1, -(-len(rows) // size))
         ways = {"next": page + 1, "last": last} if page < last else {}

@@ -18,7 +18,7 @@ __all__ = ["KEY", "Cloud", "cloud", "page"]
 def page() -> str:
     """Return the code of the provider on the page."""
     text = Path(ROOT, "docs", "write-a-provider.md").read_text(encoding="utf-8")
-    found = [code for code in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)]
+    found = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     return next(code for code in found if "class Heron" in code)
 
 

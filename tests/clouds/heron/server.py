@@ -27,8 +27,12 @@ from tests.clouds.hosting import Boot, Machine
 KEY = "hk_0123456789abcdef"
 REGIONS = ("fjord", "delta")
 SIZES: dict[str, dict[str, Any]] = {
-    "egret-2": {"vcpus": 2, "memory_mib": 4096, "disk_gb": 40, "gpu": None, "prices": {"fjord": "0.05", "delta": "0.06"}},
-    "egret-8": {"vcpus": 8, "memory_mib": 16384, "disk_gb": 80, "gpu": None, "prices": {"fjord": "0.20", "delta": "0.22"}},
+    "egret-2": {
+        "vcpus": 2, "memory_mib": 4096, "disk_gb": 40, "gpu": None, "prices": {"fjord": "0.05", "delta": "0.06"},
+    },
+    "egret-8": {
+        "vcpus": 8, "memory_mib": 16384, "disk_gb": 80, "gpu": None, "prices": {"fjord": "0.20", "delta": "0.22"},
+    },
     "crane-1": {
         "vcpus": 8, "memory_mib": 65536, "disk_gb": 200, "prices": {"delta": "2.40"},
         "gpu": {"model": "H100", "count": 1, "memory_mib": 81920},
@@ -258,7 +262,9 @@ def _label_faults(labels: Any) -> list[dict[str, str]]:
     wrong = [{"field": "labels", "message": f"are more than {_MOST_LABELS}"}] if len(labels) > _MOST_LABELS else []
     for name, value in labels.items():
         if not _LABEL.fullmatch(name) or not _VALUE.fullmatch(str(value)):
-            wrong.append({"field": f"labels.{name}", "message": f"{value!r} is no name of up to 24, or value of up to 48"})
+            wrong.append(
+                {"field": f"labels.{name}", "message": f"{value!r} is no name of up to 24, or value of up to 48"}
+            )
     return wrong
 
 
