@@ -65,7 +65,7 @@ from skyward.plan.offers.volume import (
 from skyward.providers.credentials import Credential
 from skyward.providers.facts import facts, identified, sold
 from skyward.providers.life import life
-from skyward.providers.side_by_side import of_token, rented
+from skyward.providers.call_batch import of_token, rented
 from skyward.providers.volumes import until_free
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.

@@ -11,7 +11,7 @@ from attrs import evolve
 from skyward.errors import CapacityError, QuotaError, SkywardError, TransportError
 from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer
 from skyward.model.spec.spec import Spec
-from skyward.providers.side_by_side import of_token, rented
+from skyward.providers.call_batch import of_token, rented
 
 
 async def machine(name: str) -> str:
