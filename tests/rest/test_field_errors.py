@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skyward.rest.field_errors import field_errors
+from skyward.rest.field_errors import wrong_fields
 from skyward.rest.reply import Reply
 
 BODIES = [
@@ -15,7 +15,7 @@ BODIES = [
     # RFC 9457, as RunPod and huma write it.
     (
         {"title": "Unprocessable", "detail": "Validation failed.", "errors": ["$.image: image not found"]},
-        "Validation failed. (image: image not found)",
+        "Validation failed. ($.image: image not found)",
     ),
     (
         {"detail": "Validation failed.", "errors": [{"location": "body.size", "message": "is unknown"}]},
@@ -48,7 +48,7 @@ def test_each_field_is_named_with_its_message(body: object, words: str) -> None:
 
 def test_a_long_list_is_cut() -> None:
     """Eight fields say enough."""
-    assert 8 == len(field_errors({"errors": [f"field {number}: wrong" for number in range(50)]}))
+    assert 8 == len(wrong_fields({"errors": [f"field {number}: wrong" for number in range(50)]}))
 
 
 def test_other_statuses_are_told_by_their_message_alone() -> None:

@@ -514,7 +514,8 @@ class DigitalOcean(Emulator):
         machine = self.machines.all[str(row["id"])]
         status = _STATUS[machine.state]
         size = self.sizes[row["size_slug"]]
-        private = f"10.116.{row['id'] // 250 % 250}.{row['id'] % 250}"
+        # Of loopback, so that nodes do reach each other.
+        private = f"127.16.{row['id'] // 250 % 250}.{row['id'] % 250}"
         pair = [
             {"ip_address": private, "netmask": "255.255.240.0", "gateway": "nil", "type": "private"},
             {"ip_address": machine.address, "netmask": "255.255.240.0", "gateway": "127.0.0.1", "type": "public"},

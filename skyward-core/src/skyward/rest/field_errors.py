@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["field_errors"]
+__all__ = ["wrong_fields"]
 
 _LISTS = ("errors", "error_attributes", "detail", "details", "violations", "invalid_params", "invalid-params", "fields")
 _PLACES = ("loc", "location", "pointer", "field", "name", "path", "param", "parameter", "source")
@@ -12,21 +12,21 @@ _MESSAGES = ("msg", "message", "detail", "reason", "description", "code")
 _MOST = 8
 
 
-def field_errors(body: object) -> tuple[str, ...]:
+def wrong_fields(body: object) -> tuple[str, ...]:
     """
     Return the errors of single fields in an error's body, each as `field: message`; the first eight.
 
     Args:
         body: The parsed body.
 
-    >>> field_errors({"detail": [{"loc": ["body", "gpu", "count"], "msg": "must be above 0", "type": "value_error"}]})
+    >>> wrong_fields({"detail": [{"loc": ["body", "gpu", "count"], "msg": "must be above 0", "type": "value_error"}]})
     ('gpu.count: must be above 0',)
-    >>> field_errors({"message": "The data was invalid.", "errors": {"name": ["is taken", "is too long"]}})
+    >>> wrong_fields({"message": "The data was invalid.", "errors": {"name": ["is taken", "is too long"]}})
     ('name: is taken, is too long',)
-    >>> field_errors({"title": "Unprocessable", "errors": [{"pointer": "#/gpu/id", "detail": "is unknown"}]})
+    >>> wrong_fields({"title": "Unprocessable", "errors": [{"pointer": "#/gpu/id", "detail": "is unknown"}]})
     ('gpu.id: is unknown',)
-    >>> field_errors({"errors": ["$.image: image not found"]})
-    ('image: image not found',)
+    >>> wrong_fields({"errors": ["$.image: image not found"]})
+    ('$.image: image not found',)
     """
     if not isinstance(body, Mapping):
         return ()
@@ -34,7 +34,7 @@ def field_errors(body: object) -> tuple[str, ...]:
     for name in _LISTS:
         found.update(dict.fromkeys(_listed(body.get(name))))
     nested = body.get("error")
-    return tuple(found)[:_MOST] or (field_errors(nested) if isinstance(nested, Mapping) else ())
+    return tuple(found)[:_MOST] or (wrong_fields(nested) if isinstance(nested, Mapping) else ())
 
 
 def _listed(rows: object) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _listed(rows: object) -> Iterator[str]:
     elif isinstance(rows, list):
         for row in rows:
             if isinstance(row, str):
-                yield row.removeprefix("$.")
+                yield row
             elif isinstance(row, Mapping):
                 place = next((_place(row[name]) for name in _PLACES if row.get(name)), "")
                 said = next((str(row[name]) for name in _MESSAGES if isinstance(row.get(name), str)), "")
