@@ -47,9 +47,11 @@ class Request:
     method: str
     path: str
     query: dict[str, str]
+    """The last value of each key; `pairs` has all."""
     headers: dict[str, str]
     """By names in lower case."""
     raw: bytes
+    pairs: list[tuple[str, str]] = field(factory=list)
     path_values: dict[str, str] = field(factory=dict)
     conditions: dict[str, Any] = field(factory=dict)
     """What becomes of a machine that it launches, see `Boot`."""
@@ -194,10 +196,12 @@ class Emulator:
         """Answer a request."""
         length = int(environ.get("CONTENT_LENGTH") or 0)
         headers = {name[5:].replace("_", "-").lower(): text for name, text in environ.items() if name[:5] == "HTTP_"}
+        pairs = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         request = Request(
             method=environ["REQUEST_METHOD"],
             path=environ["PATH_INFO"],
-            query=dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)),
+            query=dict(pairs),
+            pairs=pairs,
             headers={**headers, "content-type": environ.get("CONTENT_TYPE", "")},
             raw=environ["wsgi.input"].read(length) if length else b"",
         )

@@ -56,6 +56,20 @@ def test_a_call_says_who_asks_and_what(server: Scripted) -> None:
     assert f"Bearer {KEY}" == call.headers["authorization"]
 
 
+def test_a_list_in_a_question_repeats_its_key(server: Scripted) -> None:
+    """As clouds want it that filter by several labels."""
+    ask(lambda: api(server).get("/v1/machines", params={"label": ["pool=a", "node=0"], "limit": 50}))
+    (call,) = server.calls
+    assert "/v1/machines?label=pool%3Da&label=node%3D0&limit=50" == call.path
+
+
+def test_an_error_names_the_fields_that_are_wrong(server: Scripted) -> None:
+    """A 422 lists them beside its message."""
+    server.say((422, {"detail": [{"loc": ["body", "disk_gb"], "msg": "must be at least 10"}]}))
+    error = failure(lambda: api(server).post("/v1/machines", json={"disk_gb": 1}))
+    assert "422: disk_gb: must be at least 10." in str(error)
+
+
 def test_an_answer_without_a_body_is_none(server: Scripted) -> None:
     """So is one with a status that the caller is fine with."""
     server.say(204, (404, {"message": "gone"}))

@@ -20,10 +20,11 @@ from skyward.hookspecs import Instance, LaunchRequest, MachineImage, Offer, Prov
 from skyward.model.spec.spec import Spec
 from skyward.testing import ListingLag, Rehearsal, SlowApi, SlowBoot, TooManyRequests
 from skyward.testing.books import Books
-from skyward.testing.conformance import ProviderConformance
+from skyward.testing.conformance import ProviderConformance, Switches
 from skyward.testing.conformance.__main__ import main
 from skyward.testing.conformance.trial import Trial
 from tests.hosts import SSHD, hosts
+from tests.testing.rehearsal_switches import switches
 
 SAMPLE = Path(__file__).parents[1] / "third_party" / "skyward-sample" / "src"
 
@@ -45,6 +46,11 @@ class TestRehearsal(ProviderConformance):
         """Give it, with books of its own."""
         return Rehearsal(directory=books)
 
+    @pytest.fixture
+    def switches(self, provider: Rehearsal) -> Switches:
+        """Give its faults."""
+        return switches(provider)
+
 
 class TestGuarded(ProviderConformance):
     """The rehearsal cloud whose machines cannot end their own bill."""
@@ -53,6 +59,11 @@ class TestGuarded(ProviderConformance):
     def provider(self, books: str) -> Rehearsal:
         """Give it, with books of its own."""
         return Rehearsal(directory=books, ends_own_bill=False)
+
+    @pytest.fixture
+    def switches(self, provider: Rehearsal) -> Switches:
+        """Give its faults."""
+        return switches(provider)
 
 
 @pytest.mark.slow
@@ -65,6 +76,11 @@ class TestSlowRehearsal(ProviderConformance):
         """Give it, with books of its own."""
         slow = [SlowApi(seconds=0.02), SlowBoot(seconds=0.2), ListingLag(seconds=0.2), TooManyRequests(times=2)]
         return Rehearsal(faults=slow, directory=books)
+
+    @pytest.fixture
+    def switches(self, provider: Rehearsal) -> Switches:
+        """Give its faults."""
+        return switches(provider)
 
 
 class TestSample(ProviderConformance):
@@ -239,15 +255,15 @@ class Flawed(Rehearsal):
 
 
 ALL = ProviderConformance()
-LIFE, OFFERS = ALL.test_a_machine_lives_and_is_gone, ALL.test_its_offers_are_sane
-GUARDED, EARLY = ALL.test_it_works_in_a_guardian, ALL.test_what_does_not_run_yet_is_ended_by_a_guardian
+LIFE, OFFERS = ALL.test_an_instance_is_launched_and_terminated, ALL.test_offers_are_valid
+GUARDED, EARLY = ALL.test_a_guardian_terminates_running_instances, ALL.test_a_guardian_terminates_pending_instances
 
 
 def judged(flaw: str, check: Callable[..., None], books: str) -> list[str]:
     """Run one check on a flawed provider, and return what it showed of its secret."""
     cloud = Flawed(directory=books, flaw=flaw)
     with Trial(cloud, ["sk-0123456789"], Spec(), patience=1.0) as trial:
-        arguments = (trial, cloud) if check in (ALL.test_it_tells_what_holds, GUARDED, EARLY) else (trial,)
+        arguments = (trial, cloud) if check in (ALL.test_facts_are_valid_and_constant, GUARDED, EARLY) else (trial,)
         try:
             check(*arguments)
         finally:
@@ -258,7 +274,7 @@ def judged(flaw: str, check: Callable[..., None], books: str) -> list[str]:
 @pytest.mark.parametrize(
     ("flaw", "check", "message"),
     [
-        ("name", ALL.test_it_tells_what_holds, "'Rehearsal' must be in lower case"),
+        ("name", ALL.test_facts_are_valid_and_constant, "'Rehearsal' must be in lower case"),
         ("price", OFFERS, "has the price 0.0; a price is above zero"),
         ("region", OFFERS, "in none of the regions"),
         ("accelerator", OFFERS, "accelerator that the catalogue does not know"),
@@ -271,12 +287,12 @@ def judged(flaw: str, check: Callable[..., None], books: str) -> list[str]:
         ("stays", LIFE, "still not true: the machines of pool"),
         ("forgets", GUARDED, "made anew from its arguments lists"),
         ("running", EARLY, "made anew from its arguments lists .*whatever its state"),
-        ("token", ALL.test_a_token_rents_once, "rented twice"),
-        ("everyone", ALL.test_a_machine_is_found_by_its_pool, "Another pool lists it"),
-        ("greedy", ALL.test_a_machine_is_found_by_its_pool, "ended when another pool was ended"),
-        ("tags", ALL.test_a_machine_is_found_in_the_account, "listed without its tags"),
-        ("renew", ALL.test_a_machine_is_found_in_the_account, "still not true: skyward_owned tells the later expiry"),
-        ("untyped", ALL.test_what_cannot_be_rented_is_refused_by_type, "Raise one of the errors"),
+        ("token", ALL.test_a_token_is_idempotent, "launched twice"),
+        ("everyone", ALL.test_instances_are_listed_by_pool, "Another pool lists it"),
+        ("greedy", ALL.test_instances_are_listed_by_pool, "ended when another pool was ended"),
+        ("tags", ALL.test_instances_are_found_in_the_account, "listed without its tags"),
+        ("renew", ALL.test_instances_are_found_in_the_account, "still not true: skyward_owned tells the later expiry"),
+        ("untyped", ALL.test_an_unknown_type_is_refused_by_type, "Raise one of the errors"),
     ],
 )
 def test_flaws_are_found(flaw: str, check: Callable[..., None], message: str, books: str) -> None:
@@ -310,7 +326,7 @@ def test_flaws_of_machine_images_are_found(flaw: str, message: str, books: str) 
     cloud = Keeping(directory=books, flaw=flaw)
     with Trial(cloud, [], Spec(), patience=1.0) as trial:
         with pytest.raises(AssertionError, match=message):
-            ALL.test_a_machine_image_lives_and_is_gone(trial)
+            ALL.test_a_machine_image_is_made_booted_and_deleted(trial)
         cloud.clear()
 
 
@@ -362,7 +378,7 @@ def cloud():
         command = [sys.executable, "-m", "skyward.testing.conformance", target, "--skyward-secret", "MINE", "-q"]
         environment = {**os.environ, "MINE": "sk-0123456789"}
         return subprocess.run(
-            [*command, "-k", "tells or sane"],
+            [*command, "-k", "facts or offers_are"],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -371,7 +387,7 @@ def cloud():
         )
 
     good, wrong = run("mine:cloud"), run("mine:clod")
-    assert (0, "2 passed, 12 deselected") == (good.returncode, good.stdout.splitlines()[-1].partition(" in ")[0])
+    assert (0, "2 passed, 34 deselected") == (good.returncode, good.stdout.splitlines()[-1].partition(" in ")[0])
     assert (4, True) == (wrong.returncode, "has no attribute 'clod'" in wrong.stderr)
 
 

@@ -39,6 +39,10 @@ class Cloud(clouds.Cloud):
         """Have something go wrong."""
         self.ask("fault", {"action": action, "effect": effect, **facts})
 
+    def dearer(self, **factors: float) -> None:
+        """Have types cost more, by these factors."""
+        self.ask("dearer", factors)
+
     def allow(self, actions: list[str]) -> None:
         """Let only these calls through from now on."""
         self.ask("allow", actions)

@@ -61,7 +61,7 @@ class Fault:
     One fault.
 
     Args:
-        action: The action that it meets.
+        action: The action that it meets; `*` is any.
         effect: `"error"`, `"cut"` (the answer is lost after all was done), `"late"` (it comes after `seconds`), or what
             becomes of a launched machine: `"slow"`, `"never"`, `"refuse"`, `"key"`, `"dies"`.
         where: What else a request must have: type, zone, market, region, dry.
@@ -116,7 +116,9 @@ class Faults:
         met = []
         with self._lock:
             for fault in list(self._waiting):
-                if fault.action != action or any(facts.get(name) != value for name, value in fault.where.items()):
+                if fault.action not in ("*", action) or any(
+                    facts.get(name) != value for name, value in fault.where.items()
+                ):
                     continue
                 # What is not done meets nothing but the question whether it is allowed.
                 if facts.get("dry") and "dry" not in fault.where and fault.code != "UnauthorizedOperation":

@@ -112,6 +112,7 @@ class Gate:
         elif what == "calm":
             self.faults.clear()
             self.quotas.clear()
+            prices.dearer.clear()
             self.allowed, self.machines.lag, self.machines.skew = None, 0.0, 0.0
             self.calls.clear()
             self.sessions.all.clear()
@@ -121,6 +122,8 @@ class Gate:
                 for image in backend.describe_images(owners=["self"]):
                     backend.deregister_image(image.id)
                     self.machines.drop(image.id)
+        elif what == "dearer":
+            prices.dearer.update(given)
         elif what == "allow":
             self.allowed = set(given)
         elif what == "quota":

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from skyward.testing.conformance import ProviderConformance
+from skyward.hookspecs import Offer
+from skyward.testing.conformance import ProviderConformance, Switches
 from tests.clouds.aws.cloud import SECRET, Cloud
+from tests.clouds.aws.dialect import DIALECT
+from tests.clouds.switches import switches
 
 pytestmark = pytest.mark.clouds
 
@@ -26,3 +29,24 @@ class TestAWS(ProviderConformance):
     def hidden(self) -> Sequence[str]:
         """Give the secret key."""
         return [SECRET]
+
+    @pytest.fixture
+    def switches(self, aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
+        """Give what the test cloud can be told to do."""
+        monkeypatch.setattr("skyward_aws.order.LEAST_DEADLINE", 1.0)
+
+        def sell_out(offer: Offer) -> None:
+            aws.fault(
+                "RunInstances", code="InsufficientInstanceCapacity", status=500, where={"type": offer.instance_type}
+            )
+
+        return switches(
+            aws,
+            DIALECT,
+            no_login=lambda: aws.allow([]),
+            sell_out=sell_out,
+            raise_price=lambda offer: aws.dearer(**{offer.instance_type: 1.5}),
+            slow=lambda seconds: aws.fault("*", "late", seconds=seconds),
+            break_lists=lambda: aws.fault("DescribeInstances", **DIALECT.broken),
+            ttl=2.0,
+        )

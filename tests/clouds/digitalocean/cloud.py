@@ -33,7 +33,7 @@ class Cloud(clouds.Cloud):
         return self.hurried(sky.DigitalOcean(**{"ssh_port": self.port, **changes}))
 
     def set(self, **limits: Any) -> None:
-        """Have the account's limits be others: `droplet_limit`, `burst`, `stock`, `scopes`, `status`."""
+        """Have `droplet_limit`, `burst`, `stock`, `scopes`, `status` or `largest_page` be others."""
         self.ask("set", limits)
 
     def ssh_keys(self) -> list[dict[str, Any]]:

@@ -90,6 +90,7 @@ class DigitalOcean(Emulator):
         """Forget limits."""
         self.times: list[float] = []
         self.burst = _BURST
+        self.largest_page = 200
         self.droplet_limit = 200
         self.stock: dict[str, int] = {}
         self.scopes: list[str] | None = None
@@ -513,7 +514,8 @@ class DigitalOcean(Emulator):
         machine = self.machines.all[str(row["id"])]
         status = _STATUS[machine.state]
         size = self.sizes[row["size_slug"]]
-        private = f"10.116.{row['id'] // 250 % 250}.{row['id'] % 250}"
+        # Of loopback, so that nodes do reach each other.
+        private = f"127.16.{row['id'] // 250 % 250}.{row['id'] % 250}"
         pair = [
             {"ip_address": private, "netmask": "255.255.240.0", "gateway": "nil", "type": "private"},
             {"ip_address": machine.address, "netmask": "255.255.240.0", "gateway": "127.0.0.1", "type": "public"},
@@ -541,6 +543,7 @@ class DigitalOcean(Emulator):
         size, page = int(request.query.get("per_page", 20)), int(request.query.get("page", 1))
         if not 1 <= size <= 200:
             return refusal(422, "per_page must be from 1 to 200")
+        size = min(size, self.largest_page)
         body: dict[str, Any] = {key: rows[(page - 1) * size : page * size], "meta": {"total": len(rows)}, "links": {}}
         last = max(1, -(-len(rows) // size))
         ways = {"next": page + 1, "last": last} if page < last else {}

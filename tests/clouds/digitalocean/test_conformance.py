@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from skyward.hookspecs import Offer
 from skyward.model.spec.spec import Spec
-from skyward.testing.conformance import ProviderConformance
+from skyward.testing.conformance import ProviderConformance, Switches
 from tests.clouds.digitalocean.cloud import CPU, GPU, TOKEN, Cloud
+from tests.clouds.digitalocean.dialect import DIALECT
+from tests.clouds.switches import switches
 
 pytestmark = pytest.mark.clouds
 
@@ -34,3 +37,23 @@ class TestDigitalOcean(ProviderConformance):
     def hidden(self) -> Sequence[str]:
         """Give the token."""
         return [TOKEN]
+
+    @pytest.fixture
+    def switches(self, ocean: Cloud) -> Switches:
+        """Give what the test cloud can be told to do."""
+
+        def few_left(offer: Offer) -> int:
+            ocean.set(stock={f"{offer.instance_type}/{offer.region}": 1})
+            return 3
+
+        def raise_price(offer: Offer) -> None:
+            ocean.fault("GET /v2/sizes", "edit", body={"price_hourly": 9.5}, of={"slug": offer.instance_type})
+
+        return switches(
+            ocean,
+            DIALECT,
+            few_left=few_left,
+            sell_out=lambda offer: ocean.set(stock={f"{offer.instance_type}/{offer.region}": 0}),
+            raise_price=raise_price,
+            small_pages=lambda: ocean.set(largest_page=1),
+        )

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from skyward.testing.conformance import ProviderConformance
+from skyward.testing.conformance import ProviderConformance, Switches
 from tests.clouds.runpod.cloud import Cloud
+from tests.clouds.runpod.dialect import DIALECT
+from tests.clouds.switches import switches
 
 pytestmark = pytest.mark.clouds
 
@@ -26,3 +28,15 @@ class TestRunPod(ProviderConformance):
     def hidden(self, runpod: Cloud) -> Sequence[str]:
         """Give the key."""
         return [runpod.key]
+
+    @pytest.fixture
+    def switches(self, runpod: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
+        """Give what the test cloud can be told to do."""
+        monkeypatch.setattr("skyward.plan.bootstrap.container_start.LEAST_DEADLINE", 1.0)
+        return switches(
+            runpod,
+            DIALECT,
+            sell_out=lambda offer: runpod.stock(**{offer.instance_type.partition(":")[0]: 0}),
+            raise_price=lambda offer: runpod.fault("GET /v2/catalog/*", "edit", body={"securePerVcpu": 0.5}),
+            ttl=2.0,
+        )

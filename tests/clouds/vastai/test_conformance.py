@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from skyward.testing.conformance import ProviderConformance
+from skyward.hookspecs import Offer
+from skyward.testing.conformance import ProviderConformance, Switches
+from tests.clouds.switches import switches
 from tests.clouds.vastai.cloud import Cloud
+from tests.clouds.vastai.dialect import DIALECT
 
 pytestmark = pytest.mark.clouds
 
@@ -26,3 +29,26 @@ class TestVastAI(ProviderConformance):
     def hidden(self, vastai: Cloud) -> Sequence[str]:
         """Give the account's key."""
         return [vastai.key]
+
+    @pytest.fixture
+    def switches(self, vastai: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
+        """Give what the test cloud can be told to do."""
+        monkeypatch.setattr("skyward.plan.bootstrap.container_start.LEAST_DEADLINE", 1.0)
+
+        def sell_out(_offer: Offer) -> None:
+            for row in vastai.listings():
+                vastai.listing(row["id"], rented=True)
+
+        def raise_price(_offer: Offer) -> None:
+            for row in vastai.listings():
+                vastai.listing(row["id"], dph_base=2.0 * row["dph_base"], min_bid=2.0 * row["min_bid"])
+
+        return switches(
+            vastai,
+            DIALECT,
+            few_left=lambda _offer: len(DIALECT.nodes),
+            sell_out=sell_out,
+            raise_price=raise_price,
+            small_pages=lambda: vastai.page(1),
+            ttl=2.0,
+        )

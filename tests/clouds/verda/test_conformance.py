@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from skyward.testing.conformance import ProviderConformance
+from skyward.hookspecs import Offer
+from skyward.testing.conformance import ProviderConformance, Switches
+from tests.clouds.switches import switches
 from tests.clouds.verda.cloud import CLIENT_SECRET, Cloud
+from tests.clouds.verda.dialect import DIALECT
 
 pytestmark = pytest.mark.clouds
 
@@ -26,3 +29,17 @@ class TestVerda(ProviderConformance):
     def hidden(self) -> Sequence[str]:
         """Give the secret."""
         return [CLIENT_SECRET, "access-", "refresh-"]
+
+    @pytest.fixture
+    def switches(self, verda: Cloud) -> Switches:
+        """Give what the test cloud can be told to do."""
+
+        def sell_out(offer: Offer) -> None:
+            verda.ask("on_demand", {})
+            verda.ask("spot", {})
+
+        def raise_price(offer: Offer) -> None:
+            dearer = {"price_per_hour": "9.5", "spot_price": "8.5"}
+            verda.fault("GET /v1/instance-types", "edit", body=dearer, of={"instance_type": offer.instance_type})
+
+        return switches(verda, DIALECT, sell_out=sell_out, raise_price=raise_price)

@@ -10,11 +10,13 @@ from urllib.parse import quote
 
 from attrs import field, frozen
 
-from skyward.errors import Limited, SkywardError
+from skyward.errors import Limited, ProvisionError, SkywardError
+from skyward.rest.field_errors import wrong_fields
 
-__all__ = ["Meaning", "Reply", "hidden", "reply_of", "shortened"]
+__all__ = ["Meaning", "Reply", "field_errors", "hidden", "is_lost", "reply_of", "shortened"]
 
 _LONGEST = 300
+_WRONG_REQUEST = (400, 409, 422)
 _SHORTEST_SECRET = 4
 _WORDS = ("message", "msg", "detail", "error_description", "error", "title")
 # The host key of a rented container is among the variables that lists of containers show.
@@ -74,11 +76,21 @@ class Reply:
         """
         Return the API's own words: its message where it has one, else the beginning of the body.
 
+        Of a request that is wrong, the errors of its fields follow.
+
         >>> Reply(method="GET", path="/", status=422, text='{"id": "x", "message": "No such size."}').words
         'No such size.'
+        >>> text = '{"message": "Invalid request.", "errors": [{"field": "size", "message": "is unknown"}]}'
+        >>> Reply(method="POST", path="/", status=422, text=text).words
+        'Invalid request. (size: is unknown)'
         """
-        found = _message(self.value)
-        return shortened(found) if found else shortened(self.text)
+        value = self.value
+        fields = wrong_fields(value) if self.status in _WRONG_REQUEST else ()
+        if not fields:
+            return shortened(_message(value) or self.text)
+        own = shortened(_message({name: said for name, said in value.items() if not isinstance(said, list)}))
+        more = shortened("; ".join(each for each in fields if each not in own))
+        return f"{own} ({more})" if own and more else own or more
 
 
 @frozen(kw_only=True)
@@ -109,6 +121,34 @@ def reply_of(error: BaseException | None) -> Reply | None:
     """
     reply = getattr(error, "reply", None)
     return reply if isinstance(reply, Reply) else None
+
+
+def is_lost(error: SkywardError) -> bool:
+    """
+    Return whether it is unknown what came of a call: no answer, trouble of the other side, or an unreadable success.
+
+    Args:
+        error: What the call raised.
+    """
+    reply = reply_of(error)
+    unread = reply is not None and 200 <= reply.status < 300
+    return reply is not None and (not reply.status or reply.status >= 500 or unread) and type(error) is ProvisionError
+
+
+def field_errors(reply: Reply) -> str:
+    """
+    Return what a refusal says of single fields of the request, as a 422 does; empty where it says nothing of them.
+
+    Args:
+        reply: The refusal.
+
+    >>> field_errors(Reply(method="POST", path="/", status=422, text='{"errors": ["image is missing"]}'))
+    'image is missing'
+    >>> told = '{"detail": [{"loc": ["body", "disk"], "msg": "too small"}]}'
+    >>> field_errors(Reply(method="POST", path="/", status=422, text=told))
+    'disk: too small'
+    """
+    return shortened("; ".join(wrong_fields(reply.value)))
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 def main(words: list[str]) -> int:
     """
-    Run the checks, and return what the process exits with.
+    Run the checks, and return the exit status.
 
     Args:
         words: What makes the provider, as `module:factory`, and options.

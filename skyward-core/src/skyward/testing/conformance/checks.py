@@ -6,4 +6,4 @@ from skyward.testing.conformance.suite import ProviderConformance
 
 
 class TestProvider(ProviderConformance):
-    """Hold the provider of `--skyward-provider` to what every provider has to do."""
+    """Check the provider of `--skyward-provider`."""

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import attrs
 import pytest
 from attrs import evolve
 
 import skyward as sky
-from skyward.engine.guardian.guardian_messages import charged, sealed
-from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.errors import PluginError, SkywardError
-from skyward.hookspecs import Cluster, Instance, InstanceState, LocalAddress, MachineImage, Offer, SSHAddress
-from skyward.model.accelerators.accelerator import recognise
+from skyward.errors import CapacityError, QuotaError, SkywardError
+from skyward.hookspecs import InstanceState, Offer
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.guardian_duty import Duty, RegionOpened, ender, needed, take
-from skyward.testing.conformance.trial import LEASE, Rental, Trial
+from skyward.plan.instances.guardian_duty import ender, needed
+from skyward.testing.conformance import fault_checks, pool_checks
+from skyward.testing.conformance.instance_checks import (
+    check_address,
+    check_renewal,
+    check_tags,
+    check_typed,
+    guard,
+    images,
+    make_image,
+    of_pool,
+    owned,
+    ready_image,
+    unknown,
+)
+from skyward.testing.conformance.rental import LEASE, Rental
+from skyward.testing.conformance.switches import Switches
+from skyward.testing.conformance.trial import Trial
+from skyward.testing.conformance.valid_offers import check_json, offer_problem
 
 __all__ = ["ProviderConformance"]
 
@@ -54,7 +66,18 @@ class ProviderConformance:
         # Late, because pytest wants to be the first to import its plugins.
         from skyward.testing.conformance.conformance_options import load
 
-        return load(target)()
+        return load(target, "--skyward-provider")()
+
+    @pytest.fixture
+    def switches(self, provider: Any, request: pytest.FixtureRequest) -> Switches:
+        """Return what the provider's test cloud can be told to do: what the command line names, else nothing."""
+        target = request.config.getoption("skyward_switches", None)
+        if not target:
+            return Switches()
+        from skyward.testing.conformance.conformance_options import load
+
+        made: Switches = load(target, "--skyward-switches")(provider)
+        return made
 
     @pytest.fixture
     def spec(self) -> Spec:
@@ -63,7 +86,7 @@ class ProviderConformance:
 
     @pytest.fixture
     def patience(self, request: pytest.FixtureRequest) -> float:
-        """Return the seconds that a machine may take to run, or to be gone."""
+        """Return the seconds that an instance may take to run, or to be gone."""
         return float(request.config.getoption("skyward_patience", None) or 600.0)
 
     @pytest.fixture
@@ -76,72 +99,75 @@ class ProviderConformance:
         return found
 
     @pytest.fixture
-    def trial(self, provider: Any, hidden: Sequence[str], spec: Spec, patience: float) -> Iterator[Trial]:
-        """Ask the provider; in the end, nothing that it said or logged may hold what must be hidden."""
-        with Trial(provider, hidden, spec, patience) as trial:
+    def trial(
+        self, provider: Any, hidden: Sequence[str], spec: Spec, patience: float, switches: Switches
+    ) -> Iterator[Trial]:
+        """Yield what asks the provider; in the end, nothing that it said or logged may hold what must be hidden."""
+        with Trial(provider, hidden, spec, patience, switches) as trial:
             yield trial
         assert [] == trial.shown(), "Something that must be hidden was shown."
+        assert not trial.blocking, f"The event loop was blocked by {', '.join(trial.blocking)}: use asyncio.to_thread."
 
-    def test_it_tells_what_holds(self, trial: Trial, provider: Any) -> None:
-        """Facts are sane, and the same whenever they are asked for."""
+    def test_facts_are_valid_and_constant(self, trial: Trial, provider: Any) -> None:
+        """Check that facts are valid, and the same each time."""
         facts = trial.facts
-        assert facts == provider.skyward_facts(), "skyward_facts must tell the same each time."
+        assert facts == provider.skyward_facts(), "skyward_facts must return the same each time."
         assert facts.name == facts.name.lower().strip(), f"The name {facts.name!r} must be in lower case."
         billed = facts.billing_granularity_s
         assert billed is None or 0 < billed <= LEASE, "billing_granularity_s is in seconds, and None for no bill."
         assert len(facts.regions) == len(set(facts.regions)), "regions names one twice."
 
-    def test_it_can_be_used(self, trial: Trial) -> None:
-        """Credentials, permissions and settings are as they have to be; all else here depends on it."""
+    def test_preflight_passes(self, trial: Trial) -> None:
+        """Check that credentials, permissions and settings are as they have to be; all else depends on it."""
         trial.ask("skyward_preflight", spec=trial.spec)
 
-    def test_its_offers_are_sane(self, trial: Trial) -> None:
-        """Each says what it is, where it is and what it costs, and none is there twice."""
+    def test_offers_are_valid(self, trial: Trial) -> None:
+        """Check that each offer says what it is, where it is and what it costs, and that none is there twice."""
         offers = trial.ask("skyward_offers", spec=trial.spec)
         assert offers, "skyward_offers sells nothing."
         for offer in offers:
-            problem = _problem(offer, trial)
+            problem = offer_problem(offer, trial.facts)
             assert not problem, f"skyward_offers: {offer!r} {problem}"
         places = [(offer.instance_type, offer.region, offer.zone) for offer in offers]
         twice = {place for place in places if places.count(place) > 1}
         assert not twice, f"skyward_offers has more than one offer for {sorted(map(str, twice))}."
 
-    def test_what_it_does_not_sell_is_no_accident(self, trial: Trial) -> None:
-        """A wish that no offer can meet gives offers that do not meet it, none, or an error of Skyward's."""
+    def test_a_spec_without_an_offer_is_no_crash(self, trial: Trial) -> None:
+        """Check that a spec that no offer meets returns offers that do not meet it, none, or an error of Skyward's."""
         wish = evolve(trial.spec, memory_gb=1e6)
         try:
             offers = trial.ask("skyward_offers", spec=wish)
         except SkywardError as error:
-            _check_typed(error)
+            check_typed(error)
         else:
             assert all(isinstance(offer, Offer) for offer in offers)
 
-    def test_a_machine_lives_and_is_gone(self, trial: Trial) -> None:
-        """From open to release; whatever ends things may be called again, and for what never was."""
+    def test_an_instance_is_launched_and_terminated(self, trial: Trial) -> None:
+        """Check an instance's life from open to release; what terminates may be called again, and for unknown ids."""
         with trial.rental() as rental:
             machine = rental.machine
             assert (0, trial.facts.name) == (machine.node, machine.provider), "An instance names its node and provider."
             assert rental.spot == machine.spot, "An instance says whether it may be taken back."
-            _check_address(rental.running())
-            _check_json(rental.infra, "skyward_open")
+            check_address(rental.running())
+            check_json(rental.infra, "skyward_open")
             rental.end(machine.id)
             if trial.facts.rents:
                 trial.until(lambda: not rental.existing(), f"{machine.id} is gone after skyward_terminate")
             rental.end(machine.id)
-            rental.end(_unknown(machine.id))
+            rental.end(unknown(machine.id))
             rental.release()
 
-    def test_a_token_rents_once(self, trial: Trial) -> None:
-        """A launch that is repeated because its answer was lost finds what it rented."""
+    def test_a_token_is_idempotent(self, trial: Trial) -> None:
+        """Check that a launch that is repeated with its token returns what the first one launched."""
         with trial.rental() as rental:
             again = rental.launch()
-            assert [rental.machine.id] == [machine.id for machine in again], "The same token rented twice."
+            assert [rental.machine.id] == [machine.id for machine in again], "The same token launched twice."
             rental.running()
             if trial.facts.rents:
                 assert [rental.machine.id] == [machine.id for machine in rental.existing()]
 
-    def test_a_machine_is_found_by_its_pool(self, trial: Trial) -> None:
-        """An instance is listed for its own pool and no other, with its tags, and ends with no other."""
+    def test_instances_are_listed_by_pool(self, trial: Trial) -> None:
+        """Check that an instance is listed for its own pool and no other, with its tags, and ends with no other."""
         with trial.rental() as rental:
             running = rental.running()
             if not trial.facts.rents:
@@ -152,29 +178,29 @@ class ProviderConformance:
             there = running.id in [machine.id for machine in rental.existing()]
             assert there, f"{running.id} ended when another pool was ended and released."
             if running.tags is not None:
-                _check_tags(running, rental)
+                check_tags(running, rental)
 
-    def test_a_machine_is_found_in_the_account(self, trial: Trial) -> None:
-        """A client that lost its pool finds it, can put off its expiry, and ends it."""
+    def test_instances_are_found_in_the_account(self, trial: Trial) -> None:
+        """Check that a client that lost its pool finds its instances, renews their expiry, and terminates them."""
         if not trial.has("skyward_owned"):
             return
         with trial.rental() as rental:
             rental.running()
-            trial.until(lambda: _owned(rental), f"skyward_owned lists {rental.machine.id}")
-            [found] = _owned(rental)
-            _check_tags(found, rental)
+            trial.until(lambda: owned(rental), f"skyward_owned lists {rental.machine.id}")
+            [found] = owned(rental)
+            check_tags(found, rental)
             if trial.has("skyward_renew"):
-                _check_renewal(rental)
+                check_renewal(rental)
             else:
-                told = found.tags is not None and found.tags.expires_at is not None
-                assert not told, "An expiry that skyward_renew cannot put off makes a pool that lives look dead."
+                written = found.tags is not None and found.tags.expires_at is not None
+                assert not written, "An expiry that skyward_renew cannot put off makes a pool that lives look dead."
             assert trial.has("skyward_end"), "What skyward_owned lists is ended by skyward_end, which is missing."
             trial.ask("skyward_end", instances=[found])
-            trial.until(lambda: not _owned(rental), f"{found.id} is gone after skyward_end")
+            trial.until(lambda: not owned(rental), f"{found.id} is gone after skyward_end")
             trial.ask("skyward_end", instances=[found])
 
-    def test_a_machine_image_lives_and_is_gone(self, trial: Trial) -> None:
-        """Made once of a machine that runs on, listed where it fits, booted from, and deleted, also twice."""
+    def test_a_machine_image_is_made_booted_and_deleted(self, trial: Trial) -> None:
+        """Check that an image is made once, listed where it fits, booted from, and deleted, also twice."""
         has = [hook for hook in IMAGE_HOOKS if trial.has(hook)]
         if not trial.facts.machine_images:
             assert not has, f"skyward_facts does not say machine_images=True, and there is {', '.join(has)}."
@@ -182,48 +208,74 @@ class ProviderConformance:
         missing = sorted({*IMAGE_HOOKS} - {*has})
         assert not missing, f"skyward_facts says machine_images=True, and there is no {', '.join(missing)}."
         with trial.rental() as rental:
-            made = _make_image(rental)
+            made = make_image(rental)
             try:
                 assert rental.image_hash == made.content_hash, "A machine image says which content_hash it has."
-                trial.until(lambda: _ready_image(rental), f"skyward_machine_images lists {made.id} as ready")
-                assert made.id == _make_image(rental).id, "The same machine image was made twice."
-                assert [made.id] == [image.id for image in _images(rental, None)], "A list of all has each image once."
+                trial.until(lambda: ready_image(rental), f"skyward_machine_images lists {made.id} as ready")
+                assert made.id == make_image(rental).id, "The same machine image was made twice."
+                assert [made.id] == [image.id for image in images(rental, None)], "A list of all has each image once."
                 assert rental.running().id == rental.machine.id
-                [image] = _images(rental, rental.cluster)
+                [image] = images(rental, rental.cluster)
                 other = Rental(trial=trial, offer=rental.offer, spot=rental.spot, machine_image=image)
                 with other.opened():
                     assert other.launch(), f"No machine could be rented that boots from {image.id}."
-                    _check_address(other.running())
+                    check_address(other.running())
             finally:
                 trial.ask("skyward_delete_machine_images", images=[made])
-            trial.until(lambda: not _images(rental, None), f"{made.id} is gone after skyward_delete_machine_images")
+            trial.until(lambda: not images(rental, None), f"{made.id} is gone after skyward_delete_machine_images")
             trial.ask("skyward_delete_machine_images", images=[made])
 
-    def test_what_cannot_be_rented_is_refused_by_type(self, trial: Trial) -> None:
-        """A kind of machine that there is not is an error of Skyward's, where it is an error at all."""
+    def test_an_unknown_type_is_refused_by_type(self, trial: Trial) -> None:
+        """Check that an unknown instance type is an error of Skyward's, where it is an error at all."""
         offer, spot = trial.ways()[0]
         rental = Rental(trial=trial, offer=evolve(offer, instance_type=f"{offer.instance_type}-none"), spot=spot)
         with rental.opened():
             try:
                 rental.launch()
             except SkywardError as error:
-                _check_typed(error)
+                check_typed(error)
 
-    def test_it_works_in_a_guardian(self, trial: Trial, provider: Any) -> None:
-        """A running machine that cannot end its own bill is ended by another process, with the provider made anew."""
+    def test_several_instances_are_told_apart(self, trial: Trial) -> None:
+        """Check that instances of one launch have ids and addresses of their own, and end one by one or together."""
+        if trial.facts.rents:
+            pool_checks.check_several(trial)
+
+    def test_an_instance_is_as_offered(self, trial: Trial) -> None:
+        """Check that region, type, market and price of an instance are those of its offer."""
+        if trial.facts.rents:
+            pool_checks.check_offer_is_followed(trial)
+
+    def test_an_instance_proves_its_identity(self, trial: Trial) -> None:
+        """Check that an address pins the host key, lets the pool's key in, and refuses another host."""
+        pool_checks.check_identity(trial)
+
+    def test_nodes_reach_each_other(self, trial: Trial) -> None:
+        """Check that two nodes of a pool reach each other where the facts say so."""
+        pool_checks.check_network(trial)
+
+    def test_the_end_command_ends_the_bill(self, trial: Trial) -> None:
+        """Check that an instance that runs `end_command` is not billed any more."""
+        pool_checks.check_end_command(trial)
+
+    def test_an_instance_without_a_client_terminates_itself(self, trial: Trial) -> None:
+        """Check that an instance has a deadline at its first boot, for a client that dies before a node is made."""
+        pool_checks.check_ttl(trial)
+
+    def test_a_guardian_terminates_running_instances(self, trial: Trial, provider: Any) -> None:
+        """Check that a running instance that cannot end its own bill is terminated from another process."""
         if trial.facts.rents and ender(trial.facts, InstanceState.RUNNING) == "guardian":
             with trial.rental() as rental:
                 rental.running()
-                _guard(rental, provider)
+                guard(trial, rental, provider)
 
-    def test_what_does_not_run_yet_is_ended_by_a_guardian(self, trial: Trial, provider: Any) -> None:
-        """A machine that cannot end its own bill before it runs is ended by another process if it never does."""
+    def test_a_guardian_terminates_pending_instances(self, trial: Trial, provider: Any) -> None:
+        """Check that an instance that never runs, and cannot end its own bill, is terminated from another process."""
         if trial.facts.rents and ender(trial.facts, InstanceState.PENDING) == "guardian":
             with trial.rental() as rental:
-                _guard(rental, provider)
+                guard(trial, rental, provider)
 
-    def test_a_guardian_takes_away_what_it_does_not_know(self, trial: Trial, provider: Any) -> None:
-        """A client may die before it knows what it has set up."""
+    def test_a_guardian_releases_without_infra(self, trial: Trial) -> None:
+        """Check that what a client set up is released although the client died before it knew of it."""
         if not needed(trial.facts, LEASE):
             return
         offer, spot = trial.ways()[0]
@@ -235,158 +287,68 @@ class ProviderConformance:
             trial.ask("skyward_release", cluster=rental.cluster, infra=infra)
             raise
 
-    def test_a_pool_runs_a_function(self, trial: Trial, provider: Any) -> None:
-        """The whole way: a pool of one node does its work, and leaves nothing."""
+    def test_a_pool_runs_a_function(self, trial: Trial) -> None:
+        """Check that a pool of one node does its work, and leaves nothing."""
         with sky.Compute(trial.spec, options=sky.Options(console=False, logging=False)) as pool:
             info = sky.function(sky.instance_info)() >> pool
         assert trial.facts.name == info.provider
         if trial.has("skyward_owned"):
-            trial.until(lambda: not _of_pool(trial, info.job_id), f"the machines of pool {info.job_id} are gone")
+            trial.until(lambda: not of_pool(trial, info.job_id), f"the machines of pool {info.job_id} are gone")
 
+    # What a test cloud is told to do.
 
-def _problem(offer: object, trial: Trial) -> str:
-    """Return what is wrong with an offer; nothing if it is sane."""
-    if not isinstance(offer, Offer):
-        return "is no Offer."
-    facts = trial.facts
-    if offer.provider != facts.name:
-        return f"must name its provider {facts.name!r}."
-    if not offer.instance_type:
-        return "has no instance_type."
-    if facts.regions and offer.region not in facts.regions:
-        return f"is in none of the regions that skyward_facts names: {', '.join(facts.regions)}."
-    if offer.spot_price is not None and not facts.spot:
-        return "has a spot_price, but skyward_facts says that there is no spot."
-    for price in (offer.spot_price, offer.on_demand_price):
-        if price is not None and not (price > 0 or (price == 0 and facts.billing_granularity_s is None)):
-            return f"has the price {price!r}; a price is above zero, or None where it is not sold so."
-    for name in ("vcpus", "memory_gb", "disk_gb", "accelerator_memory_gb"):
-        value = getattr(offer, name)
-        if value is not None and not value > 0:
-            return f"has {name}={value!r}; what is not known is None."
-    if (offer.accelerator_name is None) != (not offer.accelerator_count):
-        return "must have a name and a count of accelerators, or neither."
-    if offer.accelerator_name is not None and recognise(offer.accelerator_name).custom:
-        return "has an accelerator that the catalogue does not know; skyward_accelerators can add it."
-    return _json_problem(offer)
+    def test_all_pages_of_a_list_are_read(self, trial: Trial) -> None:
+        """Check that lists have what is on a later page."""
+        fault_checks.check_pages(trial)
 
+    def test_no_capacity_is_a_capacity_error(self, trial: Trial) -> None:
+        """Check that a launch without an instance left is a CapacityError."""
+        fault_checks.check_refusal(trial, "no_capacity", CapacityError)
 
-def _json_problem(value: Any) -> str:
-    plain = attrs.asdict(value) if attrs.has(type(value)) else value
-    try:
-        json.dumps(plain, default=_as_dict)
-    except (TypeError, ValueError) as error:
-        return f"is nothing that JSON can hold: {error}."
-    return ""
+    def test_the_accounts_limit_is_a_quota_error(self, trial: Trial) -> None:
+        """Check that a launch at the account's limit is a QuotaError."""
+        fault_checks.check_refusal(trial, "no_quota", QuotaError)
 
+    def test_refused_credentials_are_a_credentials_error(self, trial: Trial) -> None:
+        """Check that refused credentials are a CredentialsError before anything is launched."""
+        fault_checks.check_credentials(trial)
 
-def _as_dict(value: object) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{value!r} is a {type(value).__name__}")
+    def test_a_lost_answer_launches_nothing_twice(self, trial: Trial) -> None:
+        """Check that a launch whose answer is lost is found again by its token."""
+        fault_checks.check_lost_answer(trial)
 
+    def test_a_partial_launch_returns_what_there_is(self, trial: Trial) -> None:
+        """Check that a launch that gets fewer instances returns them all."""
+        fault_checks.check_partial_launch(trial)
 
-def _check_json(value: Any, hook: str) -> None:
-    problem = _json_problem(value)
-    assert not problem, f"What {hook} returns {problem}"
+    def test_termination_is_confirmed(self, trial: Trial) -> None:
+        """Check that skyward_terminate returns when nothing is billed any more, and never before."""
+        fault_checks.check_confirmed(trial)
 
+    def test_a_failed_instance_is_not_pending(self, trial: Trial) -> None:
+        """Check that an instance that failed is listed as ending or ended, and can be terminated."""
+        fault_checks.check_failed(trial)
 
-def _check_typed(error: SkywardError) -> None:
-    untyped = isinstance(error, PluginError)
-    assert not untyped, f"{error} Raise one of the errors of skyward.errors instead."
+    def test_a_reclaimed_instance_is_not_running(self, trial: Trial) -> None:
+        """Check that an instance that its cloud took away is listed as ending or ended, or not at all."""
+        fault_checks.check_reclaimed(trial)
 
+    def test_a_failed_list_is_an_error(self, trial: Trial) -> None:
+        """Check that a list that fails is never taken for an empty one."""
+        fault_checks.check_failed_list(trial)
 
-def _check_address(machine: Instance) -> None:
-    assert machine.state is InstanceState.RUNNING
-    known = isinstance(machine.address, LocalAddress | SSHAddress)
-    assert known, f"{machine.id} runs, and its address is {machine.address!r}."
+    def test_slow_calls_do_not_block_the_event_loop(self, trial: Trial) -> None:
+        """Check that the event loop turns while a slow cloud is waited for."""
+        fault_checks.check_slow(trial)
 
+    def test_stock_is_followed(self, trial: Trial) -> None:
+        """Check that an offer of which nothing is left is not available, or refused with a CapacityError."""
+        fault_checks.check_stock(trial)
 
-def _check_tags(machine: Instance, rental: Rental) -> None:
-    """Hold what was written on a machine against what can be read there; a cloud may have no place for all of it."""
-    wanted, found = rental.request.tags_of(0), machine.tags
-    assert found is not None, f"{machine.id} is listed without its tags."
-    for name in ("pool_id", "pool_name", "node", "owner", "client", "token"):
-        read, written = getattr(found, name), getattr(wanted, name)
-        same = read == written or (name != "pool_id" and read in ("", None))
-        assert same, f"The tag {name} of {machine.id} is {read!r}, and {written!r} was written."
+    def test_prices_are_followed(self, trial: Trial) -> None:
+        """Check that offers have the cloud's prices of the moment."""
+        fault_checks.check_price(trial)
 
-
-def _check_renewal(rental: Rental) -> None:
-    later, trial = float(int(rental.request.tags.expires_at or 0) + 1000), rental.trial
-    ids = [rental.machine.id]
-    trial.ask("skyward_renew", cluster=rental.cluster, infra=rental.infra, ids=ids, expires_at=later)
-
-    def renewed() -> bool:
-        return [later] == [machine.tags.expires_at for machine in _owned(rental) if machine.tags is not None]
-
-    trial.until(renewed, f"skyward_owned tells the later expiry of {rental.machine.id}")
-    # As `sky down` does, which has no infra: the pool's own program is to know that it is being ended.
-    trial.ask("skyward_renew", cluster=rental.cluster, infra=None, ids=ids, expires_at=0.0)
-
-    def called_off() -> bool:
-        return [True] == [machine.tags.called_off for machine in rental.existing() if machine.tags is not None]
-
-    trial.until(called_off, f"skyward_instances tells the expiry 0 of {rental.machine.id}")
-
-
-def _guard(rental: Rental, provider: Any) -> None:
-    """End a machine as a guardian does: with nothing but what it was sent."""
-    trial = rental.trial
-    opened = RegionOpened(rental.cluster, rental.infra)
-    known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
-    anew, duty = charged(sealed(provider, known))
-    [(cluster, infra)] = duty.regions
-    trial.handle = ProviderHandle(anew)
-
-    def listed() -> bool:
-        rows = trial.ask("skyward_instances", cluster=cluster, infra=infra)
-        return rental.machine.id in [machine.id for machine in rows]
-
-    made_anew = f"a provider made anew from its arguments lists {rental.machine.id}"
-    trial.until(listed, f"{made_anew}, whatever its state")
-    trial.ask("skyward_terminate", cluster=cluster, infra=infra, ids=[rental.machine.id])
-    trial.until(lambda: not rental.existing(), f"{rental.machine.id} is gone after a guardian ended it")
-    trial.ask("skyward_release", cluster=cluster, infra=infra)
-
-
-def _owned(rental: Rental) -> list[Instance]:
-    found = rental.trial.ask("skyward_owned")
-    return [each for each in found if each.id == rental.machine.id and each.state is not InstanceState.ENDED]
-
-
-def _make_image(rental: Rental) -> MachineImage:
-    made: MachineImage = rental.trial.ask(
-        "skyward_make_machine_image",
-        cluster=rental.cluster,
-        infra=rental.infra,
-        instance=rental.running(),
-        content_hash=rental.image_hash,
-    )
-    return made
-
-
-def _images(rental: Rental, cluster: Cluster | None) -> list[MachineImage]:
-    listed = rental.trial.ask("skyward_machine_images", cluster=cluster)
-    return [image for image in listed if image.content_hash == rental.image_hash]
-
-
-def _ready_image(rental: Rental) -> bool:
-    states = [image.state for image in _images(rental, rental.cluster)]
-    assert "failed" not in states, "The machine image could not be made."
-    return states == ["ready"]
-
-
-def _of_pool(trial: Trial, pool_id: str) -> list[Instance]:
-    found = trial.ask("skyward_owned")
-    return [
-        each
-        for each in found
-        if each.tags is not None and each.tags.pool_id == pool_id and each.state is not InstanceState.ENDED
-    ]
-
-
-def _unknown(name: str) -> str:
-    """Return an id that looks like another and is none."""
-    last = "1" if name.endswith("0") else "0"
-    return f"{name[:-1]}{last}"
+    def test_release_leaves_nothing(self, trial: Trial) -> None:
+        """Check that nothing is left of a released pool."""
+        fault_checks.check_remains(trial)

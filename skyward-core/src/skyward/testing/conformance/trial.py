@@ -1,52 +1,62 @@
-"""Ask a provider on trial: every answer is kept, every machine is ended, and every wait has an end."""
+"""Ask a provider on trial: every answer is recorded, every instance is terminated, and every wait has a time limit."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-from attrs import evolve, field, frozen
+import pytest
+from attrs import evolve
 
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.errors import CapacityError, QuotaError
-from skyward.hookspecs import Cluster, Instance, InstanceState, LaunchRequest, MachineImage, Offer, ProviderFacts, Tags
+from skyward.errors import CapacityError, HostKeyError, QuotaError, TransportError
+from skyward.hookspecs import Offer, ProviderFacts, SSHAddress
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.owned_instances import of_another
+from skyward.ssh.dial import dial
+from skyward.testing.conformance.loop_watch import LoopWatch
+from skyward.testing.conformance.rental import Rental
+from skyward.testing.conformance.switches import BookedInstance, Switches
 
-__all__ = ["Rental", "Trial"]
-
-LEASE = 3600.0
-"""Seconds after which a machine of a trial counts as forgotten."""
+__all__ = ["Trial"]
 
 OFFERS_TRIED = 10
-"""How many offers are tried, the cheapest first, until one has a machine left."""
+"""Offers that are tried, the cheapest first, until one has an instance left."""
 
 _LONGEST_PAUSE = 5.0
 
 
 class Trial:
     """
-    Ask one provider, and listen to all it says.
+    Ask one provider, and record all it says.
 
     Args:
         provider: The provider.
         hidden: Texts that it must never show.
         spec: What is asked for.
-        patience: Seconds that a machine may take to run, or to be gone.
+        patience: Seconds that an instance may take to run, or to be gone.
+        switches: What its test cloud can be told to do.
     """
 
-    def __init__(self, provider: object, hidden: Sequence[str], spec: Spec, patience: float) -> None:
+    def __init__(
+        self,
+        provider: object,
+        hidden: Sequence[str],
+        spec: Spec,
+        patience: float,
+        switches: Switches | None = None,
+    ) -> None:
         self.handle = ProviderHandle(provider)
         self.spec = evolve(spec, provider=provider)
         self.patience = patience
-        self._hidden = hidden
+        self.switches = switches or Switches()
+        self._hidden = list(hidden)
         self._heard = _Heard()
         self._runner = asyncio.Runner()
+        self._watch = LoopWatch()
         self._root_level = logging.NOTSET
         for text in (repr(provider), str(provider), repr(self.spec)):
             self._heard.texts.append(text)
@@ -56,9 +66,11 @@ class Trial:
         self._root_level = root.level
         root.addHandler(self._heard)
         root.setLevel(logging.DEBUG)
+        self._watch.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._watch.__exit__()
         root = logging.getLogger()
         root.removeHandler(self._heard)
         root.setLevel(self._root_level)
@@ -66,8 +78,13 @@ class Trial:
 
     @property
     def facts(self) -> ProviderFacts:
-        """Return what the provider tells about itself."""
+        """Return the provider's facts."""
         return self.handle.facts
+
+    @property
+    def blocking(self) -> Sequence[str]:
+        """Return the places that blocked the event loop."""
+        return self._watch.blocking
 
     def has(self, hook: str) -> bool:
         """Return whether the provider implements a hook."""
@@ -81,15 +98,47 @@ class Trial:
             SkywardError: What the provider raises; a PluginError if that is none of Skyward's.
         """
         try:
-            answer = self._runner.run(self.handle.call(hook, timeout=self.patience, **arguments))
+            call = self.handle.call(hook, timeout=self.patience, **arguments)
+            answer = self._runner.run(self._watch.over(call))
         except Exception as error:
             self._heard.texts += [str(error), repr(error), repr(vars(error))]
             raise
         self._heard.texts += [repr(answer), str(answer)]
         return answer
 
+    def shell(self, address: SSHAddress, command: str) -> str:
+        """
+        Run a command on an instance, as a pool would reach it, and return what it prints.
+
+        A connection that ends with the command is none that failed.
+
+        Raises:
+            SkywardError: If it cannot be reached, or is not the one that it should be.
+        """
+        import asyncssh
+
+        async def run() -> str:
+            async with await dial(address, patience=self.patience, told=lambda _: None) as connection:
+                with suppress(asyncssh.Error, OSError, TimeoutError, TransportError):
+                    return str((await connection.run(command, timeout=self.patience)).stdout).strip()
+            return ""
+
+        return self._runner.run(run())
+
+    def is_impostor(self, address: SSHAddress) -> bool:
+        """Return whether an instance is refused for its host key."""
+        try:
+            self.shell(address, "true")
+        except HostKeyError:
+            return True
+        return False
+
+    def hide(self, *texts: str) -> None:
+        """Add texts that the provider must never show."""
+        self._hidden += texts
+
     def shown(self) -> list[str]:
-        """List what the provider showed of what it must hide: the text in which it stands, with stars in its place."""
+        """Return what the provider showed of what it must hide: each text, with stars in the secret's place."""
         found = []
         for secret in self._hidden:
             found += [text.replace(secret, "*****") for text in self._heard.texts if secret in text]
@@ -109,19 +158,56 @@ class Trial:
             time.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 1.5)
 
+    def switch(self, name: str) -> Callable[..., Any]:
+        """
+        Return a switch of the test cloud; the check is skipped where it has none of the name.
+
+        Args:
+            name: The field of `Switches`.
+        """
+        found: Callable[..., Any] | None = getattr(self.switches, name)
+        if found is None:
+            pytest.skip(f"The test cloud has no switch `{name}`, see skyward.testing.conformance.Switches.")
+        return found
+
+    @contextmanager
+    def switched(self, name: str, *arguments: Any) -> Iterator[Any]:
+        """
+        Turn a switch of the test cloud on for the block, and yield what it returns.
+
+        Args:
+            name: The field of `Switches`.
+            arguments: What it is given.
+        """
+        switch = self.switch(name)
+        try:
+            yield switch(*arguments)
+        finally:
+            self.switches.calm()
+
+    def booked(self) -> dict[str, BookedInstance]:
+        """Return the instances that are billed by the test cloud's own books, by id."""
+        return {each.id: each for each in self.switch("books")() if each.billed}
+
     def ways(self) -> list[tuple[Offer, bool]]:
-        """List the ways to rent, the cheapest first: an offer, and whether as spot."""
+        """Return the ways to launch, the cheapest first: an offer, and whether as spot."""
         offers = [offer for offer in self.ask("skyward_offers", spec=self.spec) if offer.available]
         ways = [(offer, spot) for offer in offers for spot in (False, True) if offer.price(spot=spot) is not None]
         assert ways, "skyward_offers sells nothing that is available now and has a price."
         return sorted(ways, key=lambda way: way[0].price(spot=way[1]) or 0.0)
 
     @contextmanager
-    def rental(self) -> Iterator[Rental]:
-        """Rent one machine, the cheapest that can be had; end it and all else of its pool when the block is left."""
+    def rental(self, *, nodes: int = 1, ways: Sequence[tuple[Offer, bool]] = ()) -> Iterator[Rental]:
+        """
+        Launch instances, the cheapest that can be had; terminate all of the pool when the block is left.
+
+        Args:
+            nodes: How many; there may be fewer, but one.
+            ways: The ways to launch them; none for all that is offered.
+        """
         reason: Exception | None = None
-        for offer, spot in self.ways()[:OFFERS_TRIED]:
-            rental = Rental(trial=self, offer=offer, spot=spot)
+        for offer, spot in (ways or self.ways())[:OFFERS_TRIED]:
+            rental = Rental(trial=self, offer=offer, spot=spot, nodes=nodes)
             with rental.opened():
                 try:
                     rental.launch()
@@ -130,141 +216,16 @@ class Trial:
                     continue
                 yield rental
                 return
-        raise AssertionError(f"None of the {OFFERS_TRIED} cheapest offers could be rented: {reason}") from reason
-
-
-@frozen(kw_only=True)
-class Rental:
-    """
-    Hold one pool of one machine.
-
-    Args:
-        trial: What asks.
-        offer: What is rented.
-        spot: Whether as spot.
-        pool_id: The pool.
-        token: The request.
-        machine_image: What the machine boots from; None for what it takes by itself.
-    """
-
-    trial: Trial
-    offer: Offer
-    spot: bool
-    pool_id: str = field(factory=lambda: secrets.token_hex(4))
-    token: str = field(factory=lambda: secrets.token_hex(8))
-    machine_image: MachineImage | None = None
-    cluster: Cluster = field(init=False, repr=False)
-    _infra: list[Any] = field(factory=list, init=False, repr=False)
-    _machines: list[Instance] = field(factory=list, init=False, repr=False)
-
-    @cluster.default
-    def _cluster(self) -> Cluster:
-        name = self.trial.handle.name
-        return Cluster(
-            pool_id=self.pool_id,
-            pool_name="conformance",
-            spec=self.trial.spec,
-            offer=self.offer,
-            provider=name,
-            nodes=1,
-        )
-
-    @property
-    def image_hash(self) -> str:
-        """Return what a machine image of the machine is said to hold: what no other image does."""
-        return f"0{self.pool_id}"
-
-    @property
-    def infra(self) -> Any:
-        """Return what the pool's machines share."""
-        return self._infra[0]
-
-    @property
-    def machine(self) -> Instance:
-        """Return the machine, as the first launch told."""
-        return self._machines[0]
-
-    @property
-    def request(self) -> LaunchRequest:
-        """Return the request that rents the machine."""
-        tags = Tags(
-            pool_id=self.pool_id,
-            pool_name="conformance",
-            owner="conformance",
-            client=self.pool_id,
-            token=self.token,
-            expires_at=float(int(time.time() + LEASE)) if self.trial.has("skyward_renew") else None,
-        )
-        return LaunchRequest(
-            cluster=self.cluster,
-            nodes=(0,),
-            token=self.token,
-            spot=self.spot,
-            tags=tags,
-            machine_image=self.machine_image,
-        )
-
-    @contextmanager
-    def opened(self) -> Iterator[None]:
-        """Set up what machines share; in the end, whatever happened, end all machines and take it away."""
-        self._infra.append(self.trial.ask("skyward_open", cluster=self.cluster))
-        try:
-            yield
-        finally:
-            try:
-                self.end(*{machine.id for machine in (*self._machines, *self.existing())})
-                if self.trial.facts.rents:
-                    self.trial.until(lambda: not self.existing(), f"the machines of pool {self.pool_id} are gone")
-            finally:
-                self.release()
-
-    def launch(self) -> list[Instance]:
-        """Ask for the machine; every time with the same token."""
-        made = list(self.trial.ask("skyward_launch", request=self.request, infra=self.infra))
-        self._machines.extend(made)
-        return made
-
-    def listed(self) -> list[Instance]:
-        """List the pool's machines."""
-        return list(self.trial.ask("skyward_instances", cluster=self.cluster, infra=self.infra))
-
-    def running(self) -> Instance:
-        """Wait until the machine runs, and return it as it is listed then."""
-        if not self.trial.facts.rents:
-            return self.machine
-        found: list[Instance] = []
-
-        def runs() -> bool:
-            found[:] = [each for each in self.listed() if each.id == self.machine.id]
-            ended = any(each.state in (InstanceState.ENDED, InstanceState.ENDING) for each in found)
-            assert not ended, f"{self.machine.id} ended before it ran."
-            return any(each.state is InstanceState.RUNNING for each in found)
-
-        self.trial.until(runs, f"skyward_instances lists {self.machine.id} as RUNNING")
-        return found[0]
-
-    def end(self, *ids: str) -> None:
-        """End machines."""
-        if ids:
-            self.trial.ask("skyward_terminate", cluster=self.cluster, infra=self.infra, ids=ids)
-
-    def release(self) -> None:
-        """Take away what machines shared."""
-        self.trial.ask("skyward_release", cluster=self.cluster, infra=self.infra)
-
-    def existing(self) -> list[Instance]:
-        """List the pool's machines that have not ended; never another pool's, whatever the provider lists."""
-        there = (machine for machine in self.listed() if machine.state is not InstanceState.ENDED)
-        return [machine for machine in there if not of_another(machine, self.pool_id)]
+        raise AssertionError(f"None of the {OFFERS_TRIED} cheapest offers could be launched: {reason}") from reason
 
 
 class _Heard(logging.Handler):
-    """Keep every record of every logger as text."""
+    """Record every record of every logger as text."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record."""
+        """Record a record."""
         self.texts.append(self.format(record))
