@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["Misread", "field", "flag", "listed", "number", "optional", "readable", "text", "whole", "word"]
+__all__ = ["Misread", "field", "flag", "listed", "number", "objects", "optional", "readable", "text", "whole", "word"]
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -152,6 +152,26 @@ def listed(row: object, name: str) -> list[Any]:
     value = field(row, name) if name else row
     if not isinstance(value, list):
         raise _wrong(name or "answer", "a list", value)
+    return value
+
+
+def objects(row: object, name: str) -> list[Mapping[str, Any]]:
+    """
+    Return a field that holds a list of objects.
+
+    Args:
+        row: The object.
+        name: As for `field`; empty if the object itself is the list.
+
+    Raises:
+        Misread: If it holds anything else.
+
+    >>> objects({"tags": [{"name": "web"}]}, "tags")
+    [{'name': 'web'}]
+    """
+    value = listed(row, name)
+    if not all(isinstance(each, Mapping) for each in value):
+        raise Misread(f"{name or 'answer'!r} holds something that is no object")
     return value
 
 
