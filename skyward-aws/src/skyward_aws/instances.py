@@ -46,7 +46,7 @@ __all__ = [
     "terminate",
 ]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 LAG = 60.0
 """Seconds in which a machine may be missing from listings after it was rented."""

@@ -30,7 +30,7 @@ from skyward_verda.volumes import find_volume
 
 __all__ = ["LEAST_DISK", "Order", "find_image", "launch", "parameters"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.verda")
 
 AT_ONCE = 8
 """Launches under way at the same time."""

@@ -16,7 +16,7 @@ from skyward_verda.instances import pool_of
 
 __all__ = ["PATH", "OwnVolume", "find_volume", "living", "mount_script"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.verda")
 
 PATH = "/volumes"
 
