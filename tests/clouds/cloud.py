@@ -60,7 +60,8 @@ class Cloud:
     def hurried(self, provider: Any) -> Any:
         """Have a provider keep a list no longer than the tests want: no time at all where there are no hosts."""
         if self.lists_hold is not None:
-            provider._account.lists_hold = self.lists_hold
+            account = provider._account
+            getattr(account, "inventory", account).lists_hold = self.lists_hold
         return provider
 
     def calm(self) -> None:

@@ -348,7 +348,7 @@ def test_the_tags_are_in_a_variable_that_nobody_sees_who_logs_in() -> None:
     [
         ({"cloud": "private"}, "cloud must be"),
         ({"country": "Romania"}, "country='ROMANIA' is no code"),
-        ({"data_center": [5]}, "data_center must be a name"),
+        ({"data_center": [5]}, "data_center must be the name of a data centre, or several"),
         ({"container_image": "two words"}, "container_image='two words' is no name of a Docker image"),
         ({"global_networking": True, "cloud": "all"}, 'goes with cloud="secure"'),
     ],

@@ -38,7 +38,7 @@ from skyward.hookspecs import (
 from skyward.model.accelerators.accelerator import recognise
 from skyward.model.fields.memory import gigabytes
 from skyward.model.fields.port import port
-from skyward.model.fields.region import RegionsLike, regions
+from skyward.model.fields.region import RegionsLike, regions, several
 from skyward.model.fields.setting import choice, nearest, positive, suggesting, switch, text as text_setting
 from skyward.model.instances.key_pair import KeyPair
 from skyward.model.spec.container import DockerImage, cuda, docker_image, runpod_base
@@ -61,16 +61,23 @@ from skyward.plan.offers.volume import (
     volume_name,
 )
 
-# Keys, what clouds tell of machines, and renting by several calls side by side.
+# Accounts, what clouds tell of machines, creating machines and finding them, volumes.
+from skyward.providers.account_hooks import AccountHooks
+from skyward.providers.call_batch import CallBatch, rented
+from skyward.providers.created import Created, Inventory, of_token
 from skyward.providers.credentials import Credential
-from skyward.providers.facts import facts, identified, sold
+from skyward.providers.facts import by_id, facts, identified, sold
+from skyward.providers.host_pins import HostPins
+from skyward.providers.key_account import KeyAccount
+from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
-from skyward.providers.side_by_side import of_token, rented
-from skyward.providers.volumes import until_free
+from skyward.providers.registration import Registered, key_material, registered
+from skyward.providers.volumes import Mount, until_free
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
     Api,
+    ErrorRow,
     Limit,
     Login,
     Meaning,
@@ -78,11 +85,16 @@ from skyward.rest import (
     Reply,
     Service,
     Shared,
+    Token,
+    TokenLogin,
     end_for_good,
     field,
+    field_errors,
     flag,
     hidden,
+    is_lost,
     listed,
+    meaning_by,
     number,
     optional,
     readable,
@@ -95,17 +107,24 @@ from skyward.rest import (
 
 __all__ = [
     "END_COMMAND",
+    "AccountHooks",
     "Api",
     "Architecture",
+    "CallBatch",
     "CapacityError",
     "Cluster",
     "ConfigError",
+    "Created",
     "Credential",
     "CredentialsError",
     "DockerImage",
+    "ErrorRow",
     "HostKey",
+    "HostPins",
     "Instance",
     "InstanceState",
+    "Inventory",
+    "KeyAccount",
     "KeyPair",
     "LaunchRequest",
     "Limit",
@@ -115,12 +134,14 @@ __all__ = [
     "MachineImage",
     "Meaning",
     "Misread",
+    "Mount",
     "NoCredentialsError",
     "Offer",
     "ProviderFacts",
     "ProvisionError",
     "QuotaError",
     "RegionsLike",
+    "Registered",
     "Reply",
     "SSHAddress",
     "Service",
@@ -128,9 +149,12 @@ __all__ = [
     "SkywardError",
     "Spec",
     "Tags",
+    "Token",
+    "TokenLogin",
     "Volume",
     "ahead_of_reply",
     "boot_deadline",
+    "by_id",
     "check_volume",
     "choice",
     "chosen",
@@ -139,21 +163,28 @@ __all__ = [
     "cuda",
     "docker_image",
     "end_for_good",
+    "escaped",
     "facts",
     "field",
+    "field_errors",
+    "fitting",
     "flag",
     "gigabytes",
     "hidden",
     "hookimpl",
     "host_key",
     "identified",
+    "is_lost",
+    "key_material",
     "life",
     "listed",
+    "meaning_by",
     "mount_disk",
     "mount_path",
     "mount_point",
     "mount_share",
     "nearest",
+    "node_number",
     "number",
     "of_token",
     "optional",
@@ -162,15 +193,18 @@ __all__ = [
     "readable",
     "recognise",
     "regions",
+    "registered",
     "rented",
     "reply_of",
     "runpod_base",
+    "several",
     "shortened",
     "sold",
     "suggesting",
     "switch",
     "text",
     "text_setting",
+    "unescaped",
     "until_free",
     "volume_name",
     "whole",

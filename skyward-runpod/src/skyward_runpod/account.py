@@ -1,18 +1,41 @@
-"""The account: its key, its calls, and what was rented so lately that lists may not know it."""
+"""The account: its key, its calls, and its pods."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from skyward.provider import Api, Credential, Login, Misread, Service, Shared, identified, listed, text
+from skyward.provider import (
+    Credential,
+    Instance,
+    InstanceState,
+    Inventory,
+    KeyAccount,
+    Service,
+    Volume,
+    by_id,
+    chosen,
+    end_for_good,
+    listed,
+    optional,
+    text,
+)
 from skyward_runpod.failure import PODS, meaning
+from skyward_runpod.naming import tags_of
+from skyward_runpod.pods import described
 
-__all__ = ["KEY", "Account"]
+if TYPE_CHECKING:
+    from skyward.provider import Cluster
 
+__all__ = ["KEY", "VOLUMES", "Account"]
+
+SERVICE = Service(
+    provider="runpod",
+    title="RunPod",
+    base_url="https://api.runpod.io",
+    url_variable="RUNPOD_API_BASE_URL",
+    meaning=meaning,
+)
 KEY = Credential(
     provider="runpod",
     title="RunPod",
@@ -20,17 +43,13 @@ KEY = Credential(
     variables=("RUNPOD_API_KEY",),
     hint="Make one in RunPod's console under Settings, API Keys, and set RUNPOD_API_KEY.",
 )
-
-URL, URL_VARIABLE = "https://api.runpod.io", "RUNPOD_API_BASE_URL"
-
-LAG = 60.0
-"""Seconds in which a pod may be missing from lists after it was rented."""
+VOLUMES = "/v2/network-volumes"
 
 LISTS_HOLD = 1.0
 """Seconds for which pools of one account share a list: 60 calls a minute are allowed at least."""
 
 
-class Account:
+class Account(KeyAccount):
     """
     Ask RunPod.
 
@@ -41,62 +60,90 @@ class Account:
     """
 
     def __init__(self, key: str | None) -> None:
-        self._key = key
-        self.lists_hold = LISTS_HOLD
-        self.launched: dict[str, float] = {}
-        """When pods were rented that no list has shown yet, and whose end is not confirmed; by id."""
-        self.rented_at = float("-inf")
-        """When something was last rented here, or may have been, on the monotonic clock."""
-        self._shared: Shared | None = None
-        self.tokens: set[str] = set()
-        """The requests that something was rented for, or may have been."""
+        super().__init__(SERVICE, KEY, key)
+        self.inventory = Inventory({"pods": self._pods}, identity=self.identity, hold=LISTS_HOLD)
 
-    @cached_property
-    def api(self) -> Api:
-        """Return what makes the calls."""
-        url = os.environ.get(URL_VARIABLE) or URL
-        service = Service(provider="runpod", title="RunPod", base_url=url.rstrip("/"), meaning=meaning)
-        return Api(service, lambda _stale: Login.bearer(KEY.find(self._key, os.environ)))
-
-    async def pods(self) -> list[Mapping[str, Any]]:
+    async def instances(self, cluster: Cluster) -> list[Instance]:
         """
-        List the pods of the account, those of clusters too; pools that ask at once share the answer.
-
-        Raises:
-            SkywardError: If it fails; that is no empty list.
-        """
-        if time.monotonic() - self.rented_at <= self.lists_hold:
-            # A list from before would not have it.
-            return await self.fresh()
-        # Kept, because the shared answer lives only while it is referenced.
-        shared = self._shared = Shared.of(f"{self.api.service.base_url} {KEY.find(self._key, os.environ)}")
-        return await shared.ask("pods", self.lists_hold, self.fresh)
-
-    async def fresh(self) -> list[Mapping[str, Any]]:
-        """
-        List the pods of the account now.
-
-        Raises:
-            SkywardError: If it fails.
-        """
-        # Members of clusters are left out unless they are asked for.
-        rows: list[Mapping[str, Any]] = await self.api.get(PODS, params={"includeClusterPods": "true"}, read=_rows)
-        for row in rows:
-            self.launched.pop(row["id"], None)
-        return rows
-
-    def is_fresh(self, pod: str) -> bool:
-        """
-        Return whether a pod was rented so lately that lists may not know it.
+        List the pods of a pool; one just rented that lists do not have yet is pending.
 
         Args:
-            pod: Its id.
+            cluster: The pool.
+
+        Raises:
+            SkywardError: If the list fails, or holds what cannot be understood.
         """
-        return time.monotonic() - self.launched.get(pod, -LAG) < LAG
+        rows = await self.inventory.rows(pool_id=cluster.pool_id)
+        tagged = [(row, tags_of(row)) for row in rows.values()]
+        ours = [row for row, tags in tagged if tags is not None and tags.pool_id == cluster.pool_id]
+        return self.api.understood(ours, lambda ours: [described(row, cluster) for row in ours], f"GET {PODS}")
+
+    async def owned(self) -> list[Instance]:
+        """
+        List all pods of ours in the account, those in clusters too.
+
+        Raises:
+            SkywardError: If the list fails, or holds what cannot be understood.
+        """
+        rows = [row for row in (await self.inventory.rows(within=0.0)).values() if tags_of(row) is not None]
+        found = self.api.understood(rows, lambda rows: [described(row) for row in rows], f"GET {PODS}")
+        return [each for each in found if each.state is not InstanceState.ENDED]
+
+    async def terminate(self, ids: Sequence[str]) -> None:
+        """
+        Terminate pods, and return when no list has them any more.
+
+        Args:
+            ids: Which; one that is gone already is no error.
+
+        Raises:
+            ProvisionError: If one may still be billed.
+        """
+        clusters: dict[str, str] = {}
+
+        async def end(pod: str) -> None:
+            if pod in clusters:
+                # A member of a cluster ends with all of it.
+                await self.api.delete(f"/v2/clusters/{clusters[pod]}", also=(404,))
+            elif await self.api.delete(f"{PODS}/{pod}", also=(404, 409), read=lambda _: True):
+                self.inventory.forget([pod])
+
+        async def left(asked: Sequence[str]) -> Collection[str]:
+            rows = await self.inventory.rows(within=0.0)
+            for pod in asked:
+                if (cluster := optional(rows.get(pod, {}), "cluster.id", text)) is not None:
+                    clusters[pod] = cluster
+            return {pod for pod in asked if pod in rows and rows[pod].get("status") != "TERMINATED"}
+
+        # It takes one pod a call.
+        hint = "Type: for pod in {ids}; do runpodctl pod delete $pod; done"
+        await end_for_good(ids, end=end, left=left, provider="runpod", hint=hint)
+
+    async def volume(self, wanted: str) -> Volume:
+        """
+        Look for a network volume, which several pods of its own data centre may have at a time.
+
+        Args:
+            wanted: Its id or name.
+
+        Raises:
+            ConfigError: If there is none, or there are several of the name.
+            SkywardError: If RunPod does not answer.
+        """
+        known: list[Volume] = await self.api.get(
+            VOLUMES, read=lambda answer: [_volume(row) for row in listed(answer, "networkVolumes")]
+        )
+        return chosen(known, wanted, "RunPod")
+
+    async def _pods(self) -> dict[str, Mapping[str, Any]]:
+        # Members of clusters are left out unless they are asked for.
+        rows: dict[str, Mapping[str, Any]] = await self.api.get(
+            PODS,
+            params={"includeClusterPods": "true"},
+            read=lambda answer: by_id(listed(answer, "pods"), text, provider="runpod"),
+        )
+        return rows
 
 
-def _rows(answer: Any) -> list[Mapping[str, Any]]:
-    try:
-        return identified(listed(answer, "pods"), lambda row: text(row, "id"), provider="runpod")
-    except ValueError as error:
-        raise Misread(str(error)) from error
+def _volume(row: Any) -> Volume:
+    return Volume(id=text(row, "id"), name=text(row, "name"), place=text(row, "dataCenter"), shared=True)

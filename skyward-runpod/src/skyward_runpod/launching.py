@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 from attrs import field, frozen
 
 from skyward.provider import (
+    CallBatch,
     DockerImage,
     Instance,
     LaunchRequest,
     container_start,
     host_key,
-    of_token,
-    rented,
     runpod_base,
     text,
 )
@@ -143,34 +141,23 @@ async def launch(account: Account, order: Order) -> Sequence[Instance]:
         QuotaError: If the account may have none.
         ConfigError: If RunPod takes nothing that is asked for.
     """
-    request = order.request
-    rows = await _present(account, request)
-    missing = [node for node in request.nodes if node not in rows]
-    rows = await rented({node: _one(account, order, node) for node in missing}, before=rows)
+    request, inventory = order.request, account.inventory
+    offer = request.cluster.offer
+    subject = f"{offer.instance_type}, {(offer.zone or 'SECURE').capitalize()} Cloud"
+
+    async def create(nodes: Sequence[int]) -> Mapping[int, Mapping[str, Any]]:
+        [node] = nodes
+        json = body(order, node, account.url)
+        with inventory.creating(request):
+            row: Mapping[str, Any] = await account.api.post(PODS, json=json, subject=subject, read=_made)
+        inventory.add(row["id"], row, request)
+        return {node: row}
+
+    before = await inventory.of_token(request, tags_of, state)
+    rows = await CallBatch(create).rented(request.nodes, before=before)
     return account.api.understood(
         list(rows.values()), lambda rows: [described(row, request.cluster) for row in rows], f"POST {PODS}"
     )
-
-
-async def _present(account: Account, request: LaunchRequest) -> dict[int, Mapping[str, Any]]:
-    """Find what an earlier call with the same token rented already, by node."""
-    if request.token not in account.tokens:
-        account.tokens.add(request.token)
-        return {}
-    rows = await account.fresh()
-    return account.api.understood(rows, lambda rows: of_token(rows, request, tags_of, state), f"GET {PODS}")
-
-
-async def _one(account: Account, order: Order, node: int) -> Mapping[str, Any]:
-    offer = order.request.cluster.offer
-    subject = f"{offer.instance_type}, {(offer.zone or 'SECURE').capitalize()} Cloud"
-    json = body(order, node, account.api.service.base_url)
-    try:
-        row: Mapping[str, Any] = await account.api.post(PODS, json=json, subject=subject, read=_made)
-    finally:
-        account.rented_at = time.monotonic()
-    account.launched[row["id"]] = time.monotonic()
-    return row
 
 
 def _made(answer: Any) -> Mapping[str, Any]:

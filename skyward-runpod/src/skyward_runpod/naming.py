@@ -9,7 +9,7 @@ from typing import Any
 
 from skyward.provider import Tags
 
-__all__ = ["TAGS", "is_ours", "name_of", "tags_of", "written"]
+__all__ = ["TAGS", "name_of", "tags_of", "written"]
 
 TAGS = "SKYWARD_START_TAGS"
 """The variable; names of this kind are kept from logins."""
@@ -51,25 +51,15 @@ def written(tags: Tags) -> str:
 _BESIDE = ("pool-name", "owner", "client")
 
 
-def is_ours(row: Mapping[str, Any]) -> bool:
-    """
-    Return whether a pod was rented by Skyward.
-
-    Args:
-        row: The pod, as RunPod describes it.
-
-    >>> is_ours({"name": "skyward-a1b2c3d4-3-0123456789abcdef"}), is_ours({"name": "skyward-notes-1-old"})
-    (True, False)
-    """
-    return _NAME.fullmatch(str(row.get("name"))) is not None
-
-
 def tags_of(row: Mapping[str, Any]) -> Tags | None:
     """
     Read whose a pod is; None if it is none of ours.
 
     Args:
         row: The pod, as RunPod describes it.
+
+    >>> tags_of({"name": "skyward-a1b2c3d4-3-0123456789abcdef"}).node, tags_of({"name": "skyward-notes-1-old"})
+    (3, None)
     """
     found = _NAME.fullmatch(str(row.get("name")))
     if found is None:

@@ -1,8 +1,8 @@
-"""The pods there are: described as instances, listed by name, ended for good."""
+"""The pods there are, described as instances."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from skyward.provider import (
     InstanceState,
     Misread,
     SSHAddress,
-    end_for_good,
     facts,
     host_key,
     life,
@@ -20,14 +19,12 @@ from skyward.provider import (
     text,
     whole,
 )
-from skyward_runpod.account import Account
-from skyward_runpod.failure import PODS
-from skyward_runpod.naming import is_ours, tags_of
+from skyward_runpod.naming import tags_of
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster
 
-__all__ = ["described", "end", "label", "listed_of", "owned", "state"]
+__all__ = ["described", "label", "state"]
 
 
 _STATES = {
@@ -129,75 +126,3 @@ def _machine(row: Mapping[str, Any]) -> str | None:
 def _moment(row: Mapping[str, Any]) -> float | None:
     said = optional(row, "createdAt", text)
     return None if said is None else datetime.fromisoformat(said).timestamp()
-
-
-async def listed_of(account: Account, cluster: Cluster) -> list[Instance]:
-    """
-    List the pods of a pool.
-
-    Args:
-        account: Who asks.
-        cluster: The pool.
-
-    Raises:
-        SkywardError: If the list fails, or holds what cannot be understood.
-    """
-    rows = [row for row in await account.pods() if _pool(row) == cluster.pool_id]
-    return account.api.understood(rows, lambda rows: [described(row, cluster) for row in rows], f"GET {PODS}")
-
-
-async def owned(account: Account) -> list[Instance]:
-    """
-    List all pods of ours in the account, those in clusters too.
-
-    Args:
-        account: Who asks.
-
-    Raises:
-        SkywardError: If the list fails, or holds what cannot be understood.
-    """
-    rows = [row for row in await account.fresh() if is_ours(row)]
-    found = account.api.understood(rows, lambda rows: [described(row) for row in rows], f"GET {PODS}")
-    return [each for each in found if each.state is not InstanceState.ENDED]
-
-
-async def end(account: Account, ids: Sequence[str]) -> None:
-    """
-    End pods, and return when no list has them any more.
-
-    Args:
-        account: Who asks.
-        ids: Which; one that is gone already is no error.
-
-    Raises:
-        ProvisionError: If one may still be billed.
-    """
-    clusters: dict[str, str] = {}
-
-    async def one(pod: str) -> None:
-        if pod in clusters:
-            # A member of a cluster ends with all of it.
-            await account.api.delete(f"/v2/clusters/{clusters[pod]}", also=(404,))
-            return
-        gone = await account.api.delete(f"{PODS}/{pod}", also=(404, 409), read=lambda _: True)
-        if gone:
-            # Nothing of it can turn up in a list any more.
-            account.launched.pop(pod, None)
-
-    async def left(asked: Sequence[str]) -> Collection[str]:
-        rows = {row["id"]: row for row in await account.fresh()}
-        for pod in asked:
-            cluster = optional(rows.get(pod, {}), "cluster.id", text)
-            if cluster is not None:
-                clusters[pod] = cluster
-        there = {pod for pod in asked if pod in rows and rows[pod].get("status") != "TERMINATED"}
-        return there | {pod for pod in asked if account.is_fresh(pod)}
-
-    # It takes one pod a call.
-    hint = "Type: for pod in {ids}; do runpodctl pod delete $pod; done"
-    await end_for_good(ids, end=one, left=left, provider="runpod", hint=hint)
-
-
-def _pool(row: Mapping[str, Any]) -> str | None:
-    tags = tags_of(row)
-    return None if tags is None else tags.pool_id

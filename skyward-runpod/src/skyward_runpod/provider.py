@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -11,18 +11,21 @@ from attrs.converters import optional
 
 from skyward.provider import (
     END_COMMAND,
+    AccountHooks,
     ConfigError,
     DockerImage,
     Instance,
+    Mount,
     Offer,
     ProviderFacts,
-    check_volume,
+    RegionsLike,
+    Volume,
     choice,
     docker_image,
     gigabytes,
     hookimpl,
     mount_path,
-    mount_point,
+    several,
     suggesting,
     text_setting,
     volume_name,
@@ -30,11 +33,9 @@ from skyward.provider import (
 from skyward_runpod.account import Account
 from skyward_runpod.launching import BASE_CUDA, Order, launch
 from skyward_runpod.market import Cloud, Wish, data_centers, offers
-from skyward_runpod.pods import end, listed_of, owned
-from skyward_runpod.volumes import find_volume
 
 if TYPE_CHECKING:
-    from skyward.provider import Cluster, LaunchRequest, Spec
+    from skyward.provider import LaunchRequest, Spec
 
 __all__ = ["RunPod"]
 
@@ -56,27 +57,14 @@ def _image(value: str | DockerImage) -> DockerImage:
     return docker_image(value, "container_image")
 
 
-def _names(value: str | Iterable[str] | None, parameter: str) -> tuple[str, ...]:
-    """Return names, one or several."""
-    given: object = value
-    names: tuple[object, ...] = ()
-    if isinstance(given, str):
-        names = (given,)
-    elif given is not None:
-        names = tuple(given) if isinstance(given, Iterable) else (given,)
-    if not all(isinstance(name, str) and name.strip() for name in names):
-        raise ConfigError(f"{parameter} must be a name or several, not {value!r}.")
-    return tuple(map(str, names))
-
-
-def _places(value: str | Iterable[str] | None) -> tuple[str, ...]:
+def _places(value: RegionsLike) -> tuple[str, ...]:
     """Return the names of data centres, checked."""
-    return _names(value, "data_center")
+    return several(value, "data_center", "the name of a data centre")
 
 
-def _countries(value: str | Iterable[str] | None) -> tuple[str, ...]:
+def _countries(value: RegionsLike) -> tuple[str, ...]:
     """Return the codes of countries, checked."""
-    names = tuple(name.upper() for name in _names(value, "country"))
+    names = tuple(name.upper() for name in several(value, "country", "the code of a country"))
     if wrong := [name for name in names if len(name) != 2 or not name.isascii() or not name.isalpha()]:
         raise ConfigError(f"country={wrong[0]!r} is no code of a country.", hint='Write two letters, such as "RO".')
     return names
@@ -94,7 +82,7 @@ def _registry(value: str) -> str:
 
 @suggesting
 @frozen(kw_only=True)
-class RunPod:
+class RunPod(AccountHooks):
     """
     Rent pods of RunPod, on demand: it sells no spot machines over the API that is spoken here (REST v2).
 
@@ -142,6 +130,11 @@ class RunPod:
         if self.volume is not None and self.cloud == "community":
             raise ConfigError('volume= does not go with cloud="community".', hint="Only the Secure Cloud has volumes.")
 
+    @property
+    def _mount(self) -> Mount[Volume]:
+        find = self._account.volume
+        return Mount(provider="runpod", title="RunPod", find=find, wanted=self.volume, path=self.mount)
+
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
         """Return what holds here: a pod that runs ends itself with its own key, and reaches others if networked."""
@@ -169,7 +162,7 @@ class RunPod:
                 provider="runpod",
                 hint='Write allocation="on-demand", or take another provider.',
             )
-        await self._account.fresh()
+        await self._account.inventory.rows(within=0.0)
         if asked := (*self.data_center, *((spec.region,) if spec.region else ())):
             known = await data_centers(self._account)
             for name in asked:
@@ -177,10 +170,7 @@ class RunPod:
                     near = get_close_matches(name.upper(), known, n=1, cutoff=0.6)
                     hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(known))}."
                     raise ConfigError(f"RunPod has no data centre {name!r}.", provider="runpod", hint=hint)
-        if self.volume is not None:
-            volume = await find_volume(self._account, self.volume)
-            check_volume(volume, "RunPod", places=(spec.region,) if spec.region else self.data_center)
-            mount_point(volume, self.mount)
+        await self._mount.check((spec.region,) if spec.region else self.data_center)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -194,12 +184,10 @@ class RunPod:
         if self.global_networking:
             reached = await data_centers(self._account)
             networked = frozenset(name for name, joined in reached.items() if joined)
-        clouds, places = _CLOUDS[self.cloud], self.data_center
-        if self.volume is not None:
-            clouds, places = ("SECURE",), ((await find_volume(self._account, self.volume)).place,)
         wish = Wish(
-            clouds=clouds,
-            places=places,
+            # Only the Secure Cloud has volumes.
+            clouds=_CLOUDS[self.cloud if self.volume is None else "secure"],
+            places=await self._mount.places(self.data_center),
             countries=self.country,
             region=spec.region,
             networked=networked,
@@ -223,48 +211,6 @@ class RunPod:
             disk_gb=self.disk_gb,
             registry=self.registry,
             networked=self.global_networking,
-            mounts=await self._mounts(),
+            mounts=await self._mount.paths(),
         )
         return await launch(self._account, order)
-
-    async def _mounts(self) -> dict[str, str]:
-        """Return which volume is found where."""
-        if self.volume is None:
-            return {}
-        volume = await find_volume(self._account, self.volume)
-        return {volume.id: mount_point(volume, self.mount)}
-
-    @hookimpl
-    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
-        """List the pool's pods by name."""
-        return await listed_of(self._account, cluster)
-
-    @hookimpl
-    async def skyward_terminate(self, ids: Sequence[str]) -> None:
-        """
-        End pods, and return when RunPod lists them no more.
-
-        Raises:
-            ProvisionError: If one may still be billed.
-        """
-        await end(self._account, ids)
-
-    @hookimpl
-    async def skyward_clock(self) -> float | None:
-        """Return how far the cloud's clock is ahead of ours."""
-        return self._account.api.ahead
-
-    @hookimpl
-    async def skyward_owned(self) -> Sequence[Instance]:
-        """List every pod of ours in the account."""
-        return await owned(self._account)
-
-    @hookimpl
-    async def skyward_end(self, instances: Sequence[Instance]) -> None:
-        """
-        End pods, whichever pool they are of.
-
-        Raises:
-            ProvisionError: If one may still be billed.
-        """
-        await end(self._account, [each.id for each in instances])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from attrs import evolve
+
 from skyward.provider import (
     CapacityError,
     ConfigError,
@@ -115,7 +117,7 @@ def find_key(given: str | None, environment: Mapping[str, str]) -> str:
     >>> find_key(None, {"VAST_API_KEY": "k"})
     'k'
     """
-    return _PLACES.find(given, environment, places(environment))
+    return evolve(_PLACES, files=places(environment)).find(given, environment)
 
 
 def meaning(reply: Reply) -> Meaning | None:

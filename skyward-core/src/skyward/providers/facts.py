@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from skyward.errors import OfferError
 
-__all__ = ["Fact", "facts", "identified", "sold"]
+__all__ = ["Fact", "by_id", "facts", "identified", "sold"]
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +88,28 @@ def identified(
     if failure is not None and not found:
         raise failure if isinstance(failure, ValueError) else ValueError(str(failure))
     return found
+
+
+def by_id(
+    rows: Iterable[object], read: Callable[[Any, str], object], *, provider: str, field: str = "id"
+) -> dict[str, Mapping[str, Any]]:
+    """
+    Return the rows of a list of machines by their ids; those that say none are left out with a warning.
+
+    Args:
+        rows: The rows.
+        read: Reads the id of a row, such as `text` or `whole`.
+        provider: The provider's name, for the warning.
+        field: The name of the id.
+
+    Raises:
+        ValueError: If there are some, and none says it: that is no list without machines.
+
+    >>> by_id([{"id": 7}], lambda row, name: row[name], provider="x")
+    {'7': {'id': 7}}
+    """
+    found = identified(rows, lambda row: read(row, field), provider=provider, field=field)
+    return {str(read(row, field)): row for row in found}
 
 
 def sold(rows: Iterable[V], read: Callable[[V], W | None], *, provider: str) -> list[W]:

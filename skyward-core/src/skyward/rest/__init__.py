@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from skyward.rest.api import Api, Login
 from skyward.rest.checked_answer import Misread, field, flag, listed, number, optional, readable, text, whole, word
+from skyward.rest.error_row import ErrorRow, meaning_by
 from skyward.rest.rate_limit import Limit
-from skyward.rest.reply import Meaning, Reply, hidden, reply_of, shortened
+from skyward.rest.reply import Meaning, Reply, field_errors, hidden, is_lost, reply_of, shortened
 from skyward.rest.service import Service
 from skyward.rest.shared import Shared
 from skyward.rest.terminate import end_for_good
+from skyward.rest.token_login import Token, TokenLogin
 
 __all__ = [
     "Api",
+    "ErrorRow",
     "Limit",
     "Login",
     "Meaning",
@@ -23,11 +26,16 @@ __all__ = [
     "Reply",
     "Service",
     "Shared",
+    "Token",
+    "TokenLogin",
     "end_for_good",
     "field",
+    "field_errors",
     "flag",
     "hidden",
+    "is_lost",
     "listed",
+    "meaning_by",
     "number",
     "optional",
     "readable",

@@ -23,7 +23,13 @@ from skyward.rest.reply import Meaning, Reply, hidden, shortened
 from skyward.rest.retry_decision import LONGEST_PAUSE, Accept, RetryLater, decide, held
 from skyward.rest.service import Service
 
-__all__ = ["Api", "Login", "Service"]
+__all__ = ["Api", "Login", "Params", "Service"]
+
+PAGES = 500
+"""Pages after which a list counts as one without an end."""
+
+Params = Mapping[str, str | int | Sequence[str | int]]
+"""What is asked of a path; a key with several values is repeated."""
 
 T = TypeVar("T")
 
@@ -170,12 +176,58 @@ class Api:
         """
         return await self.call("DELETE", path, **how)
 
+    async def pages(
+        self,
+        path: str,
+        read: Callable[[Any], Sequence[T]],
+        more: Callable[[Any], Params | None],
+        *,
+        params: Params | None = None,
+        most: int = PAGES,
+        **how: Any,
+    ) -> list[T]:
+        """
+        Read a list that comes in pages, all of it; other arguments are those of `call`.
+
+        Args:
+            path: Of what.
+            read: Reads the rows of a page.
+            more: Reads the parameters that ask for the next page, such as a cursor or a page's number; None where
+                there is none.
+            params: What is asked, to which those of the next page are added.
+            most: Pages after which the list counts as one without an end.
+            how: All else.
+
+        Raises:
+            SkywardError: As for `call`, and where a list has no end: what was read of it is no list.
+        """
+        found: list[T] = []
+        asked: dict[str, Any] = dict(params or {})
+
+        def page(answer: Any) -> tuple[Sequence[T], Params | None]:
+            rows, after = read(answer), more(answer)
+            if after is not None and (not rows or after.items() <= asked.items()):
+                raise Misread("an empty page leads to another" if not rows else "a page leads to itself")
+            return rows, after
+
+        for _ in range(most):
+            rows, after = await self.get(path, params=asked, read=page, **how)
+            found += rows
+            if after is None:
+                return found
+            asked |= after
+        raise self._error(
+            ProvisionError,
+            f"{self.service.title} lists {path} in more than {most} pages.",
+            Reply(method="GET", path=path, status=200),
+        )
+
     async def call(
         self,
         method: str,
         path: str,
         *,
-        params: Mapping[str, str | int] | None = None,
+        params: Params | None = None,
         json: Any = None,
         headers: Mapping[str, str] | None = None,
         read: Callable[[Any], T] | None = None,
@@ -192,7 +244,7 @@ class Api:
         Args:
             method: What to do.
             path: With what; begins with a slash.
-            params: What is asked, added to the path.
+            params: What is asked, added to the path; a key whose value is a list is repeated.
             json: What is sent.
             headers: Sent besides those of the login.
             read: Reads the answer with what `skyward.rest` has for it, such as `text`, and may raise `Misread`.
@@ -317,11 +369,11 @@ class Api:
         return error
 
 
-def _with(path: str, params: Mapping[str, str | int] | None) -> str:
+def _with(path: str, params: Params | None) -> str:
     """Return a path with a question."""
     from urllib.parse import urlencode
 
-    return f"{path}?{urlencode(params)}" if params else path
+    return f"{path}?{urlencode(params, doseq=True)}" if params else path
 
 
 def _asked(reply: Reply) -> str:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from attrs import field, frozen
 
-from skyward.errors import Limited, SkywardError
+from skyward.errors import Limited, ProvisionError, SkywardError
 
-__all__ = ["Meaning", "Reply", "hidden", "reply_of", "shortened"]
+__all__ = ["Meaning", "Reply", "field_errors", "hidden", "is_lost", "reply_of", "shortened"]
 
 _LONGEST = 300
 _SHORTEST_SECRET = 4
@@ -109,6 +109,46 @@ def reply_of(error: BaseException | None) -> Reply | None:
     """
     reply = getattr(error, "reply", None)
     return reply if isinstance(reply, Reply) else None
+
+
+def is_lost(error: SkywardError) -> bool:
+    """
+    Return whether it is unknown what came of a call: no answer, trouble of the other side, or an unreadable success.
+
+    Args:
+        error: What the call raised.
+    """
+    reply = reply_of(error)
+    unread = reply is not None and 200 <= reply.status < 300
+    return reply is not None and (not reply.status or reply.status >= 500 or unread) and type(error) is ProvisionError
+
+
+def field_errors(reply: Reply) -> str:
+    """
+    Return what a refusal says of single fields of the request, as a 422 does; empty where it says nothing of them.
+
+    Args:
+        reply: The refusal.
+
+    >>> field_errors(Reply(method="POST", path="/", status=422, text='{"errors": ["image is missing"]}'))
+    'image is missing'
+    >>> told = '{"detail": [{"loc": ["body", "disk"], "msg": "too small"}]}'
+    >>> field_errors(Reply(method="POST", path="/", status=422, text=told))
+    'body.disk: too small'
+    """
+    value = reply.value
+    told = value.get("errors") or value.get("detail") if isinstance(value, Mapping) else None
+    if isinstance(told, Mapping):
+        told = [f"{name}: {_message(said) or said}" for name, said in told.items()]
+    return shortened("; ".join(map(_field_error, told))) if isinstance(told, list) else ""
+
+
+def _field_error(told: object) -> str:
+    if not isinstance(told, Mapping):
+        return str(told)
+    place = told.get("loc") or told.get("field") or ""
+    where = ".".join(map(str, place)) if isinstance(place, list) else str(place)
+    return f"{where}: {_message(told)}" if where else _message(told)
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

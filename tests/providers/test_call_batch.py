@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from operator import itemgetter
+from collections.abc import Sequence
 
 import pytest
-from attrs import evolve
 
 from skyward.errors import CapacityError, QuotaError, SkywardError, TransportError
-from skyward.hookspecs import Cluster, InstanceState, LaunchRequest, Offer
-from skyward.model.spec.spec import Spec
-from skyward.providers.side_by_side import of_token, rented
+from skyward.providers.call_batch import CallBatch, rented
 
 
 async def machine(name: str) -> str:
@@ -76,25 +73,51 @@ def test_whoever_is_cancelled_knows_what_was_under_way() -> None:
     assert ["i-0"] == known
 
 
-def test_what_a_request_rented_before_is_found_by_its_token() -> None:
-    """Those that end, those of other requests and pools, and what is not ours are left out."""
-    cluster = Cluster(
-        pool_id="a1",
-        pool_name="train",
-        spec=Spec(),
-        offer=Offer(provider="shed", instance_type="bench"),
-        provider="shed",
-        nodes=3,
-    )
-    request = LaunchRequest(cluster=cluster, nodes=(0, 1, 2), token="t")
-    mine, running = request.tags_of(1), InstanceState.RUNNING
-    rows = [
-        (request.tags_of(0), InstanceState.PENDING),
-        (mine, running),
-        (request.tags_of(2), InstanceState.ENDING),
-        (evolve(mine, token="u", node=2), running),
-        (evolve(mine, pool_id="b2", node=2), running),
-        (request.tags, running),
-        (None, running),
-    ]
-    assert of_token(rows, request, itemgetter(0), itemgetter(1)) == {0: rows[0], 1: rows[1]}
+async def created(nodes: Sequence[int]) -> dict[int, str]:
+    """Create as many as are asked for."""
+    return {node: f"i-{node}" for node in nodes}
+
+
+def test_nodes_are_created_in_groups_and_those_that_there_are_not_again() -> None:
+    """Each group by one call."""
+    calls: list[list[int]] = []
+
+    async def create(nodes: Sequence[int]) -> dict[int, str]:
+        calls.append([*nodes])
+        return await created(nodes)
+
+    found = asyncio.run(CallBatch(create, per_call=2).rented(range(6), before={3: "i-3"}))
+    assert {node: f"i-{node}" for node in range(6)} == found
+    assert [[0, 1], [2, 4], [5]] == calls
+
+
+@pytest.mark.parametrize(("there", "calls"), [(3, [4, 2, 2, 1, 1]), (2, [4, 2, 2, 1]), (1, [4, 2, 1, 1])])
+def test_where_there_are_too_few_a_group_is_halved(there: int, calls: list[int]) -> None:
+    """As many are created as there are, and none is asked for twice."""
+    asked: list[int] = []
+    left = there
+
+    async def create(nodes: Sequence[int]) -> dict[int, str]:
+        nonlocal left
+        asked.append(len(nodes))
+        if len(nodes) > left:
+            raise FULL
+        left -= len(nodes)
+        return await created(nodes)
+
+    assert there == len(asyncio.run(CallBatch(create, per_call=4).rented(range(4), before={})))
+    assert calls == asked
+
+
+def test_after_a_failure_no_further_call_is_begun() -> None:
+    """What is under way is awaited; the error is the first one's."""
+    begun: list[int] = []
+
+    async def create(nodes: Sequence[int]) -> dict[int, str]:
+        begun.extend(nodes)
+        await asyncio.sleep(0)
+        raise FULL if nodes[0] else BROKEN
+
+    with pytest.raises(TransportError, match="The line broke"):
+        asyncio.run(CallBatch(create, at_once=2).rented(range(8), before={}))
+    assert [0, 1] == begun
