@@ -19,7 +19,7 @@ from skyward_aws.order import Order, machine, tagged, tags
 
 __all__ = ["MANY", "drop_templates", "fleet", "named", "rent_together"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 MANY = 9
 """The least number of machines for one fleet; up to eight launches are under way at the same time anyway."""

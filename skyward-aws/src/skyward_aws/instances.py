@@ -46,7 +46,7 @@ __all__ = [
     "terminate",
 ]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 LAG = 60.0
 """Seconds in which a machine may be missing from listings after it was rented."""
@@ -66,6 +66,7 @@ _STATES = {
     "stopped": InstanceState.ENDING,
     "terminated": InstanceState.ENDED,
 }
+_ENDS = (InstanceState.ENDING, InstanceState.ENDED)
 _FINAL = ("UnauthorizedOperation", "OperationNotPermitted", "AuthFailure")
 _UNBILLED = ("shutting-down", "terminated")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 3.0
@@ -174,12 +175,20 @@ def described(
         private_ip=private,
         tags=tags if tags.pool_id else None,
         launched_at=fact("LaunchTime", partial(_seconds, row)),
+        reason=fact("StateReason", partial(_reason, row)) if now in _ENDS else None,
     )
 
 
 def _seconds(row: Mapping[str, Any]) -> float | None:
     """Return when a machine was launched, in seconds since 1970."""
     return float(row["LaunchTime"].timestamp()) if "LaunchTime" in row else None
+
+
+def _reason(row: Mapping[str, Any]) -> str | None:
+    """Return why a machine ends, in EC2's words, which open with its code such as `Server.InternalError`."""
+    told = row.get("StateReason", {})
+    reason: str | None = told.get("Message") or told.get("Code") or row.get("StateTransitionReason") or None
+    return reason
 
 
 def _address(door: Door, host: str | None, name: str) -> SSHAddress | None:

@@ -21,7 +21,7 @@ from skyward_aws.place import Place, open_group
 
 __all__ = ["launch", "zones_in_order"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 AT_ONCE = 8
 """Launches under way at the same time; AWS refills its allowance by two a second."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_credentials", "check_life", "check_quota", "ends_at", "quota_code"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 TOO_SHORT = 300.0
 """Seconds that credentials have to be good for, at least."""

@@ -41,7 +41,7 @@ from skyward_aws.preflight import check_credentials, check_quota
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 REGION = "us-east-1"
 """Where machines are rented if no region is named."""
