@@ -45,6 +45,10 @@ class _MakerOf:
         return accelerators.MAKERS[self.name]
 
 
+PARTITION_KEYWORD = "mig"
+"""Keyword of an accelerator that asks for slices of it; the plugin that cuts them has the same name."""
+
+
 @frozen(init=False)
 class Accelerator:
     """
