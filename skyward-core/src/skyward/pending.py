@@ -33,9 +33,9 @@ from skyward.node.agent.descendants import MARK
 
 if TYPE_CHECKING:
     from skyward.engine.calls.waiters import Future
-    from skyward.function import Function
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 Ts = TypeVarTuple("Ts")
 
@@ -46,6 +46,34 @@ _SHOWN = 6
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxlong = 45
+
+
+class Called(Protocol[T_co]):
+    """What a pending call calls: a `sky.Function`, as pools look at it."""
+
+    @property
+    def local(self) -> Callable[..., T_co]:
+        """The plain function."""
+
+    @property
+    def shape(self) -> Callable[..., Any]:
+        """Return what is called like it, for its parameters."""
+
+    @property
+    def name(self) -> str:
+        """Name it as the user does."""
+
+    @property
+    def needs(self) -> str:
+        """Names what a worker has to have kept from calls before; empty if nothing."""
+
+    @property
+    def streams(self) -> bool:
+        """Return whether it is a generator function, whose items are sent one by one."""
+
+    @property
+    def stream_parameters(self) -> tuple[str, ...]:
+        """List the parameters annotated as `Iterator[...]`, whose items are streamed to the node."""
 
 
 class Target(Protocol):
@@ -125,7 +153,7 @@ class PendingFunction(Generic[T]):
     8
     """
 
-    function: Function[..., T]
+    function: Called[T]
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(factory=dict)
     timeout: float | None = None
@@ -157,8 +185,7 @@ class PendingFunction(Generic[T]):
 
     def local(self) -> T:
         """Run the call here and now."""
-        value: T = self.function.local(*self.args, **self.kwargs)
-        return value
+        return self.function.local(*self.args, **self.kwargs)
 
     def __rshift__(self, target: object) -> T:
         try:
