@@ -28,6 +28,7 @@ from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError, NoPoolError, UsageError
 from skyward.model.fields.duration import seconds
+from skyward.model.spec.called import Called
 from skyward.model.spec.retry_setting import Retries, retries as checked_retries
 from skyward.node.agent.descendants import MARK
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from skyward.engine.calls.waiters import Future
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 Ts = TypeVarTuple("Ts")
 
@@ -46,34 +46,6 @@ _SHOWN = 6
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxlong = 45
-
-
-class Called(Protocol[T_co]):
-    """What a pending call calls: a `sky.Function`, as pools look at it."""
-
-    @property
-    def local(self) -> Callable[..., T_co]:
-        """The plain function."""
-
-    @property
-    def shape(self) -> Callable[..., Any]:
-        """Return what is called like it, for its parameters."""
-
-    @property
-    def name(self) -> str:
-        """Name it as the user does."""
-
-    @property
-    def needs(self) -> str:
-        """Names what a worker has to have kept from calls before; empty if nothing."""
-
-    @property
-    def streams(self) -> bool:
-        """Return whether it is a generator function, whose items are sent one by one."""
-
-    @property
-    def stream_parameters(self) -> tuple[str, ...]:
-        """List the parameters annotated as `Iterator[...]`, whose items are streamed to the node."""
 
 
 class Target(Protocol):

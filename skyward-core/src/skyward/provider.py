@@ -93,6 +93,9 @@ from skyward.rest import (
     word,
 )
 
+# Shell scripts that lie beside a provider's modules.
+from skyward.shell_files import shell_file
+
 __all__ = [
     "END_COMMAND",
     "Api",
@@ -165,6 +168,7 @@ __all__ = [
     "rented",
     "reply_of",
     "runpod_base",
+    "shell_file",
     "shortened",
     "sold",
     "suggesting",

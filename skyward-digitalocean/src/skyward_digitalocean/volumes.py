@@ -6,18 +6,12 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from skyward.provider import Volume, chosen, listed, mount_disk, optional, text, whole
+from skyward.provider import Volume, chosen, listed, mount_disk, optional, shell_file, text, whole
 from skyward_digitalocean.account import Account
 
 __all__ = ["PATH", "find_volume", "living", "mount_script"]
 
 PATH = "/v2/volumes"
-
-_FIND = """
-for each in {disk} {disk}-part1; do
-  [ -e "$each" ] && [ -n "$(blkid -o value -s TYPE "$each")" ] && echo "$each" && break
-done
-"""
 
 
 async def find_volume(account: Account, wanted: str) -> Volume:
@@ -64,7 +58,7 @@ def mount_script(volume: Volume, where: str) -> str:
     True
     """
     disk = shlex.quote(f"/dev/disk/by-id/scsi-0DO_Volume_{volume.name}")
-    return mount_disk(_FIND.strip().format(disk=disk), where)
+    return mount_disk(shell_file(__package__, "find_volume.sh", DISK=disk), where)
 
 
 def _volume(row: Any) -> Volume:
