@@ -28,12 +28,12 @@ from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError, NoPoolError, UsageError
 from skyward.model.fields.duration import seconds
+from skyward.model.spec.called import Called
 from skyward.model.spec.retry_setting import Retries, retries as checked_retries
 from skyward.node.agent.descendants import MARK
 
 if TYPE_CHECKING:
     from skyward.engine.calls.waiters import Future
-    from skyward.function import Function
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -125,7 +125,7 @@ class PendingFunction(Generic[T]):
     8
     """
 
-    function: Function[..., T]
+    function: Called[T]
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(factory=dict)
     timeout: float | None = None
@@ -157,8 +157,7 @@ class PendingFunction(Generic[T]):
 
     def local(self) -> T:
         """Run the call here and now."""
-        value: T = self.function.local(*self.args, **self.kwargs)
-        return value
+        return self.function.local(*self.args, **self.kwargs)
 
     def __rshift__(self, target: object) -> T:
         try:

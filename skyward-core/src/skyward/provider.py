@@ -73,7 +73,6 @@ from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
 from skyward.providers.places import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.shell_text import shell_text
 from skyward.providers.volumes import Mount, until_free
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
@@ -108,6 +107,9 @@ from skyward.rest import (
     whole,
     word,
 )
+
+# Shell scripts that lie beside a provider's modules.
+from skyward.shell_files import shell_file
 
 __all__ = [
     "END_COMMAND",
@@ -206,7 +208,7 @@ __all__ = [
     "reply_of",
     "runpod_base",
     "several",
-    "shell_text",
+    "shell_file",
     "shortened",
     "sold",
     "suggesting",

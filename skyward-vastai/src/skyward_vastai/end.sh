@@ -1,4 +1,5 @@
-# shellcheck shell=sh disable=SC1090,SC1083
+#!/bin/sh
+# shellcheck shell=sh disable=SC1091,SC1083,SC2086
 # Ends the container's bill, tried for twenty minutes.
 . "${0%/*}/own"
 first() { tr '\0' '\n' </proc/1/environ 2>/dev/null | sed -n "s/^$1=//p"; }

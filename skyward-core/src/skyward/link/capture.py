@@ -53,8 +53,7 @@ class Snapshot:
     Args:
         shareable: Whether a node may use one unpickled function object for many calls.
         lookups: `(lookup, name, value)` of each name in a namespace.
-        cells: Each filled closure cell with its content.
-        empty_cells: The closure cells that had no content.
+        cells: Each closure cell with its content; `_MISSING` where it had none.
         functions: Each function pickled by value with its code, defaults and keyword defaults.
         sizes: Each namespace that must not grow, with its size.
         modules: Number of loaded modules, where the pickle depends on which submodules are loaded.
@@ -63,7 +62,6 @@ class Snapshot:
     shareable: bool
     lookups: tuple[tuple[Callable[..., object], str, object], ...] = ()
     cells: tuple[tuple[types.CellType, object], ...] = ()
-    empty_cells: tuple[types.CellType, ...] = ()
     functions: tuple[tuple[types.FunctionType, types.CodeType, object, object], ...] = ()
     sizes: tuple[tuple[dict[str, Any], int], ...] = ()
     modules: int | None = None
@@ -81,19 +79,13 @@ class Snapshot:
         for fn, code, defaults, kwdefaults in self.functions:
             if fn.__code__ is not code or fn.__defaults__ is not defaults or fn.__kwdefaults__ is not kwdefaults:
                 return False
-        if self.cells:
-            try:
-                for cell, value in self.cells:
-                    if cell.cell_contents is not value:
-                        return False
-            except ValueError:
+        for cell, value in self.cells:
+            if _content(cell) is not value:
                 return False
         for space, size in self.sizes:
             if len(space) != size:
                 return False
-        if self.modules is not None and len(sys.modules) != self.modules:
-            return False
-        return not self.empty_cells or not any(map(_filled, self.empty_cells))
+        return self.modules is None or len(sys.modules) == self.modules
 
 
 def snapshot(fn: types.FunctionType) -> Snapshot | None:
@@ -182,7 +174,6 @@ class _Walk:
         self._holds_modules = False
         self._lookups: list[tuple[Callable[..., object], str, object]] = []
         self._cells: list[tuple[types.CellType, object]] = []
-        self._empty_cells: list[types.CellType] = []
         self._functions: list[tuple[types.FunctionType, types.CodeType, object, object]] = []
         self._sizes: list[tuple[dict[str, Any], int]] = []
         self._waiting: list[object] = []
@@ -197,7 +188,6 @@ class _Walk:
             shareable=self._shareable and not (self._sets_attributes and self._holds_functions),
             lookups=tuple(self._lookups),
             cells=tuple(self._cells),
-            empty_cells=tuple(self._empty_cells),
             functions=tuple(self._functions),
             sizes=tuple(self._sizes),
             modules=len(sys.modules) if self._holds_modules else None,
@@ -234,11 +224,10 @@ class _Walk:
             elif name in _REACHING:
                 self._shareable = False
         for cell in fn.__closure__ or ():
-            if _filled(cell):
-                self._cells.append((cell, cell.cell_contents))
-                self._waiting.append(cell.cell_contents)
-            else:
-                self._empty_cells.append(cell)
+            value = _content(cell)
+            self._cells.append((cell, value))
+            if value is not _MISSING:
+                self._waiting.append(value)
         self._waiting.extend(fn.__defaults__ or ())
         for space in (fn.__kwdefaults__, fn.__annotations__, fn.__dict__):
             if space is not None:
@@ -340,9 +329,8 @@ def _is_global(value: Any) -> bool:
     return reduce is not None and isinstance(reduce(value), str)
 
 
-def _filled(cell: types.CellType) -> bool:
+def _content(cell: types.CellType) -> object:
     try:
-        cell.cell_contents  # noqa: B018  # reading an empty cell raises
+        return cell.cell_contents
     except ValueError:
-        return False
-    return True
+        return _MISSING
