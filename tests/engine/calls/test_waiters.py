@@ -121,7 +121,7 @@ def test_a_future_has_few_parts() -> None:
     gc.collect()
     counts = [len(gc.get_objects())]
     futures: list[concurrent.futures.Future[int]] = []
-    for make in (concurrent.futures.Future[int], lambda: Future[int](print)):
+    for make in (concurrent.futures.Future, lambda: Future(print)):
         futures += [make() for _ in range(1000)]
         counts.append(len(gc.get_objects()))
     theirs, ours = counts[1] - counts[0], counts[2] - counts[1]
