@@ -17,6 +17,7 @@ from skyward.link.lending import REMEMBERED, WORTH_IT
 from skyward.link.payload import Payload, decode, dump, load
 from skyward.link.recycling import recycling
 from skyward.link.segment import Segment
+from tests.descriptors import memory_descriptors
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages were written to")
 
@@ -162,34 +163,29 @@ def test_system_that_does_not_tell_has_it_copied(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(load(_sent(gone)), array)
 
 
-def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_no_descriptor_is_left() -> None:
     """The last user lets go of all of them."""
     gc.collect()
-    before = _descriptors()
+    before = memory_descriptors()
     array = _received(_array())
     payload = dump(array)
     del array, payload
     gc.collect()
-    assert _descriptors() == before
+    assert memory_descriptors() == before
 
 
-def test_many_mappings_cost_few_descriptors() -> None:
+def test_many_mappings_cost_fewmemory_descriptors() -> None:
     """Python itself holds one a mapping; ours are bounded."""
     gc.collect()
-    before = _descriptors()
+    before = memory_descriptors()
     kept = [_received(_array(WORTH_IT)) for _ in range(REMEMBERED + 30)]
-    assert _descriptors() <= before + len(kept) + REMEMBERED
+    assert memory_descriptors() <= before + len(kept) + REMEMBERED
     oldest, newest = dump(kept[0]), dump(kept[-1])
     assert np.array_equal(load(_sent(oldest)), kept[0])
     assert np.array_equal(load(_sent(newest)), kept[-1])
     del kept, oldest, newest
     gc.collect()
-    # Fewer where a thread of an earlier test has closed one meanwhile.
-    assert _descriptors() <= before
+    assert memory_descriptors() <= before
 
 
 def test_forked_child_hands_on_what_its_parent_mapped() -> None:

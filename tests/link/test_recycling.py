@@ -12,6 +12,7 @@ import pytest
 from skyward.link import segment as segments
 from skyward.link.recycling import KEPT_BYTES, WORTH_IT, Recycling, Writable
 from skyward.link.segment import Arriving, Segment, aligned, write_segment
+from tests.descriptors import memory_descriptors
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux opens shared memory anew")
 
@@ -201,10 +202,10 @@ def test_memory_of_one_that_arrived_is_used_again(recycling: Recycling, monkeypa
 def test_segment_that_is_given_up_leaves_no_descriptor(size: int) -> None:
     """As when the link ends in the middle; twice is no matter."""
     _arrived(size, 1).close()
-    before = len(os.listdir("/proc/self/fd"))
+    before = memory_descriptors()
     for _ in range(3):
         arriving = Arriving(size)
         arriving.write(0, memoryview(b"x"))
         arriving.close()
         arriving.close()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert memory_descriptors() <= before

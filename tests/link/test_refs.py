@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import pickle
 import weakref
 from typing import Any
@@ -18,6 +17,7 @@ from skyward.errors import RefError
 from skyward.link.payload import MAX_STORED, dump, load, pickled
 from skyward.link.payload_parts import Place
 from skyward.link.refs import Ref, Refs
+from tests.descriptors import memory_descriptors
 
 
 def put(refs: Refs, value: Any) -> Ref[Any]:
@@ -128,14 +128,14 @@ def test_refs_end_with_their_pool() -> None:
 def test_the_last_reference_frees_the_memory() -> None:
     """No descriptor is left."""
     gc.collect()
-    refs, before = Refs(), len(os.listdir("/proc/self/fd"))
+    refs, before = Refs(), memory_descriptors()
     ref = put(refs, np.ones(1 << 20))
     segment = weakref.ref(ref._shown.kept.segment)
-    assert len(os.listdir("/proc/self/fd")) > before
+    assert memory_descriptors() > before
     del ref
     gc.collect()
     assert segment() is None
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert memory_descriptors() == before
 
 
 @given(st.lists(st.integers(1, 200_000), max_size=6), st.booleans())

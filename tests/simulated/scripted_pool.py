@@ -11,6 +11,7 @@ from typing import Any, Self
 from attrs import evolve
 
 from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.calls.cancelling import Cancelling
 from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
@@ -78,6 +79,8 @@ class ScriptedPool(Running):
         self.dispatch = Dispatch(
             self.engine, pool=self.name, buffer=0, observer=self.observer, membership=self._membership.of
         )
+        self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
+        self.caught_up = self.reporting.caught_up
         self.maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
         self.scripted: dict[int, ScriptedNode] = {}
         self.errors: list[BaseException] = []

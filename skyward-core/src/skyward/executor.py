@@ -181,7 +181,7 @@ class _Task(concurrent.futures.Future[Any]):
             return False
         if announce_cancelled(self) and self.call is not None:
             with contextlib.suppress(PoolClosedError):
-                self._running.cancel([self.call])
+                self._running.cancel_soon(self.call)
         return True
 
     def called_off(self) -> None:

@@ -17,6 +17,7 @@ from skyward.link import payload as payloads, segment as segments, written
 from skyward.link.payload import Keep, Payload, dump, load, packed, pickled
 from skyward.link.payload_parts import Place
 from skyward.link.recycling import Recycling
+from tests.descriptors import memory_descriptors
 
 SIZE = 2 << 20
 RANDOM = np.random.default_rng(0)
@@ -312,7 +313,7 @@ def test_a_share_of_the_memory_is_kept() -> None:
 def test_clear_gives_all_memory_back(watched: bool) -> None:
     """Descriptors and watches too."""
     gc.collect()
-    before = len(os.listdir("/proc/self/fd"))
+    before = memory_descriptors()
     buffers, arrays = Buffers(), [some() for _ in range(3)]
     for _ in range(3):
         for array in arrays:
@@ -322,7 +323,7 @@ def test_clear_gives_all_memory_back(watched: bool) -> None:
     assert all(watch.intact() for watch in watches)
     buffers.clear()
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert memory_descriptors() == before
     assert not any(watch.intact() for watch in watches)
     assert buffers.held == 0
     assert buffers.keep(memoryview(arrays[0])) is None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import gc
 import threading
+import weakref
 from concurrent.futures import CancelledError, as_completed, wait
 from typing import Any
 
@@ -56,7 +59,7 @@ def test_answers_of_many_calls_come_as_they_are_given() -> None:
 
 def test_a_future_decodes_its_result_once() -> None:
     """All who ask get the same object."""
-    future: Future[list[int]] = Future(lambda: None)
+    future: Future[list[int]] = Future(lambda call: None)
     Promise(future).resolve(call(), ok([1]))
     assert future.result() is future.result()
     assert future.exception() is None
@@ -64,7 +67,7 @@ def test_a_future_decodes_its_result_once() -> None:
 
 def test_a_future_raises_what_the_function_raised() -> None:
     """And gives it to the caller that asks for it instead."""
-    future: Future[Any] = Future(lambda: None)
+    future: Future[Any] = Future(lambda call: None)
     Promise(future).resolve(call(), raised(KeyError("gone")))
     with pytest.raises(KeyError, match="gone"):
         future.result()
@@ -73,7 +76,7 @@ def test_a_future_raises_what_the_function_raised() -> None:
 
 def test_a_result_that_cannot_be_unpickled_says_whose_it_is() -> None:
     """Function and node."""
-    future: Future[Any] = Future(lambda: None)
+    future: Future[Any] = Future(lambda call: None)
     Promise(future).resolve(call(), Answer(Status.OK, unloadable(), b"", function="f", where="node 0"))
     with pytest.raises(ResultError, match=r"result of f\(\) on node 0 cannot be unpickled here: ModuleNotFoundError"):
         future.result()
@@ -81,27 +84,60 @@ def test_a_result_that_cannot_be_unpickled_says_whose_it_is() -> None:
 
 def test_a_future_is_cancelled_once_and_not_after_its_end() -> None:
     """The node hears of it once; an answer that comes all the same is passed over."""
-    told: list[bool] = []
-    future: Future[int] = Future(lambda: told.append(True))
+    told: list[Call] = []
+    future, made = Future[int](told.append), call()
+    promise = Promise(future)
+    promise.made(made)
     assert future.cancel()
-    Promise(future).resolve(call(), ok(1))
+    promise.resolve(made, ok(1))
     with pytest.raises(CancelledError):
         future.result()
-    done: Future[int] = Future(lambda: told.append(True))
+    done: Future[int] = Future(told.append)
     Promise(done).settle(3)
     assert not done.cancel()
-    assert (3, [True]) == (done.result(), told)
+    assert (3, [made]) == (done.result(), told)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_future_goes_with_the_last_reference_to_it(cancelled: bool) -> None:
+    """Its call holds it and is held by it until then: nothing is left for the garbage collector."""
+    future = Future[int](lambda call: None)
+    promise = Promise(future)
+    made = Call(CapturedFunction("f", b"", b"", Payload((), b"")), Payload((), b""), promise)
+    promise.made(made)
+    assert cancelled == (cancelled and future.cancel())
+    promise.resolve(made, ok(1))
+    gone = weakref.ref(future)
+    gc.disable()
+    try:
+        del promise, made, future
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_future_has_few_parts() -> None:
+    """Python's garbage collector looks at each of them: most are the standard library's."""
+    gc.collect()
+    counts = [len(gc.get_objects())]
+    futures: list[concurrent.futures.Future[int]] = []
+    for make in (concurrent.futures.Future, lambda: Future(print)):
+        futures += [make() for _ in range(1000)]
+        counts.append(len(gc.get_objects()))
+    theirs, ours = counts[1] - counts[0], counts[2] - counts[1]
+    # Less than one more for each; other threads make objects, too.
+    assert ours < theirs + 500
 
 
 def test_a_future_shows_what_its_user_can_do_with_it() -> None:
     """And nothing of how its result comes."""
-    shown = [name for name in dir(Future(lambda: None)) if not name.startswith("_")]
+    shown = [name for name in dir(Future(lambda call: None)) if not name.startswith("_")]
     assert ["add_done_callback", "cancel", "cancelled", "done", "exception", "result", "running"] == shown
 
 
 def test_waiting_for_a_future_has_a_limit() -> None:
     """The call goes on."""
-    future: Future[int] = Future(lambda: None)
+    future: Future[int] = Future(lambda call: None)
     with pytest.raises(TimeoutError):
         future.result(timeout=0.001)
     Promise(future).settle(1)
@@ -179,10 +215,11 @@ def test_a_stream_is_stalled_when_nobody_has_taken_anything_since_it_was_last_as
 
 def test_what_waits_for_several_futures_hears_of_a_cancelled_one() -> None:
     """Once, however often it is cancelled; the call is stopped once."""
-    stopped: list[str] = []
-    future: Future[int] = Future(lambda: stopped.append("stopped"))
+    stopped: list[Call] = []
+    future, made = Future[int](stopped.append), call()
+    Promise(future).made(made)
     threading.Timer(0.02, future.cancel).start()
     assert ({future}, set()) == wait([future], timeout=10)
     assert future.cancel()
-    assert ["stopped"] == stopped
+    assert [made] == stopped
     assert [future] == list(as_completed([future], timeout=10))

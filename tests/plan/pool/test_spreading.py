@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, log
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.plan.pool.spreading import (
@@ -218,6 +218,7 @@ _SOME = st.frozensets(st.integers(0, 11), max_size=5)
     walls=st.frozensets(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=40),
     asks=st.dictionaries(st.integers(0, 11), st.floats(0, 200), max_size=12),
 )
+@example(nodes=1, dies={0: 0.0}, stalls=frozenset(), lies=frozenset(), walls=frozenset(), asks={0: 1.0})
 def test_every_living_node_gets_it(
     nodes: int,
     dies: dict[int, float],
@@ -236,7 +237,8 @@ def test_every_living_node_gets_it(
         asks={node: when for node, when in asks.items() if node < nodes},
     )
     swarm = Swarm(world).run()
-    assert max(swarm.uploads.values()) == 1
+    # None at all where every node dies before it asks.
+    assert max(swarm.uploads.values(), default=0) <= 1
     # All by the client, all tries of each node one after the other, and all that a busy source may be waited for.
     longest = nodes * (world.size / world.line + MOST_TRIES * (STALL + CONNECT) + 12 * world.size / world.network)
     assert swarm.now < 400 + longest

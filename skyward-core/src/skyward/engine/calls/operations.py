@@ -43,13 +43,14 @@ def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None
 
 def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Future[Any]:
     """Run on one node and promise the result."""
-    calls: list[Call] = []
-    future: Future[Any] = Future(lambda: pool.cancel(calls), pool.reporting.caught_up)
+    future: Future[Any] = Future(pool.cancel_soon, pool.caught_up)
+    promise = Promise(future)
     if pending.function.streams:
-        Promise(future).settle(open_stream(pool, pending, node=node))
+        promise.settle(open_stream(pool, pending, node=node))
         return future
-    calls.append(pool.maker.call(pending, Promise(future), node=node))
-    pool.submit(calls)
+    call = pool.maker.call(pending, promise, node=node)
+    promise.made(call)
+    pool.submit([call])
     return future
 
 

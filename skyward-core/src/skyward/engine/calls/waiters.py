@@ -80,17 +80,19 @@ class Future(concurrent.futures.Future[T], Generic[T]):
     Promise the result of a call; can be waited for, awaited and cancelled.
 
     The result is unpickled in the thread that asks for it first.
+    Its parts are few: with many futures, Python's garbage collector stops all threads for as long as it looks at them.
 
     Args:
-        cancel: Stops the call.
+        cancel: Stops a call.
         caught_up: Waits until what the call printed is where it is shown.
     """
 
-    def __init__(self, cancel: Callable[[], None], caught_up: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, cancel: Callable[[Call], None], caught_up: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self._caught_up = caught_up
         self._ask_to_cancel = cancel
-        self._decoding = threading.Lock()
+        self._call: Call | None = None
+        self._decoding: threading.Lock | None = None
         self._decoded: tuple[Any, BaseException | None] | None = None
 
     def __dir__(self) -> list[str]:
@@ -124,8 +126,8 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         """Stop the call on its node; False if it has ended already."""
         if not super().cancel():
             return False
-        if announce_cancelled(self):
-            self._ask_to_cancel()
+        if announce_cancelled(self) and (call := self._call) is not None:
+            self._ask_to_cancel(call)
         return True
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -133,6 +135,10 @@ class Future(concurrent.futures.Future[T], Generic[T]):
 
     def _outcome(self, timeout: float | None) -> tuple[Any, BaseException | None]:
         answer = super().result(timeout)
+        with self._condition:
+            if self._decoding is None:
+                self._decoding = threading.Lock()
+        # One of its own: unpickling takes as long as it takes, and others may ask for the state meanwhile.
         with self._decoding:
             if self._decoded is None:
                 self._caught_up()
@@ -162,8 +168,14 @@ class Promise:
     def __init__(self, future: Future[Any]) -> None:
         self._future = future
 
+    def made(self, call: Call) -> None:
+        """Take note of the call that is stopped when the future is cancelled."""
+        self._future._call = call
+
     def resolve(self, call: Call, answer: Answer) -> None:
         """Take the answer."""
+        # Each holds the other; so both go with the last reference of the user's.
+        self._future._call = None
         if self._future.cancelled():
             return
         with contextlib.suppress(concurrent.futures.InvalidStateError):

@@ -13,6 +13,7 @@ from skyward.engine.calls.batches import post_in_parts
 from skyward.engine.calls.broadcast_calls import broadcast
 from skyward.engine.calls.call import Call
 from skyward.engine.calls.call_making import CallMaker
+from skyward.engine.calls.cancelling import Cancelling
 from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.calls.settling import finished, settled
 from skyward.engine.events.reporting import Reporting
@@ -86,6 +87,9 @@ class Running:
             observer=self.reporting,
             membership=self._membership.of,
         )
+        # One method each for all futures.
+        self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
+        self.caught_up = self.reporting.caught_up
         self._reports = NodeReports(self.dispatch, self.reporting, self._membership, self._on_notice, self._on_lost)
         self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
