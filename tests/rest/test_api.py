@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, SkywardError
-from skyward.rest import Api, Limit, Login, Meaning, Reply, Service, reply_of, text
+from skyward.rest import Api, Limit, Login, Meaning, Reply, Service, listed, optional, reply_of, text
 from tests.rest.server import Scripted, scripted
 
 T = TypeVar("T")
@@ -68,6 +68,43 @@ def test_an_error_names_the_fields_that_are_wrong(server: Scripted) -> None:
     server.say((422, {"detail": [{"loc": ["body", "disk_gb"], "msg": "must be at least 10"}]}))
     error = failure(lambda: api(server).post("/v1/machines", json={"disk_gb": 1}))
     assert "422: disk_gb: must be at least 10." in str(error)
+
+
+def machines(server: Scripted, most: int = 5) -> list[Any]:
+    """Read all pages of a list with a cursor."""
+
+    def more(answer: Any) -> dict[str, str] | None:
+        after = optional(answer, "next", text)
+        return None if after is None else {"after": after}
+
+    found: list[Any] = ask(
+        lambda: api(server).pages(
+            "/v1/machines", lambda answer: listed(answer, "machines"), more, params={"limit": 2}, most=most
+        )
+    )
+    return found
+
+
+def test_a_list_is_read_page_by_page(server: Scripted) -> None:
+    """What asks for the next page is added to what was asked."""
+    server.say((200, {"machines": [1, 2], "next": "t"}), (200, {"machines": [3]}))
+    assert [1, 2, 3] == machines(server)
+    assert ["/v1/machines?limit=2", "/v1/machines?limit=2&after=t"] == [call.path for call in server.calls]
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ([{"machines": [1], "next": "t"}], "a page leads to itself"),
+        ([{"machines": [1], "next": "t"}, {"machines": [], "next": "u"}], "an empty page leads to another"),
+        ([{"machines": [n], "next": str(n)} for n in range(9)], "in more than 5 pages"),
+    ],
+)
+def test_a_list_without_an_end_is_none(server: Scripted, pages: list[Any], said: str) -> None:
+    """A part of a list would hide machines that are billed."""
+    server.say(*((200, page) for page in pages))
+    with pytest.raises(ProvisionError, match=said):
+        machines(server)
 
 
 def test_an_answer_without_a_body_is_none(server: Scripted) -> None:

@@ -172,7 +172,7 @@ class VastAI(AccountHooks):
         )
 
         def read(answer: object) -> list[Offer]:
-            return readable(listed(answer, "offers"), lambda row: to_offer(row, wish))
+            return readable(listed(answer, "offers"), lambda row: to_offer(row, wish), provider="vastai")
 
         return await self._account.api.post(
             "/api/v0/bundles/", json=query(spec, wish), once=False, lane="search", read=read

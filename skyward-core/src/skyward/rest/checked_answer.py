@@ -18,6 +18,9 @@ V = TypeVar("V")
 
 _log = logging.getLogger(__name__)
 
+UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+"""What a function raises that reads a value which is none of what it should be."""
+
 
 class Misread(ValueError):
     """Report that an answer is not what it should be; `Api` makes an error of Skyward of it."""
@@ -217,7 +220,7 @@ def optional(row: object, name: str, read: Callable[[object, str], V]) -> V | No
     return None if value is None else read(row, name)
 
 
-def readable(rows: Iterable[object], read: Callable[[Any], T]) -> list[T]:
+def readable(rows: Iterable[V], read: Callable[[V], T], *, provider: str = "") -> list[T]:
     """
     Read what is for sale, row by row; one that cannot be read is left out with a warning, as it can't be rented.
 
@@ -226,6 +229,7 @@ def readable(rows: Iterable[object], read: Callable[[Any], T]) -> list[T]:
     Args:
         rows: The rows.
         read: How one is read.
+        provider: The provider's name, for the warning.
 
     Raises:
         Misread: If there are some, and none can be read.
@@ -234,15 +238,18 @@ def readable(rows: Iterable[object], read: Callable[[Any], T]) -> list[T]:
     ['a']
     """
     found: list[T] = []
-    failures: list[Misread] = []
+    failure: Exception | None = None
     for row in rows:
         try:
             found.append(read(row))
-        except Misread as error:
-            failures.append(error)
-            _log.warning("offer.unreadable reason=%s row=%.300r", error, row)
-    if failures and not found:
-        raise failures[0]
+        except UNREADABLE as error:
+            failure = failure or error
+            kind = type(error).__name__
+            _log.warning("offer.unreadable provider=%s reason=%s: %s row=%.300r", provider, kind, error, row)
+    if failure is not None and not found:
+        if isinstance(failure, Misread):
+            raise failure
+        raise Misread(f"{type(failure).__name__}: {failure}") from failure
     return found
 
 
