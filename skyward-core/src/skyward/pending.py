@@ -421,7 +421,7 @@ def partial(error: BaseException) -> list[Any]:
     return list(getattr(error, "__skyward_partial__", ()))
 
 
-def single(pending: object) -> PendingFunction[Any]:
+def single(pending: PendingFunction[T]) -> PendingFunction[T]:
     """
     Return a pending call, checked.
 
@@ -431,8 +431,9 @@ def single(pending: object) -> PendingFunction[Any]:
     Raises:
         UsageError: If it is no pending call, or several.
     """
-    if isinstance(pending, PendingFunction):
-        return pending
-    if isinstance(pending, PendingFunctionGroup | PendingStream):
+    given: object = pending
+    if isinstance(given, PendingFunction):
+        return given
+    if isinstance(given, PendingFunctionGroup | PendingStream):
         raise UsageError("This is a group of calls; send it with `>> pool` or `pool.run_parallel(group)`.")
-    raise UsageError(f"A pool runs pending calls, and this is a {type(pending).__name__}: call the function first.")
+    raise UsageError(f"A pool runs pending calls, and this is a {type(given).__name__}: call the function first.")
