@@ -41,7 +41,7 @@ class Kind(IntEnum):
     MEMBERS = 6  # client -> agent -> worker: JSON, what a node knows of a version of the members
     FUNCTION = 7  # client -> agent -> worker
     BLOB = 8  # client -> agent, worker -> agent: one buffer to keep under its name; agent -> client: as asked for
-    DROP = 9  # both ways: a name to forget, or that was forgotten for want of memory
+    DROP = 9  # both ways: a name to forget, or that was forgotten for lack of memory
     FILES = 10  # client -> agent: local modules
     TASK = 11  # client -> agent -> worker
     RESULT = 12  # worker -> agent -> client

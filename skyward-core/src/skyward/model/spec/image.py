@@ -240,7 +240,7 @@ class Image:
         >>> "uv pip install" in Image(pip=["six"]).bootstrap()
         True
         """
-        # What renders it stands above the values in the house; only who asks for it pays for loading it.
+        # What renders it stands above the values; it is loaded only where it is asked for.
         from importlib import import_module
 
         script: str = import_module("skyward.plan.bootstrap.bootstrap_script").preview(self, ttl)

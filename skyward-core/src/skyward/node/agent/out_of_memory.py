@@ -16,7 +16,7 @@ _LIMITS = "memory.max", "memory.limit_in_bytes"
 
 def kills(root: Path = _ROOT) -> int:
     """
-    Count the processes that the kernel has killed for want of memory: those of our group, or all if groups don't tell.
+    Count the processes that the kernel has killed for lack of memory: those of our group, or all if groups don't tell.
 
     Args:
         root: Where `/proc` and `/sys` are.
