@@ -185,7 +185,7 @@ class _Task(concurrent.futures.Future[Any]):
         return True
 
     def called_off(self) -> None:
-        """Take note that the pool cancelled the call."""
+        """Record that the pool cancelled the call."""
         if super().cancel():
             announce_cancelled(self)
 
@@ -228,7 +228,7 @@ class _Landing:
         self._thread: threading.Thread | None = None
 
     def expect(self, future: _Task) -> None:
-        """Take note of a future whose answer will come."""
+        """Record a future whose answer will come."""
         self._open[future] = None
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="skyward-executor", daemon=True)
@@ -253,7 +253,7 @@ class _Landing:
         self._arrived.put((future, answer))
 
     def leave(self) -> None:
-        """Take note that nothing more will be expected."""
+        """Record that nothing more will be expected."""
         self._leaving = True
         self._arrived.put(None)
 

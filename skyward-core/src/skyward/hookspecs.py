@@ -276,7 +276,7 @@ async def skyward_clock() -> float | None:
     Expiries are written and judged by the cloud's clock, and a user whose clock differs much is warned. Without the
     hook, this computer's clock is taken for right.
 
-    When: after offers were listed, before an expiry is written anew, and after `skyward_owned`.
+    When: after offers were listed, before an expiry is written again, and after `skyward_owned`.
     Runs on: the client, in the event loop. It asks nothing by itself.
 
     Returns:

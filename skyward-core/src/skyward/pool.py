@@ -225,7 +225,7 @@ class Pool(RightOperand, Mapper):
 
     def refresh(self) -> None:
         """
-        Start every worker anew, so that changed files of local modules are imported again.
+        Restart every worker, so that changed files of local modules are imported again.
 
         Waits until no call is under way.
         """

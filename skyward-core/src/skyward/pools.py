@@ -136,7 +136,7 @@ def _side_by_side(
     steps: list[Callable[[], object]], break_off: Callable[[], None] = lambda: None
 ) -> list[BaseException]:
     """
-    Take steps in a thread each, and give what they raised, after the interrupt of this thread if there was one.
+    Take steps in a thread each, and return what they raised, after the interrupt of this thread if there was one.
 
     Args:
         steps: What is to be done; all have ended on return.

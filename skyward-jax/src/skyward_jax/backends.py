@@ -22,7 +22,7 @@ from jax._src.lib import _jax
 __all__ = ["Connection", "clear", "connected", "give", "gloo_at", "park", "taken"]
 
 _PATIENCE = 5.0
-"""Seconds in which a coordinator takes note that a rank leaves; it is there, so it does at once."""
+"""Seconds in which a coordinator records that a rank leaves; it is there, so it does at once."""
 
 
 @frozen(eq=False)

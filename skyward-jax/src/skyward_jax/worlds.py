@@ -180,7 +180,7 @@ class Worlds:
         self._aside = backends.taken()
 
     def _take_up(self, info: InstanceInfo) -> None:
-        """Join the shared world again, whose backends are made anew on all ranks."""
+        """Join the shared world again, whose backends are rebuilt on all ranks."""
         if self._aside is None:
             self._put_aside()
         backends.clear()
@@ -239,7 +239,7 @@ class Worlds:
         self._name = ""
 
     def _prepare(self, info: InstanceInfo) -> None:
-        """Set JAX up, and have its functions take note of the world that is there; once in a process."""
+        """Set JAX up, and have its functions record the world that is there; once in a process."""
         if self._initialize is not None:
             return
         original, shutdown = jax.distributed.initialize, jax.distributed.shutdown

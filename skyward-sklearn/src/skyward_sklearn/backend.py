@@ -89,7 +89,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
     Be joblib's backend; each `Parallel` gets one of its own from it, so that none sees what another counts or aborts.
 
     Args:
-        find: Gives the pool that tasks run on, when joblib asks; None if there is none. Left out, it is the one that
+        find: Returns the pool that tasks run on, when joblib asks; None if there is none. Left out, it is the one that
             was opened last.
         settings: As joblib gives them.
 

@@ -202,7 +202,7 @@ class Groups:
                 os.environ[name] = text
 
     def _tolerate(self) -> None:
-        """Have `init_process_group` take note of the group that is there, as what was written for torchrun calls it."""
+        """Accept in `init_process_group` the group that is there, as what was written for torchrun calls it."""
         if self._original is not None:
             return
         original = self._original = dist.init_process_group

@@ -43,7 +43,7 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
 
 
 def complain_of(failures: Mapping[str, SkywardError]) -> int:
-    """Return which clouds could not be asked, and give the exit code."""
+    """Return which clouds could not be asked, and the exit code."""
     for name, error in failures.items():
         complain(f"{name} cannot be asked, and may have more: {error}")
     return 1 if failures else 0

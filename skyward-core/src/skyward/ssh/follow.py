@@ -40,7 +40,7 @@ async def start(
     shell: MachineShell, node: str, script: str, token: str, interval: float
 ) -> AsyncGenerator[bytes, None]:
     """
-    Start a script, and give what it writes, as `follow` does.
+    Start a script, and return what it writes, as `follow` does.
 
     Args:
         shell: A shell on the machine that listens; it is used up.

@@ -73,7 +73,7 @@ class AgentLine:
         self._wire.lost(self, exc)
 
     def exit_status_received(self, status: int) -> None:
-        """Take note of why a relay ends; the end itself is that of its channel."""
+        """Record why a relay ends; the end itself is that of its channel."""
         self.agent_closed = status == AGENT_CLOSED
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: FBT001  # asyncssh's
@@ -126,7 +126,7 @@ class SSHLink:
 
     Args:
         wire: The link.
-        connect: Gives the machine's connection, a new one if the last was lost.
+        connect: Returns the machine's connection, a new one if the last was lost.
         socket: The agent's socket.
         relay: The command that joins its standard input and output with that socket, where none is forwarded.
         ended: Asked when the socket does not answer: says why the agent is gone, or nothing if it is there.

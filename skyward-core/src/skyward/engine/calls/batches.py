@@ -46,7 +46,7 @@ def in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], thing
 
 async def all_of(things: Iterable[Awaitable[T]]) -> list[T]:
     """
-    Wait for several things side by side until all of them have ended, and give what they gave, in their order.
+    Wait for several things side by side until all of them have ended, and return what they gave, in their order.
 
     Args:
         things: What is waited for.

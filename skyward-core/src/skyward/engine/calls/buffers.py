@@ -84,7 +84,7 @@ class Buffers:
         self.refs = Refs()
 
     def go_far(self) -> None:
-        """Take note that buffers leave this machine."""
+        """Record that buffers leave this machine."""
         self.far = True
 
     def keep(self, buffer: memoryview, /, *, fresh: bool = False, shared: bool = False) -> Keep | None:
@@ -135,7 +135,7 @@ class Buffers:
 
     def sent(self, buffers: Sequence[memoryview], payload: Payload) -> None:
         """
-        Take note of where a buffer was copied to that may come again.
+        Record where a buffer was copied to that may come again.
 
         Args:
             buffers: What is beside the stream of a payload.
@@ -247,7 +247,7 @@ class Buffers:
         return kept
 
     def _note(self, what: _Print | bytes) -> bool:
-        """Take note of what was seen, and return whether it was seen before."""
+        """Record what was seen, and return whether it was seen before."""
         with self._lock:
             before = what in self._seen
             self._seen[what] = None

@@ -93,13 +93,13 @@ class Sink(Protocol):
 
 
 class Observer(Protocol):
-    """What takes note of tasks; called in the engine's loop."""
+    """What records tasks; called in the engine's loop."""
 
     def started(self, call: Call, node: int) -> None:
-        """Take note that a call began."""
+        """Record that a call began."""
 
     def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
-        """Take note that an attempt ended, whether another follows, and how many seconds later."""
+        """Record that an attempt ended, whether another follows, and how many seconds later."""
 
 
 class CallFeeder(Protocol):
@@ -109,7 +109,7 @@ class CallFeeder(Protocol):
         """Begin to feed a call that was sent to a node, no further than its outflow lets it."""
 
     def acknowledged(self, stream: int, items: int) -> None:
-        """Take note that the node consumed items."""
+        """Record that the node consumed items."""
 
     def stop(self) -> None:
         """End: the call is over."""

@@ -409,7 +409,7 @@ class Dispatch:
         if self._closed is not None and failure is Failure.NODE_LOST:
             self._end_closed([call])
             return
-        # A stream begun anew would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
+        # A stream begun again would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
         over = call.cancelled or call.gave or bool(call.broadcast) or call.feeder is not None
         self._retrying.failed(call, answer, failure, over=over or self._closed is not None)
 

@@ -50,7 +50,7 @@ class Feeder:
             ).start()
 
     def acknowledged(self, stream: int, items: int) -> None:
-        """Take note that the node consumed items."""
+        """Record that the node consumed items."""
         with self._changed:
             if stream < len(self._windows):
                 self._windows[stream].acknowledged(items)

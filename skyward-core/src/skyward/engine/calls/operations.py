@@ -54,7 +54,7 @@ def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None 
 
 
 def open_stream(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Stream[Any]:
-    """Run a generator function, and give its items as they come."""
+    """Run a generator function, and return its items as they come."""
     end = StreamEnd()
     call = pool.maker.call(pending, end, node=node)
     pool.submit([call])
@@ -88,7 +88,7 @@ def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_e
 def stream_all(
     pool: Running, pendings: tuple[PendingFunction[Any], ...], *, ordered: bool, keep_errors: bool
 ) -> Iterator[Any]:
-    """Run many calls, and give their results as they come."""
+    """Run many calls, and return their results as they come."""
     collector = AnswerCollector()
     caller = new_caller()
     calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]

@@ -22,7 +22,7 @@ class Posting:
 
     Args:
         engine: The loop.
-        idle: Tells in the loop whether slots may be idle.
+        idle: Returns, in the loop, whether slots may be idle.
         submit: Sends calls on their way; called in the loop.
     """
 

@@ -49,7 +49,7 @@ class Retrying:
 
     def failed(self, call: Call, answer: Answer, failure: Failure, *, over: bool) -> None:
         """
-        Take note that an attempt failed, and send the next one at once, later or never.
+        Record that an attempt failed, and send the next one at once, later or never.
 
         Args:
             call: The call.

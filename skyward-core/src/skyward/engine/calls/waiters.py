@@ -67,7 +67,7 @@ class AnswerCollector:
         return False
 
     def next(self) -> tuple[int, Answer]:
-        """Wait for the next answer, and tell the index of its call."""
+        """Wait for the next answer, and return the index of its call."""
         return self._arrived.get()
 
     def ready(self) -> bool:
@@ -117,7 +117,7 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         return value  # type: ignore[no-any-return]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the call to end, and give what it raised, or None."""
+        """Wait for the call to end, and return what it raised, or None."""
         return self._outcome(timeout)[1]
 
     def cancel(self) -> bool:

@@ -46,7 +46,7 @@ class Delivery:
     Args:
         dispatcher: The pool's.
         config: Where the pool's log is; None if it has none.
-        clock: Gives the time, in seconds.
+        clock: Returns the time, in seconds.
         ended: Waits for the end of the dispatcher's thread, some seconds at most.
     """
 

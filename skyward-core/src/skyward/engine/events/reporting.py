@@ -197,7 +197,7 @@ class Reporting:
             event: Any = emitted.event or load(emitted.payload)
             if emitted.event is None and class_name(type(event)) != emitted.names[0]:
                 raise TypeError(f"it says it is a {emitted.names[0]}, and is a {class_name(type(event))}")
-            # Nothing else has it yet; one of the user's own classes may not be made anew as attrs does.
+            # Nothing else has it yet; one of the user's own classes may not be rebuilt as attrs does.
             object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:
                 object.__setattr__(event, "instance", info)
@@ -235,11 +235,11 @@ class Reporting:
 
     def ordered(self, nodes: int, clock: Callable[[], float]) -> None:
         """
-        Take note of the pool's first order.
+        Record the pool's first order.
 
         Args:
             nodes: How many nodes it is of.
-            clock: Tells the time, in seconds.
+            clock: Returns the time, in seconds.
         """
         self._order, self._clock, self._ordered = set(range(nodes)), clock, clock()
 

@@ -96,7 +96,7 @@ class Records:
             self._guarding.rented(ids)
 
     def unanswered(self) -> None:
-        """Take note that it is unknown what came of a request."""
+        """Record that it is unknown what came of a request."""
         self._uncertain = True
 
     def ended(self, token: str, machine: str) -> None:

@@ -163,7 +163,7 @@ class Guarding:
         await asyncio.shield(self._task)
 
     def _tell(self, message: Message) -> None:
-        """Take note of something, and tell the guardian; one that is not there yet hears of it when it is."""
+        """Record something, and tell the guardian; one that is not there yet hears of it when it is."""
         self._duty = take(self._duty, message)
         if self._link is not None:
             self._link.tell(message)

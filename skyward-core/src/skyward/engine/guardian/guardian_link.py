@@ -126,7 +126,7 @@ class GuardianLink:
         """Let it go on alone."""
         self.lost.cancel()
         self._writer.close()
-        # Something has to take note of its end, or its number would stay taken; no thread starts when Python ends.
+        # Something has to wait for the process, or its number would stay taken; no thread starts when Python ends.
         with contextlib.suppress(RuntimeError):
             threading.Thread(target=self._process.wait, name="skyward-guardian", daemon=True).start()
 

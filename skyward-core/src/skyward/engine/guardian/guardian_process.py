@@ -43,8 +43,8 @@ class Guardian:
     Args:
         reader: What the client says.
         writer: The way to it.
-        clock: Tells the time, also that in which the computer slept, in seconds.
-        parent: Tells which process has this one as its child now.
+        clock: Returns the time, also that in which the computer slept, in seconds.
+        parent: Returns which process has this one as its child now.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Guardian:
         return True
 
     async def _listen(self) -> None:
-        """Take note of what the client says until it is dead or says that nothing is left to guard."""
+        """Record what the client says until it is dead or says that nothing is left to guard."""
         while not self._duty.dismissed:
             try:
                 body = await frame(self._reader)

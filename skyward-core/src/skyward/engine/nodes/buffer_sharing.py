@@ -85,11 +85,11 @@ class Supply:
         return self._sharing.want(self, [stored for stored in large if self._sharing.has(stored)])
 
     def dropped(self, name: bytes) -> None:
-        """Take note that the node was told to forget a buffer."""
+        """Record that the node was told to forget a buffer."""
         self._sharing.dropped(self, name)
 
     def left(self) -> None:
-        """Take note that the node is being given back."""
+        """Record that the node is being given back."""
         self._sharing.left(self)
 
 
@@ -171,7 +171,7 @@ class Sharing:
         return {name for name in names if not supply.link.has(name)}
 
     def dropped(self, supply: Supply, name: bytes) -> None:
-        """Take note that a node has a buffer no more."""
+        """Record that a node has a buffer no more."""
         if (blob := self._blobs.get(name)) is not None:
             blob.copies = blob.copies.without(supply.number)
             self._tidy(name, blob)
@@ -217,7 +217,7 @@ class Sharing:
         self._roads = self._roads.without(supply.number)
 
     def _landed(self, supply: Supply, name: bytes) -> None:
-        """Take note that a node has what the client sent to it."""
+        """Record that a node has what the client sent to it."""
         blob = self._blobs.get(name)
         if blob is not None and supply.number in self._supplies and supply.link.has(name):
             blob.copies = blob.copies.landed(supply.number)

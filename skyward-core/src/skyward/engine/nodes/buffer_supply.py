@@ -26,10 +26,10 @@ class BufferSource(Protocol):
         """Have buffers brought to the node, and name those that a call has to wait for."""
 
     def dropped(self, name: bytes) -> None:
-        """Take note that the node forgets a buffer."""
+        """Record that the node forgets a buffer."""
 
     def left(self) -> None:
-        """Take note that the node is being given back."""
+        """Record that the node is being given back."""
 
 
 class Puts(Origin, Protocol):

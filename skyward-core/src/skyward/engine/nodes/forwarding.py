@@ -42,7 +42,7 @@ class Forward:
 
     Args:
         engine: The loop.
-        find: Gives the node that is meant at this moment.
+        find: Returns the node that is meant at this moment.
         node: Which one.
         remote_port: The port there.
         pool: Name of the pool, for messages.
@@ -168,7 +168,7 @@ class Forwards:
     Args:
         engine: The loop.
         pool: Name of the pool, for messages.
-        find: Gives the node that is meant at this moment.
+        find: Returns the node that is meant at this moment.
     """
 
     def __init__(self, engine: EngineLoop, pool: str, find: Find) -> None:

@@ -86,7 +86,7 @@ class Host(Protocol):
 
     def leaving(self, patience: float) -> None:
         """
-        Take note that the agent was asked to leave, so that `end` need not begin from nothing.
+        Record that the agent was asked to leave, so that `end` need not begin from nothing.
 
         Args:
             patience: Seconds that it has for that.

@@ -66,12 +66,12 @@ class Membership:
         return len(self._infos)
 
     def join(self, node: int, info: InstanceInfo) -> None:
-        """Take note that a node is ready, or is another one than before; harmless if nothing changed."""
+        """Record that a node is ready, or is another one than before; harmless if nothing changed."""
         if self._infos.get(node) != info:
             self._set(node, info)
 
     def drop(self, node: int) -> None:
-        """Take note that a node is not ready any more; harmless for one that was not."""
+        """Record that a node is not ready any more; harmless for one that was not."""
         if node in self._infos:
             self._set(node, None)
 

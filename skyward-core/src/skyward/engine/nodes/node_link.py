@@ -102,7 +102,7 @@ class NodeLink:
         return name in self._blobs
 
     def keeps(self, share: object) -> None:
-        """Take note of how many bytes the node says that it keeps; what is no such number is passed over."""
+        """Record how many bytes the node says that it keeps; what is no such number is passed over."""
         if type(share) is int and share >= 0:
             self.kept_bytes = min(share, MOST_KEPT_BYTES)
 
@@ -161,7 +161,7 @@ class NodeLink:
 
     def answered(self, call: Call) -> None:
         """
-        Take note that the node answered a call that it was sent, or gave it back.
+        Record that the node answered a call that it was sent, or gave it back.
 
         Raises:
             ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, whose
@@ -187,7 +187,7 @@ class NodeLink:
 
         Args:
             version: The version.
-            since: Gives the frame for a node that knows a version, 0 for none, and asks for another.
+            since: Returns the frame for a node that knows a version, 0 for none, and asks for another.
 
         Raises:
             ProtocolError: If it asks on and on.
@@ -243,7 +243,7 @@ class NodeLink:
         self._channel.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
 
     def refresh(self) -> None:
-        """Have the workers started anew."""
+        """Restart the workers."""
         self._channel.send(encode(Kind.REFRESH))
 
     def stop(self, grace: float) -> None:
@@ -287,14 +287,14 @@ class NodeLink:
         self._release(stored.name)
 
     def arrived(self, stored: StoredBuffers) -> None:
-        """Take note that the node has a buffer from elsewhere, and send what has waited for it."""
+        """Record that the node has a buffer from elsewhere, and send what has waited for it."""
         self._note(stored)
         self._forget(stored.name)
         self._release(stored.name)
 
     def hold(self, stored: StoredBuffers) -> None:
         """
-        Take note of what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
+        Record what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
 
         Raises:
             ProtocolError: If the node has something of that name.
@@ -383,7 +383,7 @@ class NodeLink:
         self._forget(*(part.digest for part in payload.parts))
 
     def _note(self, stored: StoredBuffers) -> None:
-        """Take note that a buffer is at the node, until this client keeps it no longer."""
+        """Record that a buffer is at the node, until this client keeps it no longer."""
         self.forgot(stored.name)
         self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)
         if self.puts is not None and isinstance(stored.segment, Absent) and self.puts not in stored.segment.places:

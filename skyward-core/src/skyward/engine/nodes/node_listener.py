@@ -51,4 +51,4 @@ class NodeListener(Generic[S]):
         """Answer who the members of the pool are."""
 
     def lost(self, shell: S, why: str) -> None:
-        """Take note that the node is lost."""
+        """Record that the node is lost."""

@@ -112,7 +112,7 @@ class NodeShell:
 
     def began(self, instance: Instance) -> None:
         """
-        Take note that the machine runs.
+        Record that the machine runs.
 
         Args:
             instance: The machine as the provider lists it now.
@@ -134,11 +134,11 @@ class NodeShell:
         self._settle(self._runs, None)
 
     def never(self, error: SkywardError) -> None:
-        """Take note that the machine will not run."""
+        """Record that the machine will not run."""
         self._settle(self._runs, error)
 
     def gone(self, why: str) -> None:
-        """Take note that the machine is gone, whatever its link says."""
+        """Record that the machine is gone, whatever its link says."""
         error = ProvisionError(f"{self.where} was lost: {why}.", node=self.index)
         self._settle(self._runs, error)
         if not self._ready.done():
@@ -205,7 +205,7 @@ class NodeShell:
             raise await in_thread(_plugin_failure, self._refusal, self.where)
 
     async def refresh(self) -> None:
-        """Start the workers anew, and wait until they are up."""
+        """Restart the workers, and wait until they are up."""
         if self.link is not None:
             self._refreshed = self._engine.loop.create_future()
             self.link.refresh()

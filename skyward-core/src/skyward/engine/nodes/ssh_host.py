@@ -94,7 +94,7 @@ class SSHHost:
 
     async def prepare(self) -> Prepared:
         """
-        Run the bootstrap, and give the interpreter that it made.
+        Run the bootstrap, and return the interpreter that it made.
 
         Raises:
             ProvisionError: If the machine cannot be made ready.
@@ -365,7 +365,7 @@ class SSHHost:
             _log.warning("%s: our uv could not be written there: %s", self._address, done.err.strip()[-200:])
 
     async def _bootstrap(self, made: Visit) -> str:
-        """Start the script, follow it to its end, and give the interpreter that it names."""
+        """Start the script, follow it to its end, and return the interpreter that it names."""
         token, found = secrets.token_hex(8), made.found
         node = self._directory(found)
         ground = Ground(cache=found.cache, node=node, runtime=runtime_bundle().digest, token=token)

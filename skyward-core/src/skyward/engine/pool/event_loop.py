@@ -194,7 +194,7 @@ _making = threading.Lock()
 
 
 def engine_loop() -> EngineLoop:
-    """Return this process's engine loop; started on first use, anew in a forked child."""
+    """Return this process's engine loop; started on first use, again in a forked child."""
     with _making:
         if not _current or not _current[0].is_here:
             _current[:] = [EngineLoop()]

@@ -81,5 +81,5 @@ class NodeReports(NodeListener["NodeShell"]):
         self._membership.answer(shell, question)
 
     def lost(self, shell: NodeShell, why: str) -> None:
-        """Take note that the node is lost."""
+        """Record that the node is lost."""
         self._lost(shell, why)

@@ -54,7 +54,7 @@ class Running:
     Args:
         request: What the user asked for.
         spec: The spec that is tried.
-        ids: Gives the pool's id, which is in names of directories and processes, and one for each cloud more.
+        ids: Returns the pool's id, which is in names of directories and processes, and one for each cloud more.
         dispatcher: Where events go.
         meter: What counts the money.
         alternatives: Whether another spec is tried if this one cannot be had.
@@ -252,7 +252,7 @@ class Running:
         await settled(self.dispatch)
 
     async def refresh(self) -> None:
-        """Start every worker anew, and send what changed of the local modules."""
+        """Restart every worker, and send what changed of the local modules."""
         changed = self._shipping.changed()
         await self.settled()
         for files in changed:

@@ -60,7 +60,7 @@ def cache_entry(name: str) -> Path:
 
 def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[str, str], None]) -> Path:
     """
-    Make an environment if it is not there, and give its interpreter.
+    Make an environment if it is not there, and return its interpreter.
 
     Args:
         key: Its content hash.

@@ -300,7 +300,7 @@ class Agent:
             process.tasks.send(frame)
 
     def _refresh(self) -> None:
-        """Start every worker anew; the client sends no task until that is done."""
+        """Restart every worker; the client sends no task until that is done."""
         self._refreshing = True
         self._each_process(lambda process: process.tasks.end() if process is not self._app_host else None)
 

@@ -48,6 +48,6 @@ class Watching:
         self._notices.stop()
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note that a child of the agent ended, which may be a command of ours."""
+        """Record that a child of the agent ended, which may be a command of ours."""
         self._sampler.reaped(pid, status)
         self._notices.reaped(pid, status)

@@ -160,14 +160,14 @@ class ChildProcess:
             self.tasks.send(encode(Kind.DROP, digest))
 
     def began(self, call: int, timeout: float) -> None:
-        """Take note that a call is sent to it."""
+        """Record that a call is sent to it."""
         if self.in_flight and self.slots > 1 and not self._shared:
             self._shared = True
             self.control.send(encode(Kind.SHARE, b"\1"))
         self.in_flight[call] = timeout
 
     def ended(self, call: int) -> None:
-        """Take note that a call came back."""
+        """Record that a call came back."""
         self.in_flight.pop(call, None)
         if self._shared and not self.in_flight:
             self._shared = False
@@ -203,7 +203,7 @@ class ChildProcess:
             end_group(self.pid)
 
     def gone(self, status: int, peak: int) -> None:
-        """Take note that the process was reaped with this wait status, and of the most memory that it ever held."""
+        """Record that the process was reaped with this wait status, and of the most memory that it ever held."""
         self.exit_status = status
         self._peak_mb = peak * _PEAK_UNIT / 1e6
         end_group(self.pid)

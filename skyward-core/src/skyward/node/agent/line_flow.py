@@ -33,7 +33,7 @@ class Lines:
 
     Args:
         tell: Sends a frame to the client.
-        processes: Gives those that run.
+        processes: Returns those that run.
     """
 
     def __init__(self, tell: Callable[..., None], processes: Callable[[], Iterable[ChildProcess]]) -> None:
@@ -71,7 +71,7 @@ class Lines:
         self._go_on()
 
     def read(self, size: int) -> None:
-        """Take note that the client has read so many bytes."""
+        """Record that the client has read so many bytes."""
         self._unread -= size
         self._go_on()
         if self._unread <= WINDOW:
@@ -119,7 +119,7 @@ class SpooledLines(Lines):
 
     Args:
         tell: Sends a frame to the client.
-        processes: Gives those that run.
+        processes: Returns those that run.
         loop: The agent's loop.
         link: The way to the client.
         spool: Where lines wait.
@@ -157,7 +157,7 @@ class SpooledLines(Lines):
         self._pace()
 
     def read(self, size: int) -> None:
-        """Take note that the client has read so many bytes, and send it more."""
+        """Record that the client has read so many bytes, and send it more."""
         self._unread -= size
         self._go_on()
         while self._spool.waiting and self._unread <= WINDOW:

@@ -39,7 +39,7 @@ class Members:
 
     def told(self, body: bytes) -> bytes:
         """
-        Take a MEMBERS frame of the client's, and give the one that workers have to know.
+        Take a MEMBERS frame of the client's, and return the one that workers have to know.
 
         Raises:
             ProtocolError: If it names no version.

@@ -61,7 +61,7 @@ class NoticeWatch:
             self._command.kill()
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note that a child of the agent ended, which may be the command."""
+        """Record that a child of the agent ended, which may be the command."""
         if self._command is not None and self._command.pid == pid:
             command, self._command = self._command, None
             command.reaped(status)

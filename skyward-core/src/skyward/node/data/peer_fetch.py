@@ -115,7 +115,7 @@ class Fetching:
             arriving.close()
 
     def _fill(self, tls: ssl.SSLSocket, arriving: Arriving) -> bytes:
-        """Take the content, and give its checksum."""
+        """Take the content, and return its checksum."""
         size, stall = self.errand.size, self.errand.stall
         buffer = memoryview(bytearray(min(_PIECE, size)))
         digest = hashlib.sha256()

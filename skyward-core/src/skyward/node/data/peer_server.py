@@ -63,7 +63,7 @@ class PeerDoor:
         loop: The agent's loop.
         context: The pool's TLS settings.
         listener: What listens, non-blocking; closed with the door.
-        find: Gives what is stored under a name, from any thread.
+        find: Returns what is stored under a name, from any thread.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PeerDoor:
             visit.end()
 
     def _speaks(self, visit: _PeerVisit) -> None:
-        """Take note, in the loop, that a visitor is of the pool."""
+        """Record, in the loop, that a visitor is of the pool."""
         if visit in self._silent:
             self._silent.remove(visit)
             self._served.append(visit)

@@ -85,7 +85,7 @@ class ResultStore:
 
     def begins(self, call: int, *, streams: bool) -> None:
         """
-        Take note that an attempt of a call begins.
+        Record that an attempt of a call begins.
 
         Args:
             call: The attempt's id; one that was sent before is the same attempt, such as one that was given back.

@@ -107,7 +107,7 @@ class Sampler:
             command.kill()
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note that a child of the agent ended, which may be a command."""
+        """Record that a child of the agent ended, which may be a command."""
         command = self._commands.pop(pid, None)
         if command is not None:
             command.reaped(status)

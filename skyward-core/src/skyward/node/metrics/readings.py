@@ -120,7 +120,7 @@ def traffic(dev: str, interface: str | None = None) -> Traffic | None:
 
 def rate(before: int, after: int, seconds: float) -> float | None:
     """
-    Return what a counter grew by in a second; None if it began anew in between.
+    Return what a counter grew by in a second; None if it began again in between.
 
     >>> rate(100, 300, 2.0)
     100.0

@@ -64,7 +64,7 @@ def watched(
         limit: Seconds within which any of the ranks has to make a step.
         steps: Counts the steps that this rank has made; called in another thread.
         step: What making one is, such as `"entered a collective"`.
-        share: Gives all ranks what each of them gives; called once.
+        share: Returns all ranks what each of them gives; called once.
     """
     info = instance_info()
     if not info.broadcast or info.total_workers == 1:

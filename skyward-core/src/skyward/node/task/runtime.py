@@ -313,7 +313,7 @@ def emit_from_task(event: object) -> None:
 
 def put_from_task(value: object) -> Any:
     """
-    Keep a value at the node of the call that this code is part of, and give the Ref that stands for it.
+    Keep a value at the node of the call that this code is part of, and return the Ref that stands for it.
 
     Raises:
         NoPoolError: If it is part of none.

@@ -18,7 +18,7 @@ from skyward.plan.offers.wanted import Order, Wanted
 __all__ = ["INSERT", "SCHEMA", "VERSION", "counting", "offer_of", "row_of", "sql"]
 
 VERSION = 1
-"""Of the tables; a file of another version is made anew."""
+"""Of the tables; a file of another version is rebuilt."""
 
 _FIELDS = (
     "provider",

@@ -35,7 +35,7 @@ class Least:
 
 def seen(least: Least, offers: Iterable[Offer]) -> Least:
     """
-    Take note of whether a provider sells machines without accelerators, available now or not.
+    Record whether a provider sells machines without accelerators, available now or not.
 
     Args:
         least: What was known before.
@@ -46,7 +46,7 @@ def seen(least: Least, offers: Iterable[Offer]) -> Least:
 
 def least_of(least: Least, *, spot: Iterable[float], on_demand: Iterable[float]) -> Least:
     """
-    Take note of the lowest prices.
+    Record the lowest prices.
 
     Args:
         least: What was known before.

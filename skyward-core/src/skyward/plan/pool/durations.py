@@ -44,7 +44,7 @@ class Durations:
 
     def learn(self, function: bytes, seconds: float) -> None:
         """
-        Take note of how long a call ran.
+        Record how long a call ran.
 
         Args:
             function: Names what it ran.

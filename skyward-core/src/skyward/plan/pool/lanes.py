@@ -103,7 +103,7 @@ class Node:
 
     def measured(self, away: float) -> None:
         """
-        Take note of how long a call was away that did not have to wait.
+        Record how long a call was away that did not have to wait.
 
         The least of the latest ones counts: any of the others may have waited for a processor.
 
@@ -171,7 +171,7 @@ class Lane:
         self.waiting_bytes += size
 
     def begin(self, entry: Entry) -> None:
-        """Take note that a call waits no longer: it begins, or is gone."""
+        """Record that a call waits no longer: it begins, or is gone."""
         function, size = entry
         left = self.waiting[function] - 1
         if left:

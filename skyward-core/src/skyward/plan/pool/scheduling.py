@@ -382,7 +382,7 @@ class Scheduler:
         return None
 
     def _list(self, lane: Lane) -> None:
-        """Have a busy lane looked at anew when a call may be sent ahead."""
+        """Have a busy lane looked at again when a call may be sent ahead."""
         lane.spare_for = b""
         if not lane.listed:
             lane.listed = True

@@ -3,7 +3,7 @@ Who gets a large buffer from whom, when several nodes of one network need it: ov
 
 The client sends it to the first node; each node that has it hands it on to others, `FAN_OUT` at a time, so the number
 of copies grows geometrically and every one of them helps (a binomial broadcast, as MPI libraries build it, made
-anew at each step of what is known then: Thakur, Rabenseifner and Gropp, 2005, doi:10.1177/1094342005051521).
+at each step by what is known then: Thakur, Rabenseifner and Gropp, 2005, doi:10.1177/1094342005051521).
 A node that cannot be reached, stalls or hands on other bytes costs one try; after `MOST_TRIES` the client sends the
 buffer itself.
 """
@@ -96,7 +96,7 @@ class Roads:
 
     def learn(self, source: int, node: int, outcome: TransferOutcome) -> Roads:
         """
-        Take note of how a transfer ended.
+        Record how a transfer ended.
 
         >>> roads = Roads().learn(1, 2, TransferOutcome.UNREACHED)
         >>> roads.lead(1, 2), roads.lead(1, 3)
@@ -148,18 +148,18 @@ class Copies:
         return not (self.arriving or self.wanted)
 
     def want(self, node: int) -> Copies:
-        """Take note that a node needs the buffer."""
+        """Record that a node needs the buffer."""
         if node in self.holders or node in self.arriving or node in self.wanted:
             return self
         return evolve(self, wanted=(*self.wanted, node))
 
     def landed(self, node: int) -> Copies:
-        """Take note that a node has the buffer."""
+        """Record that a node has the buffer."""
         left = self.without(node)
         return evolve(left, holders=(*left.holders, node))
 
     def failed(self, node: int, outcome: TransferOutcome) -> Copies:
-        """Take note that a node did not get the buffer from where it was to come; it still needs it."""
+        """Record that a node did not get the buffer from where it was to come; it still needs it."""
         source = self.arriving.get(node)
         if source is None:
             return self
@@ -168,11 +168,11 @@ class Copies:
         return left.lost(source) if outcome in (TransferOutcome.GONE, TransferOutcome.WRONG) else left
 
     def stall(self, node: int) -> Copies:
-        """Take note that what the client sends to a node makes no progress; nothing waits for it any more."""
+        """Record that what the client sends to a node makes no progress; nothing waits for it any more."""
         return evolve(self, stalled=self.stalled | {node})
 
     def lost(self, node: int) -> Copies:
-        """Take note that a node does not have the buffer any more."""
+        """Record that a node does not have the buffer any more."""
         return evolve(self, holders=_but(self.holders, node)) if node in self.holders else self
 
     def without(self, node: int) -> Copies:
