@@ -280,7 +280,7 @@ class Agent:
             self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
 
     def _enforce(self, process: ChildProcess, call: int) -> None:
-        """Give a cancelled call some seconds to leave, then end its process."""
+        """Wait some seconds for a cancelled call to stop, then end its process."""
         if call in process.in_flight:
             self._deadlines.cancelled(process, call)
 
@@ -291,7 +291,7 @@ class Agent:
                 process.forget(frame.body)
 
     def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
-        """Write the client's local modules where workers import from, and tell the workers."""
+        """Write the client's local modules where workers import from, and notify the workers."""
         write_packed(self._files_directory, body, fds)
         self._tell_workers(encode(Kind.FILES))
 
@@ -434,7 +434,7 @@ class Agent:
         self._mind_backlog()
 
     def _fail(self, why: str, process: ChildProcess | None = None) -> None:
-        """Tell the client that this node cannot go on."""
+        """Report to the client that this node cannot continue."""
         facts: dict[str, Any] = {"message": why}
         if process is not None:
             facts |= {"output": [line.text for line in process.last_lines], **process.cause()}

@@ -13,7 +13,7 @@ from skyward.node.metrics.metrics import Sampler
 
 class Watching:
     """
-    Watch what the client asked for, and tell it.
+    Watch what the client asked for, and report to it.
 
     Args:
         loop: The agent's loop.

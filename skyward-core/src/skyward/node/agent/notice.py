@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 class NoticeWatch:
     """
-    Ask now and then, and tell the client once of each kind of notice.
+    Ask at intervals, and report each kind of notice to the client once.
 
     Nothing is asked any more once the end is certain.
 
@@ -112,12 +112,12 @@ def notice(output: str) -> dict[str, Any] | None:
     """
     if not output.strip():
         return None
-    told = json.loads(output)
-    if not isinstance(told, dict):
+    found = json.loads(output)
+    if not isinstance(found, dict):
         raise ValueError(f"a notice is an object, not {output.strip()[:80]!r}")
-    at = told.get("at")
+    at = found.get("at")
     return {
-        "reason": str(told.get("reason", "")) or "its provider takes it back",
-        "certain": bool(told.get("certain", True)),
+        "reason": str(found.get("reason", "")) or "its provider reclaims it",
+        "certain": bool(found.get("certain", True)),
         "at": float(at) if isinstance(at, int | float) else None,
     }

@@ -56,7 +56,7 @@ def reserved_socket() -> socket.socket:
 
 def open_up(reserved: socket.socket) -> None:
     """
-    Let a framework listen at a port that was kept; to be called right before it does, as others could as well.
+    Release a port that was kept for a framework; to be called right before that listens, as others could as well.
 
     Args:
         reserved: The socket that keeps it.

@@ -58,7 +58,7 @@ class Fetching:
         self._lock = threading.Lock()
 
     def abandon(self) -> None:
-        """Give it up; may be called from any thread."""
+        """Abandon it; may be called from any thread."""
         self.abandoned = True
         with self._lock, contextlib.suppress(OSError):
             if self._wake is not None:

@@ -88,7 +88,7 @@ class ResultStore:
         Record that an attempt of a call begins.
 
         Args:
-            call: The attempt's id; one that was sent before is the same attempt, such as one that was given back.
+            call: The attempt's id; one that was sent before is the same attempt, such as one that was returned.
             streams: Whether it gives items: its end is worth nothing without them, and is not stored.
         """
         if streams:

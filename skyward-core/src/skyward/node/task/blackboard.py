@@ -86,7 +86,7 @@ class Blackboard:
         return notes
 
     def close(self) -> None:
-        """Leave the board, which is there for the other ranks until they have left too."""
+        """Close this rank's connection; the board exists until the other ranks have left, too."""
         self._answers.close()
         self._sock.close()
 

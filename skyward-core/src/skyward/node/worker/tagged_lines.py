@@ -85,7 +85,7 @@ class TaggedStream(io.TextIOWrapper):
         self.flush()
 
     def __del__(self) -> None:
-        """Leave the pipe alone."""
+        """Keep the pipe open."""
 
 
 class TaggedBuffer(io.BufferedIOBase):
@@ -181,7 +181,7 @@ class TaggedBuffer(io.BufferedIOBase):
         self.flush()
 
     def __del__(self) -> None:
-        """Leave the pipe alone."""
+        """Keep the pipe open."""
 
     def _watch(self, call: int) -> None:
         context = runtime.owner()

@@ -103,7 +103,7 @@ class WorkerProcess:
                 self._tasks.sendall(memoryview(frame)[sent:])
 
     def _hand_over(self, payload: Payload) -> None:
-        """Give the agent what a result refers to, just before it."""
+        """Send the agent what a result refers to, just before it."""
         names = [part for part in payload.parts if part.place == Place.THERE]
         for part, segment in zip(names, payload.stored, strict=True):
             frame = encode(Kind.BLOB, BLOB.pack(part.digest, part.size), fds=1)
@@ -233,7 +233,7 @@ class WorkerProcess:
                 os.close(fd)
 
     def _share(self, *, shared: bool) -> None:
-        """Have another thread read while one runs a task, or no longer."""
+        """Start or stop another thread that reads while one runs a task."""
         with self._state:
             self._shared = shared
         if shared and self._take_back():
