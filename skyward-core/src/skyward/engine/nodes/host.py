@@ -70,7 +70,7 @@ class Host(Protocol):
 
         Raises:
             ConnectionError: If nothing listens there.
-            SkywardError: If the machine cannot be reached, or lets no connection through.
+            SkywardError: If the machine cannot be reached, or refuses to forward.
         """
 
     async def flush(self) -> None:

@@ -171,7 +171,7 @@ class SSHHost:
 
         Raises:
             ConnectionError: If nothing listens there.
-            SkywardError: If the machine cannot be reached, or lets no connection through.
+            SkywardError: If the machine cannot be reached, or refuses to forward.
         """
         for last in (False, True):
             connection = await self._connect(DIALLING)
@@ -278,7 +278,7 @@ class SSHHost:
                     self._address,
                     patience=patience,
                     missed=self._recipe.unreachable,
-                    told=self._waiting,
+                    report=self._waiting,
                     interval=self._recipe.ssh_retry_interval,
                 )
             return self._connection
