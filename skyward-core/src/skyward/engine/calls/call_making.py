@@ -68,7 +68,7 @@ class CallMaker:
         self._buffers.go_far()
 
     def close(self) -> None:
-        """Let go of all that was kept for later calls; the pool object may live on."""
+        """Release all that was kept for later calls; the pool object may be opened again."""
         self._buffers.clear()
         # Another pool that is open makes its own.
         recycling.clear()
@@ -143,7 +143,7 @@ class CallMaker:
 
 
 def with_streams(pending: PendingFunction[Any], feed: Feed) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
-    """Put a stand-in for each iterator that is streamed, and make what feeds them."""
+    """Replace each iterator that is streamed by a placeholder, and make what feeds them."""
     names = pending.function.stream_parameters
     if not names:
         return pending.args, pending.kwargs, None

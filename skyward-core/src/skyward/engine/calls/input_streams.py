@@ -62,7 +62,7 @@ class Feeder:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End: the call is over."""
+        """Stop: the call is over."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

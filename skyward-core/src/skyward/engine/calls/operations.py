@@ -94,7 +94,7 @@ def stream_all(
     calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
     progress = pool.reporting.progress("gather", len(calls))
     results = _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
-    # It sends the calls, and stops them when it is let go of, which one that has not begun could not.
+    # It sends the calls, and stops them when it is deleted, which one that has not begun could not.
     next(results)
     return results
 

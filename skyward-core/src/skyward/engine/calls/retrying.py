@@ -163,7 +163,7 @@ def _decided(call: Call, failure: Failure, *, over: bool) -> Decision:
 
 
 def _applies(retry: Retry, answer: Answer) -> tuple[bool, BaseException | None]:
-    """Return whether a call is tried again, or what it is answered with because that cannot be told."""
+    """Return whether a call is tried again, or what it is answered with because that cannot be decided."""
     try:
         return judged(retry, answer.error(), answer.function), None
     except Exception as error:

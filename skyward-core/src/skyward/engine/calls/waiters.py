@@ -37,7 +37,7 @@ class Waiter:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
     def wait(self) -> Answer:
@@ -63,7 +63,7 @@ class AnswerCollector:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
     def next(self) -> tuple[int, Answer]:
@@ -174,7 +174,7 @@ class Promise:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
     def settle(self, value: object) -> None:
@@ -225,7 +225,7 @@ class Stream(Iterator[T], Generic[T]):
     """
     Iterate over what a generator function gives on a node.
 
-    Leaving the loop, closing it or letting go of it ends the generator there.
+    Leaving the loop, closing or deleting it ends the generator there.
 
     Args:
         end: Where items arrive.

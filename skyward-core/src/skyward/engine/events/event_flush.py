@@ -76,7 +76,7 @@ class Delivery:
 
     def left_by(self, error: BaseException | None) -> None:
         """
-        Give handlers only a few seconds in all, if it was not the program itself that ended the pool.
+        Limit handlers to a few seconds in all, if it was not the program itself that ended the pool.
 
         Args:
             error: What the pool is left by.

@@ -43,7 +43,7 @@ class Stopping:
         self._reporting = reporting
         self._give_back = give_back
         self._ended: PoolEndedError | None = None
-        self._was_heard = threading.Event()
+        self._delivered = threading.Event()
 
     def stop(self, error: SkywardError, answer: Answer) -> None:
         """
@@ -66,9 +66,9 @@ class Stopping:
         self._ended = error
         if not self._usable.done():
             # Opening the pool tells it.
-            self._was_heard.set()
+            self._delivered.set()
         facts = json.dumps({"error": "PoolEndedError", "message": str(error)}).encode()
-        self.stop(error, Answer(Status.FAILED, None, facts, pool=self._pool, heard=self._was_heard.set))
+        self.stop(error, Answer(Status.FAILED, None, facts, pool=self._pool, on_delivered=self._delivered.set))
 
     def raise_unheard(self) -> None:
         """
@@ -77,5 +77,5 @@ class Stopping:
         Raises:
             PoolEndedError: If it was.
         """
-        if self._ended is not None and not self._was_heard.is_set():
+        if self._ended is not None and not self._delivered.is_set():
             raise self._ended

@@ -6,7 +6,7 @@ __all__ = ["BEGIN", "CARRIES", "HEAD", "WATCHDOG"]
 
 HEAD = r"""
 #!/bin/sh
-# Makes this machine ready for Skyward. Running it again goes on where it was.
+# Makes this machine ready for Skyward. Running it again continues where it was.
 set -eu
 NEWLINE='
 '
@@ -289,7 +289,7 @@ WITH=
 HELD7= HELD8= HELD9=
 ENVIRONMENT=
 PYTHON=
-# It goes on when the connection it was started over drops.
+# It keeps running when the connection it was started over drops.
 trap '' HUP
 trap 'leave $?' EXIT
 trap 'exit 130' INT

@@ -92,7 +92,7 @@ for entry in {" ".join(ENTRIES)}; do
     rm -rf "$entry" || exit 1
   fi
 done
-# What it tells is needed to put GPUs together again that were cut.
+# What it holds is needed to put GPUs together again that were cut.
 if [ "$(cat mig.json 2>/dev/null)" = "[]" ]; then rm -f mig.json; fi
 if listed .; then ours=yes; else ours=; fi
 rm -f .skyward

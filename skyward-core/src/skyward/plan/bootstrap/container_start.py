@@ -98,12 +98,12 @@ def container_start(
     """
     Write what makes a container of any image one that we reach, and that ends itself if no client comes for it.
 
-    Its SSH server listens at port 22, lets root in by one key and proves itself by another; it is installed where the
+    Its SSH server listens at port 22, authorises one key for root and has another as host key; it is installed where an
     image has none, and its end is the container's.
     A login has the image's variables; `END_COMMAND` runs `end`.
 
     Args:
-        login: The public key that is let in.
+        login: The public key that may log in.
         host: The container's own key.
         end: A line for a shell that ends the container's bill; where it fails, it is run again for ten minutes.
         hidden: Variables of the container that only `end` gets to see, such as its key.

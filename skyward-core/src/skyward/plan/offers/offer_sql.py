@@ -164,7 +164,7 @@ def _conditions(wanted: Wanted) -> Iterator[Condition]:
 
 
 def _accelerator(asked: Accelerator) -> Iterator[Condition]:
-    """Yield what `Accelerator.accepts` tells, as conditions."""
+    """Yield what `Accelerator.accepts` checks, as conditions."""
     yield "accelerator = ? AND accelerator_count >= ?", (compact(asked.name), asked.count)
     if asked.form_factor is not None:
         yield "(accelerator_form_factor IS NULL OR accelerator_form_factor = ?)", (asked.form_factor,)

@@ -47,7 +47,7 @@ class Left:
 @frozen(kw_only=True)
 class Patience:
     """
-    Decide how to go on while handlers are behind; all times are of one clock, in seconds.
+    Decide how to continue while handlers are behind; all times are of one clock, in seconds.
 
     They are waited for as long as their calls end, each within `STUCK_S`.
 

@@ -1,5 +1,5 @@
 """
-Who gets a large buffer from whom, when several nodes of one network need it: over the client's line about once.
+Which node gets a large buffer from which, when several nodes of one network need it: over the client's line about once.
 
 The client sends it to the first node; each node that has it hands it on to others, `FAN_OUT` at a time, so the number
 of copies grows geometrically and every one of them helps (a binomial broadcast, as MPI libraries build it, made
@@ -119,7 +119,7 @@ class Roads:
         )
 
     def without(self, node: int) -> Roads:
-        """Have a node take no part."""
+        """Exclude a node."""
         return evolve(self, apart=self.apart | {node})
 
 
@@ -133,7 +133,7 @@ class Copies:
         arriving: Nodes that it is on its way to, and from where.
         wanted: Nodes that need it and that it is not on its way to, in the order in which they asked.
         stalled: Nodes that the client sends it to, without progress.
-        tries: How often each node has fetched it in vain.
+        tries: How often each node has failed to fetch it.
     """
 
     holders: tuple[int, ...] = ()
@@ -176,7 +176,7 @@ class Copies:
         return evolve(self, holders=_but(self.holders, node)) if node in self.holders else self
 
     def without(self, node: int) -> Copies:
-        """Forget a node; what fetches from it says by itself how that ends."""
+        """Remove a node; what fetches from it reports by itself how that ends."""
         return Copies(
             holders=_but(self.holders, node),
             arriving=_but_key(self.arriving, node),
@@ -205,7 +205,7 @@ def decide(
 
     Args:
         copies: Where the copies are.
-        roads: Who can fetch from whom.
+        roads: Which node can fetch from which.
         able: Nodes that others can connect to now.
         busy: How many transfers each node serves now, of all buffers.
 
