@@ -51,7 +51,7 @@ class Host(Protocol):
 
     async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
         """
-        Reach the agent.
+        Connect to the agent.
 
         Args:
             on_frame: Called with each frame and its descriptors, which it takes over.
@@ -75,7 +75,7 @@ class Host(Protocol):
 
     async def flush(self) -> None:
         """
-        Have all that was written for the node's environment be on the machine's disk.
+        Flush all that was written for the node's environment to the machine's disk.
 
         Raises:
             SkywardError: If the machine does not answer.
@@ -103,10 +103,10 @@ class Host(Protocol):
         """
 
     async def end_machine(self) -> bool:
-        """Have the machine end itself, and return whether it was told to: not one that cannot, or is out of reach."""
+        """Order the machine to terminate itself, and return whether it was: not one that cannot, or is out of reach."""
 
     async def close(self) -> None:
-        """Let go of the machine."""
+        """Close the connection to the machine."""
 
 
 @runtime_checkable

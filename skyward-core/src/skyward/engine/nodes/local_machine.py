@@ -71,7 +71,7 @@ def _installed(dpkg: str, name: str) -> bool:
             timeout=_DPKG_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        # Nothing is installed here, so a package that is reported in vain costs a line and no more.
+        # Nothing is installed here, so a package that is reported needlessly costs a line and no more.
         return False
     return any(line == wanted if version else line.startswith(wanted) for line in found.stdout.splitlines())
 

@@ -108,7 +108,7 @@ class MadeThere:
         self._settle(asked.absent.name, lambda done: done(""))
 
     def gone(self, name: bytes) -> None:
-        """Hear that the node has a buffer no more; what waits for it looks elsewhere."""
+        """Record that the node has a buffer no more; what waits for it looks elsewhere."""
         asked = self._asked.get(name)
         if asked is not None:
             self._settle(name, asked.absent.fetch)
