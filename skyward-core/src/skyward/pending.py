@@ -198,7 +198,7 @@ class PendingFunction(Generic[T]):
 
     @property
     def fn(self) -> Callable[..., T]:
-        """The plain function that is called."""
+        """Return the plain function that is called."""
         return self.function.local
 
     def __repr__(self) -> str:

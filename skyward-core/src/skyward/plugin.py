@@ -222,7 +222,7 @@ def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
 
 def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
     """
-    Let each plugin refuse what cannot work.
+    Ask each plugin to refuse what cannot work.
 
     Raises:
         ConfigError: If one refuses.
@@ -420,7 +420,7 @@ def _method(plugin: object, hook: str) -> Callable[..., Any] | None:
 
 @contextmanager
 def _attributed(name: str, hook: str, allowed: type[SkywardError] = PluginError) -> Iterator[None]:
-    """Blame a plugin for what is raised inside; what is allowed goes on as it is."""
+    """Attribute what is raised inside to a plugin; what is allowed passes as it is."""
     try:
         yield
     except allowed as error:

@@ -234,7 +234,7 @@ class Pool(RightOperand, Mapper):
 
     def forward(self, remote_port: int, local_port: int = 0, *, node: int | Literal["head"] = 0) -> Forward:
         """
-        Reach a port of a node on this machine, for a dashboard or a service that listens on the node's 127.0.0.1.
+        Forward a port of a node to this machine, for a dashboard or a service that listens on the node's 127.0.0.1.
 
         Args:
             remote_port: The port there.
@@ -255,7 +255,7 @@ class Pool(RightOperand, Mapper):
 
     def on(self, event_type: type[SkywardEvent], handler: Callable[[Any], object]) -> Pool:
         """
-        Have a handler called with each event of a type; works before and while the pool is open.
+        Call a handler with each event of a type; works before and while the pool is open.
 
         Args:
             event_type: An event class; `sky.SkywardEvent` means all.
@@ -269,12 +269,12 @@ class Pool(RightOperand, Mapper):
 
     def open(self) -> None:
         """
-        Get the nodes, without making this the pool that `sky` means; `close` gives them back.
+        Open the pool, without making it the one that `sky` means; `close` terminates its nodes.
 
         Raises:
             PoolClosedError: If the pool was entered before.
             BudgetExceededError: If the nodes would cost more than `budget=` as soon as they are rented.
-            SkywardError: If the nodes can't be had; nothing is left behind then.
+            SkywardError: If the nodes can't be had; nothing is left rented then.
         """
         from skyward.engine.instances.meter import Meter
         from skyward.engine.pool.opening import open_pool
@@ -308,7 +308,7 @@ class Pool(RightOperand, Mapper):
 
     def close(self, error: BaseException | None = None) -> None:
         """
-        Give the nodes back, and wait for handlers as long as they get on; harmless when that is done.
+        Terminate the nodes, and wait for handlers as long as they get on; harmless when that is done.
 
         Args:
             error: What the pool is left by; with one, calls under way are cancelled instead of waited for.

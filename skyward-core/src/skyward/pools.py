@@ -116,7 +116,7 @@ class Session:
 
 
 def _unwound_by_signals(stack: ExitStack) -> None:
-    """Have SIGTERM unwind until the stack is left; pools opened in threads cannot see to that themselves."""
+    """Handle SIGTERM as an exit that unwinds until the stack is left; pools opened in threads cannot do so."""
     from skyward.engine.pool.sigterm import terminated_as_exit
 
     stack.enter_context(terminated_as_exit())

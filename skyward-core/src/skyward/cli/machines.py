@@ -50,7 +50,7 @@ def complain_of(failures: Mapping[str, SkywardError]) -> int:
 
 
 def nothing_of(answers: Answers[Any], what: str) -> str:
-    """Say that there is nothing of some kind, and who was asked."""
+    """Return that there is nothing of some kind, and which providers were asked."""
     if not answers.asked:
         return f"No provider that has a {what} is installed or named in a skyward.toml here. Type: sky providers"
     return f"{', '.join(answers.asked)}: no {what} that is meant."

@@ -26,7 +26,7 @@ DONE, FAILED, MISTYPED, INTERRUPTED = 0, 1, 2, 130
 
 def main(words: Sequence[str] | None = None) -> int:
     """
-    Do what is asked for, and return the exit code.
+    Run the command, and return the exit code.
 
     Args:
         words: What is typed after `sky`; None is what was.

@@ -226,10 +226,10 @@ def _changes(memory: mmap.mmap, view: memoryview, reading: int, writing: int) ->
         os.write(writing, b"x")
         os.readv(reading, [view[5 * _PAGE : 5 * _PAGE + 1]])
 
-    def give_back() -> None:
+    def free() -> None:
         memory.madvise(mmap.MADV_DONTNEED, 0, 2 * _PAGE)
 
-    return write, read, give_back
+    return write, read, free
 
 
 def _is_ours_alone(start: int, end: int) -> bool:

@@ -97,7 +97,7 @@ async def ask_all(hook: str, providers: Any = None, **arguments: Any) -> Answers
 
 async def tell_each(hook: str, argument: str, found: Iterable[tuple[ProviderHandle, Any]]) -> dict[str, SkywardError]:
     """
-    Have providers do something with what they listed, side by side, and return when they have confirmed it.
+    Order providers to do something with what they listed, side by side, and return when they have confirmed it.
 
     Args:
         hook: The hook that does it.

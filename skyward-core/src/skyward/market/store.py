@@ -126,7 +126,7 @@ class OfferStore:
         return self._do(rows)
 
     def _do(self, do: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something with the file, again if it turns out to be damaged."""
+        """Use the file, again if it turns out to be damaged."""
         try:
             with closing(self._opened()) as db:
                 return do(db)

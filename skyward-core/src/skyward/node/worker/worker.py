@@ -211,7 +211,7 @@ class WorkerProcess:
 
     def _control_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if frame.kind == Kind.RECALL:
-            back = self._give_back(RECALL.unpack(frame.body)[0])
+            back = self._return_calls(RECALL.unpack(frame.body)[0])
             self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, back))))
             return
         if frame.kind == Kind.SHARE:
@@ -250,7 +250,7 @@ class WorkerProcess:
             case Kind.END:
                 execution.end(ITEM.unpack_from(frame.body)[1], frame.body[ITEM.size :])
 
-    def _give_back(self, keep: int) -> list[int]:
+    def _return_calls(self, keep: int) -> list[int]:
         """Take the last calls out of the queue; nothing waits there while a thread is ready to read."""
         if not self._take_back() and not self._receiving.acquire(blocking=False):
             return []
