@@ -83,7 +83,7 @@ def read_file(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
 def translated(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """
-    Give settings as `Config` has them, and the keys that mean nothing here.
+    Return settings as `Config` has them, and the keys that mean nothing here.
 
     Args:
         given: Settings, of which some may be as `accelerate config` writes them.

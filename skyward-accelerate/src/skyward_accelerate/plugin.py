@@ -54,7 +54,7 @@ class Accelerate:
 
     @hookimpl
     def skyward_requires(self) -> tuple[Torch, ...]:
-        """Bring PyTorch's plugin."""
+        """Add PyTorch's plugin."""
         return (Torch(),)
 
     @hookimpl

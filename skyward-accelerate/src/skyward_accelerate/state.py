@@ -35,7 +35,7 @@ class Calls:
     @contextmanager
     def prepared(self, config: Config) -> Iterator[None]:
         """
-        Give a process what its calls are given, so that it is sent once.
+        Prepare a process with what its calls need, so that it is sent once.
 
         Args:
             config: How they train.
@@ -54,7 +54,7 @@ class Calls:
     @contextmanager
     def around(self, config: Config) -> Iterator[None]:
         """
-        Have Accelerate learn what it knows within the call, and forget it with the call.
+        Limit Accelerate's state to the call.
 
         Args:
             config: How the call trains.
@@ -120,7 +120,7 @@ def _on_cpu(config: Config) -> bool:
 
 
 def _restore(before: dict[bytes, bytes]) -> None:
-    """Have the variables of Accelerate be again as they were; what else the call has set stays."""
+    """Restore the variables of Accelerate; what else the call has set stays."""
     for name in [name for name in _ENVIRON if name.startswith(_OURS) and name not in before]:
         os.unsetenv(name)
         del _ENVIRON[name]

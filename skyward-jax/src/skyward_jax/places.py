@@ -38,7 +38,7 @@ class Held:
     keys: bool = False
 
     def render(self) -> str:
-        """Give it as text."""
+        """Render it as text."""
         return json.dumps(astuple(self))
 
     @classmethod

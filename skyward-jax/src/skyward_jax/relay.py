@@ -45,7 +45,7 @@ class Relay:
         self._start(self._accept)
 
     def close(self) -> None:
-        """Let no connection in any more; those that are there are served until they leave."""
+        """Stop listening; connections that are open are served until they end."""
         # Closing alone does not wake the thread that waits for visitors.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

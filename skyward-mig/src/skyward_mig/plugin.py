@@ -81,7 +81,7 @@ class Mig:
 
     @hookimpl
     def skyward_topology(self, cluster: Cluster) -> Topology | None:
-        """Have a rank on each slice, unless the user says how many ranks there are to be."""
+        """Plan a rank for each slice, unless the user says how many ranks there are to be."""
         if cluster.worker.per_node != 1:
             return None
         try:
@@ -92,7 +92,7 @@ class Mig:
 
     @hookimpl
     def skyward_transform(self, image: Image, cluster: Cluster) -> Image:
-        """Tell nodes the profile, which may be the accelerator's."""
+        """Send nodes the profile, which may be the accelerator's."""
         return evolve(image, env={**image.env, PROFILE: self._wanted(cluster)})
 
     @hookimpl

@@ -113,7 +113,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
         return _tasks_at_once(found, n_jobs) if isinstance(found, sky.Compute) else int(found.effective_n_jobs(n_jobs))
 
     def configure(self, n_jobs: int = 1, **settings: Any) -> int:
-        """Leave the `Parallel` to a backend of its own: joblib asks that one next."""
+        """Raise what leaves the `Parallel` to a backend of its own: joblib asks that one next."""
         found = self._found()
         if isinstance(found, sky.Compute):
             found = ParallelOnPool(
@@ -294,7 +294,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             batch.future.cancel()
 
     def _tell(self, ended: _Ended) -> None:
-        """Tell joblib of batches that have ended, and send what they held back; a thread of its own does this."""
+        """Report batches that have ended to joblib, and send what they held back; a thread of its own does this."""
         while (batch := ended.get()) is not None:
             with self._lock:
                 self._sent.discard(batch)

@@ -99,7 +99,7 @@ def _with_plugin(
 @contextmanager
 def joblib_backend(pool: sky.Compute) -> Iterator[sky.Compute]:
     """
-    Have joblib use an open pool, in this thread and for the time of a `with` block.
+    Set an open pool as joblib's backend, in this thread and for the time of a `with` block.
 
     Args:
         pool: The pool. Its nodes need joblib, which `sky.plugins.joblib()` brings.

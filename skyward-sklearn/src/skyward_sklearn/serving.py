@@ -22,7 +22,7 @@ NAME = "skyward"
 @contextmanager
 def serving(pool: sky.Compute) -> Iterator[None]:
     """
-    Have joblib use a pool.
+    Set a pool as joblib's backend.
 
     Args:
         pool: The pool; open when joblib first asks.

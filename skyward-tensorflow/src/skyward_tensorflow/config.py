@@ -40,7 +40,7 @@ class State:
     cluster: tuple[str, ...] | None = field(default=None, converter=_workers)
 
     def render(self) -> str:
-        """Give it as text."""
+        """Render it as text."""
         return json.dumps([self.address, self.cluster])
 
     @classmethod

@@ -32,7 +32,7 @@ class Member:
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Have TF_CONFIG name the call's cluster while it runs, in a process that can be in it."""
+        """Set TF_CONFIG to the call's cluster while it runs, in a process that can be in it."""
         if self._task.is_here:
             # An integration within the plugin: it is there already.
             yield

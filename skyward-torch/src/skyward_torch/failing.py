@@ -25,7 +25,7 @@ class Failed(logging.Filter):
         c10d_logger._c10d_logger.addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let everything pass, and count what says that a collective raised."""
+        """Return True for everything, and count what says that a collective raised."""
         self.count += isinstance(record.msg, dict) and "error" in record.msg
         return True
 

@@ -79,7 +79,7 @@ class Groups:
         self, backend: str | None, hang_timeout: float | None, collective_timeout: float | None
     ) -> Iterator[None]:
         """
-        Have the call's group be the default one while it runs.
+        Set the call's group as the default one while it runs.
 
         Args:
             backend: The backend that was asked for.
@@ -155,7 +155,7 @@ class Groups:
             self._alone_count = default_group.numbered()
 
     def _agree(self, info: InstanceInfo) -> None:
-        """Have the group of a broadcast, which is the last one's if nothing has changed."""
+        """Return the group of a broadcast, which is the last one's if nothing has changed."""
         place = (info.peers, info.total_workers, info.global_worker_index, info.head_addr, info.head_port)
         by = (*place, self._backend, self._timeout)
         usable = default_group.alive(self._shared) and FAILED.count == self._failed and by == self._shared_by
@@ -178,7 +178,7 @@ class Groups:
         return default_group.made(self._original, count=count, backend=self._backend, **limit, **settings)
 
     def _leave(self, *, broken: bool) -> None:
-        """Put the group aside; one that failed, and one of the user's own, is destroyed."""
+        """Set the group aside; one that failed, and one of the user's own, is destroyed."""
         current = default_group.current()
         if current is not None and current is not self._shared:
             default_group.close_all(current, broken=broken)

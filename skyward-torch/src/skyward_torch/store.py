@@ -38,7 +38,7 @@ class Meeting:
 
     def agree(self, info: InstanceInfo, held: bytes) -> bytes:
         """
-        Agree with the other ranks on the group of a broadcast.
+        Negotiate the group of a broadcast with the other ranks.
 
         Args:
             info: The rank's place.
@@ -76,7 +76,7 @@ class Meeting:
         return (self.store.get(key).decode(),)
 
     def close(self) -> None:
-        """Leave the store; the head ends it."""
+        """Close the connection to the store; the head ends it."""
         self.store = self._place = None
         self._before = ""
         if self._sign_of_life is not None:
