@@ -38,7 +38,7 @@ PARTS = {
     "megatron_lm_config": ("megatron_lm", "megatron_lm_"),
     "parallelism_config": ("parallelism", "parallelism_config_"),
 }
-"""Parts of the settings, each with our name, and what stands in front of the names in it."""
+"""Parts of the settings, each with our name, and the prefix of the names in it."""
 
 KEYS = THE_POOLS | OF_OTHERS | PARTS.keys() | {"dynamo_backend"}
 """The keys that only what `accelerate config` writes has."""

@@ -45,7 +45,7 @@ class Calls:
         """
         check(config, "around_process")
         before = dict(_ENVIRON)
-        _put(_told(config, within=False))
+        _put(_variables(config, within=False))
         try:
             yield
         finally:
@@ -66,9 +66,9 @@ class Calls:
         before = dict(_ENVIRON)
         if not self._depth:
             _forget()
-        told = _told(config, within=self._depth > 0)
-        if not told.items() <= before.items():
-            _put(told)
+        given = _variables(config, within=self._depth > 0)
+        if not given.items() <= before.items():
+            _put(given)
         self._depth += 1
         if not _gpus_talk():
             # Accelerate refuses such GPUs without, and its launcher sets them.
@@ -110,9 +110,9 @@ def check(config: Config, hook: str) -> None:
 
 
 @cache
-def _told(config: Config, *, within: bool) -> dict[bytes, bytes]:
-    told = environment(config, cpu=_on_cpu(config), within=within)
-    return {os.fsencode(name): os.fsencode(text) for name, text in told.items()}
+def _variables(config: Config, *, within: bool) -> dict[bytes, bytes]:
+    given = environment(config, cpu=_on_cpu(config), within=within)
+    return {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
 
 
 def _on_cpu(config: Config) -> bool:

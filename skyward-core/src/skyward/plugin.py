@@ -246,7 +246,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
     ranks: int | None = None
     collective = False
     meetings: dict[str, str] = {}
-    # One rank is what a user gets who says nothing, so that a plugin may change it.
+    # One rank is the default, so that a plugin may change it.
     asked: object = cluster.worker.per_node
     chooser = None if asked == 1 else f"per_node={asked!r}"
     for name, ask in _hooks(plugins, "topology"):

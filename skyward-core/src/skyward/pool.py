@@ -42,7 +42,7 @@ class Pool(RightOperand, Mapper):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
-    Building one starts nothing; entering it gets the nodes, and leaving it gives them back, always.
+    Building one starts nothing; entering it gets the nodes, and leaving it terminates them, always.
     `sky.Compute` is its usual name.
 
     Args:
@@ -296,7 +296,7 @@ class Pool(RightOperand, Mapper):
 
     def break_off(self) -> None:
         """
-        Stop opening, in whichever thread that is under way: it raises there once all that was got is given back.
+        Stop opening, in whichever thread that is under way: it raises there once all that was rented is terminated.
         """
         for running in list(self._begun):
             running.engine.post(running.break_off)

@@ -23,7 +23,7 @@ class MultiPool:
     """
     Open several pools side by side, and close them so.
 
-    If one cannot be opened, the others are given back.
+    If one cannot be opened, the others are closed again.
 
     Args:
         pools: The pools, none of them open.

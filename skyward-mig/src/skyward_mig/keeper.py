@@ -1,9 +1,9 @@
 """
 The process that cuts a machine's GPUs and puts them together again: `python -m skyward_mig.keeper PROFILE RANKS`.
 
-It tells in a line of JSON what came of it, and waits for the end of its standard input.
+It reports in a line of JSON what came of it, and waits for the end of its standard input.
 That comes when the node leaves, and also when all its processes are killed; this one is not among them, as its
-environment tells.
+environment names.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Mig:
         accelerator = cluster.spec.accelerator
         other = None if accelerator is None else accelerator.mig
         if self.profile is None and other is None:
-            raise ConfigError("mig is not told into what to cut.", hint='Write for example sky.plugins.mig("3g.40gb").')
+            raise ConfigError("mig has no profile to cut into.", hint='Write for example sky.plugins.mig("3g.40gb").')
         if self.profile is not None and other not in (None, self.profile):
             raise ConfigError(
                 f"mig is to cut into {self.profile!r}, and accelerator= asks for {other!r}.",

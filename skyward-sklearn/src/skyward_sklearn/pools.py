@@ -32,7 +32,7 @@ class JoblibPool(sky.Compute):
 
     Raises:
         ConfigError: If the version is none.
-        UsageError: If it is to be made from a name: the plugin stands in the file then.
+        UsageError: If it is to be made from a name: the plugin is in the file then.
 
     >>> from joblib import Parallel, delayed
     >>> with JoblibPool(concurrency=2, console="silent"):
@@ -65,7 +65,7 @@ class ScikitLearnPool(sky.Compute):
 
     Raises:
         ConfigError: If the version is none.
-        UsageError: If it is to be made from a name: the plugin stands in the file then.
+        UsageError: If it is to be made from a name: the plugin is in the file then.
     """
 
     def __init__(

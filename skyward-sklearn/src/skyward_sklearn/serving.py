@@ -40,7 +40,7 @@ def serving(pool: sky.Compute) -> Iterator[None]:
         if get_active_backend()[0] is backend:
             config.unregister()
         else:
-            backend.forgotten = True
+            backend.closed = True
 
 
 def register() -> None:

@@ -25,7 +25,7 @@ def _workers(given: Sequence[str] | None) -> tuple[str, ...] | None:
 @frozen
 class State:
     """
-    Hold what a rank tells the others of its process.
+    Hold what a rank sends the others of its process.
 
     Args:
         address: Host and port at which its TensorFlow is to serve.

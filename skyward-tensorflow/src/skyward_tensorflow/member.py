@@ -19,7 +19,7 @@ from skyward_tensorflow.config import State, is_aftermath, met, tf_config
 __all__ = ["AFTERMATH", "MEMBER"]
 
 AFTERMATH = 3.0
-"""Seconds that a rank keeps back what is only the consequence of another one's end, which is to be told first."""
+"""Seconds that a rank keeps back what is only the consequence of another one's end, which is to be reported first."""
 
 
 class Member:

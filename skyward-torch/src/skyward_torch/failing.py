@@ -1,7 +1,7 @@
 """
 Counts the collectives of this process that raised: a task may catch that, and its group is of no use any more.
 
-torch has no public way to tell. It logs each that raises, which is held by the suite `frameworks`.
+torch has no public way to ask. It logs each that raises, which is held by the suite `frameworks`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Groups:
         self._failed = 0
         self._alone: Any = None
         self._alone_count = default_group.ALONE
-        self._told: tuple[object, ...] = ()
+        self._given: tuple[object, ...] = ()
         self._variables: dict[str, str] = {}
         self._original: Callable[..., Any] | None = None
         self._broadcast = 0
@@ -192,10 +192,10 @@ class Groups:
 
     def _tell(self, info: InstanceInfo, *, broadcast: bool) -> None:
         """Set the variables of the call; they are the same for most calls in a row."""
-        told = (broadcast, info.node, info.worker, info.total_workers, info.head_addr, info.head_port, info.job_id)
-        if told != self._told:
+        given = (broadcast, info.node, info.worker, info.total_workers, info.head_addr, info.head_port, info.job_id)
+        if given != self._given:
             own = os.environ.get("SKYWARD_DEVICE") is not None
-            self._variables, self._told = environment(info, own_device=own), told
+            self._variables, self._given = environment(info, own_device=own), given
         # An earlier task may have written others there.
         for name, text in self._variables.items():
             if os.environ.get(name) != text:

@@ -35,7 +35,7 @@ def _directory(answer: Callable[[Directory, int], None]) -> tuple[Directory, lis
 
 
 def _at_once(directory: Directory, version: int) -> None:
-    directory.told(_body(encode_peers(version, ROWS)))
+    directory.received(_body(encode_peers(version, ROWS)))
 
 
 def test_nothing_is_asked_until_peers_are_looked_at() -> None:

@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
             complain("interrupted.")
             return INTERRUPTED
         except BrokenPipeError:
-            # Who read it has enough; the interpreter is not to find the same when it ends.
+            # The reader has closed the pipe; the interpreter is not to find the same when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
     return code

@@ -23,7 +23,7 @@ def both(remote: RemoteError, message: str) -> RemoteError:
     Return an exception that is also of the class that a failure had on its node; the error itself where there is none.
 
     Args:
-        remote: What stands in for the exception.
+        remote: The placeholder of the exception.
         message: The exception's own text.
 
     >>> class Refused(Exception):

@@ -41,7 +41,7 @@ class Kind(IntEnum):
     MEMBERS = 6  # client -> agent -> worker: JSON, what a node knows of a version of the members
     FUNCTION = 7  # client -> agent -> worker
     BLOB = 8  # client -> agent, worker -> agent: one buffer to keep under its name; agent -> client: as asked for
-    DROP = 9  # both ways: a name to forget, or that was forgotten for lack of memory
+    DROP = 9  # both ways: a name to drop, or that was dropped for lack of memory
     FILES = 10  # client -> agent: local modules
     TASK = 11  # client -> agent -> worker
     RESULT = 12  # worker -> agent -> client
@@ -61,7 +61,7 @@ class Kind(IntEnum):
     REFRESH = 26  # client -> agent: restart the workers
     REFRESHED = 27  # agent -> client
     SHARE = 28  # agent -> worker: whether more than one call is under way, so that another thread is to read
-    NOTICE = 29  # agent -> client: JSON, the machine is taken back
+    NOTICE = 29  # agent -> client: JSON, the machine is reclaimed
     RETIRE = 30  # worker -> agent: to be replaced once its call is answered
     ASK = 31  # client -> agent: JSON, a question with a number
     ANSWER = 32  # agent -> client: JSON, the answer to the question of that number

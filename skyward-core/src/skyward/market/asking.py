@@ -1,5 +1,5 @@
 """
-Ask all providers for what is ours there, side by side, and tell each what to do with it.
+Ask all providers for what is ours there, side by side, and order each what to do with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Answers(Generic[T]):
         """Return what there is."""
         return [value for _, value in self.found]
 
-    def told(self, what: str) -> list[T]:
+    def with_warnings(self, what: str) -> list[T]:
         """
         Return what there is, with a warning in the log for each provider that could not be asked.
 

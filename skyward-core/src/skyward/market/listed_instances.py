@@ -48,7 +48,7 @@ def instances(providers: Any = None) -> Any:
     """
 
     async def listed() -> list[Instance]:
-        return (await look(providers)).told("instances")
+        return (await look(providers)).with_warnings("instances")
 
     return answer(listed)
 

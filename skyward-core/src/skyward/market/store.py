@@ -187,7 +187,7 @@ class OfferStore:
 
 
 class _OtherStoreVersionError(sqlite3.DatabaseError):
-    """Tell that the tables are not those of this version."""
+    """Report that the tables are not those of this version."""
 
 
 def _row(db: sqlite3.Connection, source: Source) -> tuple[int | None, float | None]:

@@ -73,7 +73,7 @@ class AgentLine:
         self._wire.lost(self, exc)
 
     def exit_status_received(self, status: int) -> None:
-        """Record why a relay ends; the end itself is that of its channel."""
+        """Record why a relay ends; its channel ends by itself."""
         self.agent_closed = status == AGENT_CLOSED
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: FBT001  # asyncssh's

@@ -269,7 +269,7 @@ class Flight:
             self._result = max(float(size), self._learnt.result)
             return
         self._result = _larger(self._result, size)
-        # The first call of a function is often its slowest, and few follow it until that is forgotten.
+        # The first call of a function is often its slowest, and few follow it until that has decayed.
         self._seconds += (ran - self._seconds) * (_FASTER if ran < self._seconds else _SLOWER)
         if away < self._away:
             self._away = away

@@ -131,7 +131,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # A queue of its own: executors take no work while the interpreter ends, when forgotten pools are closed.
+        # A queue of its own: executors take no work while the interpreter ends, when pools left open are closed.
         self._work: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="skyward-journal", daemon=True)
         self._thread.start()

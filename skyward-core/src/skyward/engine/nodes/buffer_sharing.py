@@ -156,7 +156,7 @@ class Sharing:
         return tuple(number for number, supply in self._supplies.items() if supply.link.has(name))
 
     def want(self, supply: Supply, wanted: Iterable[StoredBuffers]) -> set[bytes]:
-        """Bring buffers to a node, and return those that are not on the client's line to it already."""
+        """Send buffers to a node, and return those that are not on the client's line to it already."""
         names = set()
         for stored in wanted:
             names.add(stored.name)

@@ -23,7 +23,7 @@ class BufferSource(Protocol):
     """Where large buffers come from that other nodes may have."""
 
     def missing(self, wanted: Sequence[StoredBuffers]) -> set[bytes]:
-        """Bring buffers to the node, and return those that a call has to wait for."""
+        """Send buffers to the node, and return those that a call has to wait for."""
 
     def dropped(self, name: bytes) -> None:
         """Record that the node drops a buffer."""

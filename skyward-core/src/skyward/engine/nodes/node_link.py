@@ -137,7 +137,7 @@ class NodeLink:
         call.sent = self._channel.queued - before
 
     def _waits(self, call: Call, *, held: bool) -> bool:
-        """Bring what a call needs to the node, and return whether it has to wait for that."""
+        """Send what a call needs to the node, and return whether it has to wait for that."""
         wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
         missing: set[bytes] = set()
         absent = []

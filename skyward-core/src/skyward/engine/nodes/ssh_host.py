@@ -205,7 +205,7 @@ class SSHHost:
         """
         End everything of the node on the machine, and remove its directory.
 
-        Where the machine can end itself, its watchdog stays: its termination may be refused, or the client die.
+        Where the machine can terminate itself, its watchdog stays: its termination may be refused, or the client die.
 
         Args:
             patience: Seconds that the agent has to leave by itself.

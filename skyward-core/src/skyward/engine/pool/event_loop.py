@@ -149,7 +149,7 @@ async def in_thread(do: Callable[..., T], *args: Any) -> T:
     """
     Run something that blocks in a thread of its own, and wait for it in the loop.
 
-    Unlike an executor's threads, this works to the interpreter's very end, when forgotten pools are closed.
+    Unlike an executor's threads, this works to the interpreter's very end, when pools that were left open are closed.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[T] = loop.create_future()

@@ -94,7 +94,7 @@ class NodeReceipt:
         provider: The provider's name.
         instance_type: The provider's name for this kind of machine.
         accelerator: Its accelerators, such as `"8 × A100 40GB"`; None without any, or where that is not known.
-        spot: Whether the provider might have taken it back.
+        spot: Whether the provider might have reclaimed it.
         hourly_rate: What it cost, in USD an hour; 0 where nothing is billed.
         seconds: From the answer to its launch until its end was confirmed.
         billed_seconds: The same, rounded up as the cloud does.

@@ -235,7 +235,7 @@ class Image:
         Names that are drawn at random, such as that of the pool, are replaced by readable ones.
 
         Args:
-            ttl: Seconds without a word from the client after which the node ends itself; 0 for never.
+            ttl: Seconds without a word from the client after which the node stops; 0 for never.
 
         >>> "uv pip install" in Image(pip=["six"]).bootstrap()
         True

@@ -68,7 +68,7 @@ class Agent:
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
-        self._neighbours = Neighbours(loop, self._store.blob, lambda told: self._tell(encode_json(Kind.ANSWER, told)))
+        self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._errands = Errands(loop, self._store, self._tell, directory)
         self._meeting = meeting_socket()
         self._said: dict[str, Any] = {}
@@ -170,7 +170,7 @@ class Agent:
             case Kind.SERVE | Kind.FETCH | Kind.GIVE:
                 self._errands.take(frame)
             case Kind.MEMBERS:
-                self._tell_workers(self._members.told(frame.body))
+                self._tell_workers(self._members.received(frame.body))
             case Kind.PEERS:
                 self._members.answered(frame.body)
             case Kind.FILES:
@@ -359,11 +359,11 @@ class Agent:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
-        told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
+        result = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
         if self._results is None:
-            self._tell(told, fds, Held(fds) if fds else None)
+            self._tell(result, fds, Held(fds) if fds else None)
         else:
-            self._results.send(told, fds, Held(fds))
+            self._results.send(result, fds, Held(fds))
             self._mind_backlog()
         if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
             process.tasks.end()

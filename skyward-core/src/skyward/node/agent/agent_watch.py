@@ -1,4 +1,4 @@
-"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is taken back."""
+"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is reclaimed."""
 
 from __future__ import annotations
 

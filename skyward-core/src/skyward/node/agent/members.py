@@ -37,7 +37,7 @@ class Members:
         """Return the frames that a process which starts has to know."""
         return list(self._versions.values())
 
-    def told(self, body: bytes) -> bytes:
+    def received(self, body: bytes) -> bytes:
         """
         Take a MEMBERS frame of the client's, and return the one that workers have to know.
 

@@ -1,4 +1,4 @@
-"""Learn that the machine will be taken back, by a command of its provider."""
+"""Learn that the machine will be reclaimed, by a command of its provider."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def notice(output: str) -> dict[str, Any] | None:
         ValueError: If it is no notice.
 
     >>> notice("")
-    >>> notice('{"reason": "taken back", "certain": true, "at": 1e9}')["at"]
+    >>> notice('{"reason": "reclaimed", "certain": true, "at": 1e9}')["at"]
     1000000000.0
     """
     if not output.strip():

@@ -39,7 +39,7 @@ def meeting_socket() -> socket.socket:
     """
     Keep a port free for frameworks to meet at, until the socket is closed.
 
-    It does not listen, so Linux lets others listen there who allow addresses to be used again, and gives the port to
+    It does not listen, so Linux lets others listen there that allow addresses to be used again, and gives the port to
     no rank that asks for any.
     """
     sock = reserved_socket()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ssl
 
 CONNECT_WITHIN = 3.0
-"""Seconds in which a connection stands: twice TCP sends its first packet by then."""
+"""Seconds in which a connection is made: twice TCP sends its first packet by then."""
 
 SLOWEST = 1 << 20
 """Bytes a second, on average over each `stall` seconds, below which a source is given up: the client's own line is

@@ -89,7 +89,7 @@ class Directory:
             )
         return answer.rows
 
-    def told(self, body: bytes) -> None:
+    def received(self, body: bytes) -> None:
         """
         Take a PEERS frame of the agent's; harmless if nothing waits for it any more.
 

@@ -218,7 +218,7 @@ class WorkerProcess:
             self._share(shared=frame.body != b"\0")
             return
         if frame.kind == Kind.PEERS:
-            self._directory.told(frame.body)
+            self._directory.received(frame.body)
             return
         (call,) = CALL.unpack_from(frame.body)
         with self._state:

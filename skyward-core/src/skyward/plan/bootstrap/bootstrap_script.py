@@ -22,7 +22,7 @@ from skyward.plan.bootstrap.uv_text import UV
 __all__ = ["Ground", "preview", "render"]
 
 ENDINGS = 1440
-"""How often a machine tries to end itself, once a minute: an API that it needs for that may be out of order."""
+"""How often a machine tries to terminate itself, once a minute: an API that it needs for that may be out of order."""
 
 _PLACEHOLDER = re.compile(r"(\{(?:uv|environment|python)\})")
 _VARIABLES = {"{uv}": '"$UV"', "{environment}": '"$ENVIRONMENT"', "{python}": '"$PYTHON"'}
@@ -72,8 +72,8 @@ def render(
         ops: What plugins add.
         ground: Where things are.
         agent: Command line of the agent; `$PYTHON` and `$NODE` may be used in it.
-        ttl: Seconds without a change of `$NODE/lease` after which the node ends itself; 0 for never.
-        life: Seconds after which it ends itself whatever happens; None for never.
+        ttl: Seconds without a change of `$NODE/lease` after which the node stops; 0 for never.
+        life: Seconds after which it stops whatever happens; None for never.
         end: Command that terminates the machine, as far as it can do so itself; its watchdog runs without the node's
             directory then.
 
@@ -106,7 +106,7 @@ def preview(image: Image, ttl: float = 0) -> str:
 
     Args:
         image: What the node's environment must hold.
-        ttl: Seconds without a word from the client after which the node ends itself; 0 for never.
+        ttl: Seconds without a word from the client after which the node stops; 0 for never.
 
     >>> "uv pip install" in preview(Image(pip=["six"]))
     True

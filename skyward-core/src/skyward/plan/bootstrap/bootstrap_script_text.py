@@ -193,15 +193,15 @@ install_packages() {
 }
 try_python() {
   [ -x "$1" ] && [ ! -d "$1" ] || return 1
-  told=$("$1" -I -c 'import sys
+  answer=$("$1" -I -c 'import sys
 if sys.implementation.name != "cpython": sys.exit(1)
 print("%d.%d.%d" % sys.version_info[:3])
 print(sys.executable)' 2>/dev/null) || return 1
-  case ${told%%"$NEWLINE"*}. in
-    "$WANTED".*) PYTHON=${told#*"$NEWLINE"} ;;
+  case ${answer%%"$NEWLINE"*}. in
+    "$WANTED".*) PYTHON=${answer#*"$NEWLINE"} ;;
     *)
-      told="${told#*"$NEWLINE"} (${told%%"$NEWLINE"*})"
-      case "$FOUND," in *" $told,"*) ;; *) FOUND="${FOUND:+$FOUND,} $told" ;; esac
+      answer="${answer#*"$NEWLINE"} (${answer%%"$NEWLINE"*})"
+      case "$FOUND," in *" $answer,"*) ;; *) FOUND="${FOUND:+$FOUND,} $answer" ;; esac
       return 1
       ;;
   esac
@@ -382,7 +382,7 @@ BEGAN=$NOW
 CHANGED=$NOW
 look
 SEEN=$LEASE
-# What removes the directory may be dead before a rented machine is given back.
+# What removes the directory may be dead before a rented machine is terminated.
 while @THERE@; do
   # Another one may have been started in our place.
   OWNER=

@@ -96,7 +96,7 @@ def container_start(
     login: str, host: HostKey, *, end: str, hidden: Sequence[str] = (), ttl: float | None = None
 ) -> ContainerStart:
     """
-    Write what makes a container of any image one that we reach, and that ends itself if no client comes for it.
+    Write what makes a container of any image one that we reach, and that terminates itself if no client connects to it.
 
     Its SSH server listens at port 22, authorises one key for root and has another as host key; it is installed where an
     image has none, and its end is the container's.
@@ -126,7 +126,7 @@ def container_start(
         "@SECONDS@": str(deadline),
         "@STEP@": str(min(5, deadline)),
         "@ENDINGS@": str(_ENDINGS),
-        # No client can come to it, so that it ends itself.
+        # No client can connect to it, so that it terminates itself.
         "@WAIT@": "wait;" if deadline else "",
     }
     for mark, text in filled.items():
