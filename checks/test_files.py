@@ -24,18 +24,6 @@ OF_ONE_MACHINE = re.compile(
     r"|pypi[.]org|pythonhosted[.]org|npmjs[.]org|deb[.]debian[.]org"
 )
 
-PERSONS = re.compile(r"\b(?:whoever|nobody|somebody|anybody|(?:is|are) told)\b", re.IGNORECASE)
-
-TERMS = {
-    r"strays?": "orphan",
-    r"vault": "result store",
-    r"(?:seen|sees|sent) (?:off|home)": "disconnected, drained, stopped",
-    r"tells? whether": "return whether, report whether",
-    r"left as (?:it was|they were)": "cleaned up on exit",
-    r"costs what it costs": "billing continues",
-}
-"""Private words, as patterns, and what the field says instead."""
-
 TEXT = tuple(
     path
     for path in files()
@@ -60,30 +48,6 @@ def test_a_suite_is_named_where_its_tests_are() -> None:
         for path in shared
         for suite in SMALL
         if suite not in path.parts and f"pytest.mark.{suite}" in path.read_text(encoding="utf-8")
-    ]
-
-
-def test_the_subject_is_a_thing() -> None:
-    """Sources and pages say which program, login, key or thread does it; `docs/faults.md` is what tests wrote."""
-    pages = [path for path in PROSE if ROOT / "docs" in path.parents and path.name != "faults.md"]
-    assert [] == [
-        f"{relative(path)}:{number}"
-        for path in (*sources(), *pages, ROOT / "README.md")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if PERSONS.search(line)
-    ]
-
-
-@pytest.mark.parametrize(("private", "usual"), TERMS.items())
-def test_words_are_those_of_the_field(private: str, usual: str) -> None:
-    """Sources and pages use the words that an engineer would search for."""
-    pages = [path for path in PROSE if ROOT / "docs" in path.parents and path.name != "faults.md"]
-    pattern = re.compile(rf"\b{private}\b", re.IGNORECASE)
-    assert [] == [
-        f"{relative(path)}:{number}: {usual}"
-        for path in (*sources(), *pages, ROOT / "README.md")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if pattern.search(line)
     ]
 
 

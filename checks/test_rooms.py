@@ -27,7 +27,7 @@ WORLD = {"asyncio", "logging", "multiprocessing", "random", "secrets", "socket",
 
 
 def levels() -> dict[str, int]:
-    """Return the level of each room, lowest first, as the table of the house gives it."""
+    """Return the level of each room, lowest first, as the table of the architecture gives it."""
     table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     rooms = [re.findall(r"`([a-z_]+)(?:/|\.py)`", row) for row in rows]
@@ -42,7 +42,7 @@ def room_of(path: Path) -> str:
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 
-def test_the_house_lists_every_room() -> None:
+def test_the_architecture_lists_every_room() -> None:
     """Each folder and module at the top of core has a row in the table, and each row a folder or module."""
     assert {room_of(path) for path in MODULES} == set(LEVELS)
 
@@ -55,7 +55,7 @@ def test_a_room_imports_only_from_those_above_it() -> None:
     )
 
 
-def test_the_house_points_to_files_that_are_there() -> None:
+def test_the_architecture_points_to_files_that_are_there() -> None:
     """Each path in `docs/architecture.md` leads to a file of core, of the checks or of the documents."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_/]+/[a-z_]+\.[a-z]+)`", text))

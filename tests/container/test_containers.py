@@ -77,7 +77,7 @@ def test_worker_that_memory_runs_out_for_is_one_error_and_is_replaced(
         before = process() @ pool
         hungry = hold(1_000_000_000) > pool
         calm = slow(40, 0.1) > pool
-        with pytest.raises(sky.WorkerDiedError, match="probably for want of memory") as caught:
+        with pytest.raises(sky.WorkerDiedError, match="probably for lack of memory") as caught:
             hungry.result(60)
         assert calm.result(60) == 40
         after = process() @ pool

@@ -33,9 +33,9 @@ _VOLUMES = {
     "verda": "a disk, for one node; a share, for all",
 }
 _ENDS: dict[EndsOwnBill, str] = {
-    True: "machines end themselves",
-    "running": "machines that run end themselves, a guardian here all others",
-    False: "a guardian here ends them",
+    True: "machines terminate themselves",
+    "running": "machines that run terminate themselves, a guardian here all others",
+    False: "a guardian here terminates them",
 }
 _LIMITS = {
     "aws": "throttled by account and region; [repeated](aws.md)",

@@ -123,7 +123,7 @@ def test_a_call_that_would_send_another_from_its_node(pool: sky.Pool) -> None:
     def through_the_pool(x: int) -> int:
         return double(x) >> pool
 
-    with pytest.raises(sky.NoPoolError, match=r"`>> sky` stands in a function that runs on a node.*f\.local\(\.\.\.\)"):
+    with pytest.raises(sky.NoPoolError, match=r"`>> sky` is in a function that runs on a node.*f\.local\(\.\.\.\)"):
         through_the_module(1) >> pool
     with pytest.raises(sky.SerializationError, match=r"`pool`.* is a skyward\.pool\.Pool.*No call is sent from a node"):
         through_the_pool(1) >> pool

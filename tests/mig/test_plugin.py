@@ -78,7 +78,7 @@ def test_what_is_no_profile_is_refused_where_it_is_written(profile: Any, message
             'per_node="accelerator" gives each rank a whole GPU',
         ),
         (Mig("3g.40gb"), cluster(HERE, nodes=2), "2 nodes of sky.Local() are one machine"),
-        (Mig(), cluster(A100), "mig is not told into what to cut"),
+        (Mig(), cluster(A100), "mig has no profile to cut into"),
         (
             Mig("3g.40gb"),
             cluster(A100, spec=sky.Spec(accelerator=sky.accelerators.A100(mig="1g.10gb"))),

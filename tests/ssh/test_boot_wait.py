@@ -30,11 +30,11 @@ def closed() -> SSHAddress:
         return SSHAddress(host="127.0.0.1", port=server.getsockname()[1], user="nobody")
 
 
-def told(address: SSHAddress, patience: float) -> list[str]:
+def reported(address: SSHAddress, patience: float) -> list[str]:
     """Dial a host that never answers, and return what is reported meanwhile."""
     lines: list[str] = []
     with pytest.raises(UnreachableError):
-        asyncio.run(dialling.dial(address, patience=patience, told=lines.append))
+        asyncio.run(dialling.dial(address, patience=patience, report=lines.append))
     return lines
 
 
@@ -44,11 +44,11 @@ def test_it_is_told_once_that_a_host_is_tried(
     """With the reason, as far as one is known, and how long it will be tried; not where that is over at once."""
     monkeypatch.setattr(waiting, "SOON", 0.1)
     monkeypatch.setattr(dialling, "LOGIN_TIMEOUT", 0.4)
-    assert [f"{silent} has not answered yet. It is tried for 0.3 s."] == told(silent, 0.3)
-    [line] = told(closed, 0.5)
+    assert [f"{silent} has not answered yet. It is tried for 0.3 s."] == reported(silent, 0.3)
+    [line] = reported(closed, 0.5)
     assert line.startswith(f"{closed} cannot be reached: ")
     assert line.endswith(" It is tried for 0.5 s.")
-    assert [] == told(silent, 0.05)
+    assert [] == reported(silent, 0.05)
 
 
 def test_the_pool_tells_it_while_it_waits(silent: SSHAddress, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_where_nothing_listens_the_log_has_it(caplog: pytest.LogCaptureFixture) 
     """Such as while several providers are asked what they have."""
     heard: list[str] = []
     with waiting.listening(heard.append):
-        waiting.tell("one")
+        waiting.report("one")
     with caplog.at_level(logging.WARNING):
-        waiting.tell("two")
+        waiting.report("two")
     assert (["one"], ["two"]) == (heard, [record.message for record in caplog.records])

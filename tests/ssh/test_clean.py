@@ -60,7 +60,7 @@ def test_a_host_that_fails_keeps_no_other_from_it(two: Site) -> None:
     _fill(good)
     done = _clean(two, *_names(two))
     assert (1, "") == (done.returncode, done.stdout)
-    assert done.stderr.startswith(f"sky: {_names(two)[0]} does not let us in")
+    assert done.stderr.startswith(f"sky: {_names(two)[0]} refuses the login")
     assert 1 == done.stderr.count("\n")
     assert not good.cache.exists()
 
@@ -89,7 +89,7 @@ def test_several_hosts_that_fail(two: Site) -> None:
         (host.base / "authorized_keys").write_text("")
     with pytest.raises(sky.NodeError, match="2 of 2 hosts could not be cleaned:") as caught:
         two.provider().clean()
-    assert [] == [name for name in _names(two) if f"\n  {name}: {name} does not let us in" not in str(caught.value)]
+    assert [] == [name for name in _names(two) if f"\n  {name}: {name} refuses the login" not in str(caught.value)]
 
 
 def test_a_cache_that_cannot_be_emptied(site: Site) -> None:

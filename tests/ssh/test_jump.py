@@ -218,7 +218,7 @@ def test_a_jump_host_that_does_not_let_us_in(way: Way, tmp_path: Path) -> None:
     (way.gate.base / "authorized_keys").write_text((tmp_path / "other.pub").read_text())
     error = _refused(way.provider(name(way.gate)))
     assert isinstance(error, CredentialsError)
-    assert f"The jump host {name(way.gate)} does not let us in" in str(error)
+    assert f"The jump host {name(way.gate)} refuses the login" in str(error)
     assert str(way.site.key) in str(error)
     assert way.target.address not in str(error)
 
@@ -266,7 +266,7 @@ def test_a_jump_host_that_lets_nobody_through(way: Way) -> None:
     way.gate.configure("AllowTcpForwarding no")
     error = _refused(way.provider(name(way.gate)))
     assert isinstance(error, TransportError)
-    assert f"The jump host {name(way.gate)} lets no connection through" in str(error)
+    assert f"The jump host {name(way.gate)} refuses to forward" in str(error)
     assert "AllowTcpForwarding" in str(error)
 
 

@@ -95,5 +95,5 @@ def test_a_server_that_refuses_at_first_is_asked_in_the_usual_way(tmp_path: Path
 
 def test_a_wrong_key_is_refused_in_the_end(tmp_path: Path) -> None:
     """With the error that names it."""
-    with pytest.raises(CredentialsError, match=r"does not let us in.*Tried: .*key"):
+    with pytest.raises(CredentialsError, match=r"refuses the login.*Tried: .*key"):
         entered(tmp_path, asyncssh.generate_private_key("ssh-ed25519"), [asyncssh.generate_private_key("ssh-ed25519")])

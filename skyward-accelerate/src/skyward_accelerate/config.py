@@ -1,5 +1,5 @@
 """
-What `accelerate launch` can be told about training, as values.
+What `accelerate launch` takes about training, as values.
 
 Names are those of its arguments, without the `fsdp_`, `dynamo_` or `deepspeed_` in front.
 How many machines and processes there are is the pool's affair and stands nowhere here.
@@ -208,7 +208,7 @@ def _dynamo(value: Any) -> Dynamo | None:
 @frozen(kw_only=True, cache_hash=True)
 class Config:
     """
-    Say how Accelerate trains: what would be told to `accelerate launch`.
+    Say how Accelerate trains: the arguments of `accelerate launch`.
 
     A part, such as `fsdp`, may be written as a mapping, or True for its defaults.
 

@@ -38,7 +38,7 @@ PARTS = {
     "megatron_lm_config": ("megatron_lm", "megatron_lm_"),
     "parallelism_config": ("parallelism", "parallelism_config_"),
 }
-"""Parts of the settings, each with our name, and what stands in front of the names in it."""
+"""Parts of the settings, each with our name, and the prefix of the names in it."""
 
 KEYS = THE_POOLS | OF_OTHERS | PARTS.keys() | {"dynamo_backend"}
 """The keys that only what `accelerate config` writes has."""
@@ -83,7 +83,7 @@ def read_file(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
 def translated(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """
-    Give settings as `Config` has them, and the keys that mean nothing here.
+    Return settings as `Config` has them, and the keys that mean nothing here.
 
     Args:
         given: Settings, of which some may be as `accelerate config` writes them.

@@ -1,7 +1,7 @@
 """
-The variables by which `accelerate launch` tells a process how to train.
+The variables by which `accelerate launch` configures the training of a process.
 
-Who the process is comes from torch's side, as with torchrun, and so does how many threads it has.
+The identity of the process comes from torch's side, as with torchrun, and so does its number of threads.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def _version(value: Any) -> str | None:
 @frozen
 class Accelerate:
     """
-    Have Accelerate on the nodes, told in every broadcast what `accelerate launch` would have told it.
+    Install Accelerate on the nodes, configured in every broadcast as by `accelerate launch`.
 
     It brings `sky.plugins.torch()`, which brings PyTorch and the process group; where the pool has that plugin too, it
     stands before this one, and what it says holds.
@@ -54,7 +54,7 @@ class Accelerate:
 
     @hookimpl
     def skyward_requires(self) -> tuple[Torch, ...]:
-        """Bring PyTorch's plugin."""
+        """Add PyTorch's plugin."""
         return (Torch(),)
 
     @hookimpl

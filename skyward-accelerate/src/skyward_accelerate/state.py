@@ -35,7 +35,7 @@ class Calls:
     @contextmanager
     def prepared(self, config: Config) -> Iterator[None]:
         """
-        Give a process what its calls are given, so that it is sent once.
+        Prepare a process with what its calls need, so that it is sent once.
 
         Args:
             config: How they train.
@@ -45,7 +45,7 @@ class Calls:
         """
         check(config, "around_process")
         before = dict(_ENVIRON)
-        _put(_told(config, within=False))
+        _put(_variables(config, within=False))
         try:
             yield
         finally:
@@ -54,7 +54,7 @@ class Calls:
     @contextmanager
     def around(self, config: Config) -> Iterator[None]:
         """
-        Have Accelerate learn what it knows within the call, and forget it with the call.
+        Limit Accelerate's state to the call.
 
         Args:
             config: How the call trains.
@@ -66,9 +66,9 @@ class Calls:
         before = dict(_ENVIRON)
         if not self._depth:
             _forget()
-        told = _told(config, within=self._depth > 0)
-        if not told.items() <= before.items():
-            _put(told)
+        given = _variables(config, within=self._depth > 0)
+        if not given.items() <= before.items():
+            _put(given)
         self._depth += 1
         if not _gpus_talk():
             # Accelerate refuses such GPUs without, and its launcher sets them.
@@ -110,9 +110,9 @@ def check(config: Config, hook: str) -> None:
 
 
 @cache
-def _told(config: Config, *, within: bool) -> dict[bytes, bytes]:
-    told = environment(config, cpu=_on_cpu(config), within=within)
-    return {os.fsencode(name): os.fsencode(text) for name, text in told.items()}
+def _variables(config: Config, *, within: bool) -> dict[bytes, bytes]:
+    given = environment(config, cpu=_on_cpu(config), within=within)
+    return {os.fsencode(name): os.fsencode(text) for name, text in given.items()}
 
 
 def _on_cpu(config: Config) -> bool:
@@ -120,7 +120,7 @@ def _on_cpu(config: Config) -> bool:
 
 
 def _restore(before: dict[bytes, bytes]) -> None:
-    """Have the variables of Accelerate be again as they were; what else the call has set stays."""
+    """Restore the variables of Accelerate; what else the call has set stays."""
     for name in [name for name in _ENVIRON if name.startswith(_OURS) and name not in before]:
         os.unsetenv(name)
         del _ENVIRON[name]

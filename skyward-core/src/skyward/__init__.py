@@ -22,7 +22,7 @@ What to know first:
     sky.SkywardError        what every error of Skyward is
 
 Public names are loaded when they are first used, so that `import skyward` costs next to nothing.
-`skyward.names` tells where each one lives.
+`skyward.names` maps each one to its module.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Tells what a rank ended with that says only that another rank is gone.
+Recognises failures of a rank that only follow from the end of another rank.
 
 The first failure in time is the error of a broadcast.
 A plugin whose ranks notice each other's end keeps such a failure back for a while, so that the cause is reported first.

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 C = TypeVar("C")
 
 OnLoss = Literal["rebuild", "raise"]
-"""What becomes of a call to an object whose process has ended: it is made again, or the call fails."""
+"""What becomes of a call to an object whose process has ended: it is rebuilt, or the call fails."""
 
 
 class Class(Generic[P, C]):
@@ -35,7 +35,7 @@ class Class(Generic[P, C]):
 
     Args:
         plain: The class itself.
-        on_loss: Whether an object whose process has ended is made again at the next call there, or is missed.
+        on_loss: Whether an object whose process has ended is rebuilt at the next call there, or is missed.
     """
 
     def __init__(self, plain: Callable[P, C], *, on_loss: OnLoss = "rebuild") -> None:

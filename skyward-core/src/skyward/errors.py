@@ -302,7 +302,7 @@ class WorkerSpentError(TaskError):
 
 
 class StateLostError(TaskError):
-    """Report an object of a decorated class that is gone with its process, and is not to be made again."""
+    """Report an object of a decorated class that is gone with its process, and is not to be rebuilt."""
 
 
 class ResultError(TaskError):

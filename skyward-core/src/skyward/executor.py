@@ -56,7 +56,7 @@ class PoolExecutor(concurrent.futures.Executor):
         self._landing = _Landing(running)
         self._posting = Posting(running.engine, idle=self._landing.idle, submit=self._landing.send)
         self._functions: OrderedDict[Any, Function[..., Any]] = OrderedDict()
-        # One that is let go of lets its calls end, as those of the standard library do.
+        # The calls of one that is deleted run to their end, as those of the standard library do.
         weakref.finalize(self, self._landing.leave).atexit = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
@@ -113,7 +113,7 @@ class PoolExecutor(concurrent.futures.Executor):
             buffersize: How many items may be pulled whose results were not taken; None pulls all of them at once.
 
         Returns:
-            An iterator over results in the order of the items; one that is let go of cancels the other calls.
+            An iterator over results in the order of the items; one that is deleted cancels the other calls.
 
         Raises:
             ValueError: If `chunksize` or `buffersize` is less than 1.
@@ -185,7 +185,7 @@ class _Task(concurrent.futures.Future[Any]):
         return True
 
     def called_off(self) -> None:
-        """Take note that the pool cancelled the call."""
+        """Record that the pool cancelled the call."""
         if super().cancel():
             announce_cancelled(self)
 
@@ -207,7 +207,7 @@ class _Sink:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
 
@@ -228,7 +228,7 @@ class _Landing:
         self._thread: threading.Thread | None = None
 
     def expect(self, future: _Task) -> None:
-        """Take note of a future whose answer will come."""
+        """Record a future whose answer will come."""
         self._open[future] = None
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="skyward-executor", daemon=True)
@@ -253,7 +253,7 @@ class _Landing:
         self._arrived.put((future, answer))
 
     def leave(self) -> None:
-        """Take note that nothing more will be expected."""
+        """Record that nothing more will be expected."""
         self._leaving = True
         self._arrived.put(None)
 

@@ -149,7 +149,7 @@ async def skyward_launch(request: LaunchRequest, infra: Any) -> Sequence[Instanc
         infra: What `skyward_open` returned.
 
     Returns:
-        An instance for each node that got a machine, told apart by its `node`; they need not run yet. Nodes without one
+        An instance for each node that got a machine, each with its `node`; they need not run yet. Nodes without one
         are tried with the next offer.
 
     Raises:
@@ -211,7 +211,7 @@ async def skyward_terminate(cluster: Cluster, infra: Any, ids: Sequence[str]) ->
 @hookspec(firstresult=True)
 async def skyward_check_end(cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
     """
-    Check that the account may end machines, without ending them, for clouds that tell.
+    Check that the account may terminate machines, without terminating them, for clouds that support it.
 
     When: once per pool and region, right after the first machine there was rented; beside its boot.
     Runs on: the client, in the event loop.
@@ -222,7 +222,7 @@ async def skyward_check_end(cluster: Cluster, infra: Any, ids: Sequence[str]) ->
         ids: The instances' ids. Lists may not have them yet.
 
     Raises:
-        CredentialsError: If the account may not end them. No node is made then; the machines end themselves, where they
+        CredentialsError: If the account may not. No node is made then; the machines terminate themselves, where they
             can. What else is raised is no obstacle.
 
     Example: `await call("TerminateInstances", ids=ids, dry_run=True)`
@@ -261,7 +261,7 @@ async def skyward_renew(cluster: Cluster, infra: Any, ids: Sequence[str], expire
         cluster: The pool.
         infra: What `skyward_open` returned; None for `sky down`, which knows no more than `cluster.offer.region`.
         ids: The instances' ids. One that is gone already is no error.
-        expires_at: Seconds since 1970, for the tag `skyward:expires`; 0 tells the client that its pool is being ended.
+        expires_at: Seconds since 1970, for the tag `skyward:expires`; 0 ends the pool of a running client.
 
     Example: `await set_tags(ids, {"skyward:expires": str(int(expires_at))})`
     Since: 0.1
@@ -276,7 +276,7 @@ async def skyward_clock() -> float | None:
     Expiries are written and judged by the cloud's clock, and a user whose clock differs much is warned. Without the
     hook, this computer's clock is taken for right.
 
-    When: after offers were listed, before an expiry is written anew, and after `skyward_owned`.
+    When: after offers were listed, before an expiry is written again, and after `skyward_owned`.
     Runs on: the client, in the event loop. It asks nothing by itself.
 
     Returns:
@@ -292,11 +292,11 @@ async def skyward_owned() -> Sequence[Instance]:
     """
     List every machine of ours that the account has, whichever pool and client it was rented by.
 
-    When: for `sky.instances()`, `sky ls` and `sky down`, and when a pool looks for what was forgotten.
+    When: for `sky.instances()`, `sky ls` and `sky down`, and when a pool looks for orphans.
     Runs on: the client, or a guardian that cannot list its pool's machines, in the event loop.
 
     Returns:
-        All that exist in all regions, with their `tags`; told from others' machines by the tag `skyward:pool`.
+        All that exist in all regions, with their `tags`; distinguished from others' machines by the tag `skyward:pool`.
 
     Example: `return [instance_of(row) for row in await list_machines(tag_key="skyward:pool")]`
     Since: 0.1

@@ -101,7 +101,7 @@ def _is_function(target: object) -> bool:
 
 @contextmanager
 def _explained(name: str, fn: Callable[..., Any]) -> Iterator[None]:
-    """Say which plugin brings a package that is missing where the call runs."""
+    """Explain which plugin brings a package that is missing where the call runs."""
     try:
         yield
     except (ModuleNotFoundError, PluginError) as error:

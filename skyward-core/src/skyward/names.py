@@ -2,7 +2,7 @@
 Where each public name lives, and which older name stands for which newer one.
 
 `import skyward` loads none of it: a name is looked up here when it is first used.
-The imports in `skyward/__init__.py` tell type checkers the same; a test holds the two together.
+The imports in `skyward/__init__.py` give type checkers the same; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def with_packages(image: Image, wanted: Iterable[str], cluster: Cluster, index: 
 @contextmanager
 def importing(plugin: str, info: InstanceInfo, hint: str = "") -> Iterator[None]:
     """
-    Say which plugin brings a package that is missing when a node's process starts.
+    Explain which plugin brings a package that is missing when a node's process starts.
 
     Args:
         plugin: The plugin that imports it inside.

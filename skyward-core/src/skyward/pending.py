@@ -84,7 +84,7 @@ def target_of(target: object, operator: str) -> Target:
         except LookupError:
             if MARK in os.environ:
                 raise NoPoolError(
-                    f"`{operator} sky` stands in a function that runs on a node, where no pool is open.",
+                    f"`{operator} sky` is in a function that runs on a node, where no pool is open.",
                     hint="Return what the next call needs and send that from the program, or run the function right "
                     "here: `f.local(...)`.",
                 ) from None
@@ -197,7 +197,7 @@ class PendingFunction(Generic[T]):
 
     @property
     def fn(self) -> Callable[..., T]:
-        """The plain function that is called."""
+        """Return the plain function that is called."""
         return self.function.local
 
     def __repr__(self) -> str:

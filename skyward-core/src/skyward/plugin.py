@@ -222,7 +222,7 @@ def completed(plugins: Iterable[Any]) -> tuple[Any, ...]:
 
 def validated(plugins: Iterable[Any], cluster: Cluster) -> None:
     """
-    Let each plugin refuse what cannot work.
+    Ask each plugin to refuse what cannot work.
 
     Raises:
         ConfigError: If one refuses.
@@ -246,7 +246,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
     ranks: int | None = None
     collective = partitions = False
     meetings: dict[str, str] = {}
-    # One rank is what a user gets who says nothing, so that a plugin may change it.
+    # One rank is the default, so that a plugin may change it.
     asked: object = cluster.worker.per_node
     chooser = None if asked == 1 else f"per_node={asked!r}"
     for name, ask in _hooks(plugins, "topology"):
@@ -422,7 +422,7 @@ def _method(plugin: object, hook: str) -> Callable[..., Any] | None:
 
 @contextmanager
 def _attributed(name: str, hook: str, allowed: type[SkywardError] = PluginError) -> Iterator[None]:
-    """Blame a plugin for what is raised inside; what is allowed goes on as it is."""
+    """Attribute what is raised inside to a plugin; what is allowed passes as it is."""
     try:
         yield
     except allowed as error:

@@ -42,7 +42,7 @@ class Pool(RightOperand, Mapper):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
-    Building one starts nothing; entering it gets the nodes, and leaving it gives them back, always.
+    Building one starts nothing; entering it gets the nodes, and leaving it terminates them, always.
     `sky.Compute` is its usual name.
 
     Args:
@@ -224,7 +224,7 @@ class Pool(RightOperand, Mapper):
 
     def refresh(self) -> None:
         """
-        Start every worker anew, so that changed files of local modules are imported again.
+        Restart every worker, so that changed files of local modules are imported again.
 
         Waits until no call is under way.
         """
@@ -233,7 +233,7 @@ class Pool(RightOperand, Mapper):
 
     def forward(self, remote_port: int, local_port: int = 0, *, node: int | Literal["head"] = 0) -> Forward:
         """
-        Reach a port of a node on this machine, for a dashboard or a service that listens on the node's 127.0.0.1.
+        Forward a port of a node to this machine, for a dashboard or a service that listens on the node's 127.0.0.1.
 
         Args:
             remote_port: The port there.
@@ -254,7 +254,7 @@ class Pool(RightOperand, Mapper):
 
     def on(self, event_type: type[SkywardEvent], handler: Callable[[Any], object]) -> Pool:
         """
-        Have a handler called with each event of a type; works before and while the pool is open.
+        Call a handler with each event of a type; works before and while the pool is open.
 
         Args:
             event_type: An event class; `sky.SkywardEvent` means all.
@@ -268,12 +268,12 @@ class Pool(RightOperand, Mapper):
 
     def open(self) -> None:
         """
-        Get the nodes, without making this the pool that `sky` means; `close` gives them back.
+        Open the pool, without making it the one that `sky` means; `close` terminates its nodes.
 
         Raises:
             PoolClosedError: If the pool was entered before.
             BudgetExceededError: If the nodes would cost more than `budget=` as soon as they are rented.
-            SkywardError: If the nodes can't be had; nothing is left behind then.
+            SkywardError: If the nodes can't be had; nothing is left rented then.
         """
         from skyward.engine.instances.meter import Meter
         from skyward.engine.pool.opening import open_pool
@@ -295,7 +295,7 @@ class Pool(RightOperand, Mapper):
 
     def break_off(self) -> None:
         """
-        Stop opening, in whichever thread that is under way: it raises there once all that was got is given back.
+        Stop opening, in whichever thread that is under way: it raises there once all that was rented is terminated.
         """
         for running in list(self._begun):
             running.engine.post(running.break_off)
@@ -307,7 +307,7 @@ class Pool(RightOperand, Mapper):
 
     def close(self, error: BaseException | None = None) -> None:
         """
-        Give the nodes back, and wait for handlers as long as they get on; harmless when that is done.
+        Terminate the nodes, and wait for handlers as long as they get on; harmless when that is done.
 
         Args:
             error: What the pool is left by; with one, calls under way are cancelled instead of waited for.

@@ -23,7 +23,7 @@ class MultiPool:
     """
     Open several pools side by side, and close them so.
 
-    If one cannot be opened, the others are given back.
+    If one cannot be opened, the others are closed again.
 
     Args:
         pools: The pools, none of them open.
@@ -116,7 +116,7 @@ class Session:
 
 
 def _unwound_by_signals(stack: ExitStack) -> None:
-    """Have SIGTERM unwind until the stack is left; pools opened in threads cannot see to that themselves."""
+    """Handle SIGTERM as an exit that unwinds until the stack is left; pools opened in threads cannot do so."""
     from skyward.engine.pool.sigterm import terminated_as_exit
 
     stack.enter_context(terminated_as_exit())
@@ -136,7 +136,7 @@ def _side_by_side(
     steps: list[Callable[[], object]], break_off: Callable[[], None] = lambda: None
 ) -> list[BaseException]:
     """
-    Take steps in a thread each, and give what they raised, after the interrupt of this thread if there was one.
+    Take steps in a thread each, and return what they raised, after the interrupt of this thread if there was one.
 
     Args:
         steps: What is to be done; all have ended on return.

@@ -82,7 +82,7 @@ def entry(root: str | os.PathLike[str], name: str, *, hint: str | None = None) -
 
 
 def _list(base: Path, name: str) -> None:
-    """Note that something in a directory is ours."""
+    """Record that something in a directory is ours."""
     with os.fdopen(opened(base / MARK, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+") as file:
         file.seek(0)
         if name not in file.read().splitlines():
@@ -121,7 +121,7 @@ def opened(path: str | os.PathLike[str], flags: int) -> int:
 
 def program(path: str | os.PathLike[str], *, hint: str | None = None) -> Path:
     """
-    Check, before a program is run, that no other user can change it or any step of the way to it.
+    Check, before a program is run, that no other user can change it or any folder on its path.
 
     Args:
         path: The program.
@@ -163,7 +163,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def _followed(path: Path, hint: str | None) -> Path:
-    """Go to a path step by step, make the directories that are missing, and return where it really is."""
+    """Follow a path step by step, make the directories that are missing, and return where it really is."""
     trusted, links = _trusted(), 0
     here = Path(path.anchor)
     rest = list(reversed(path.parts[1:]))

@@ -1,7 +1,7 @@
 """
 Shares a machine's processors among the tasks on it, because libraries of linear algebra take all of them in each.
 
-They read how many they may have when they are loaded, so it stands in the environment that a worker is started with.
+They read how many they may have when they are loaded, so it is in the environment that a worker is started with.
 """
 
 from __future__ import annotations

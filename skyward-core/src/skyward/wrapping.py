@@ -93,7 +93,7 @@ def alike(
 @contextmanager
 def keeping(kept: list[Any]) -> Iterator[None]:
     """
-    Have an error at the exit of a function's pool bear what the function returned.
+    Attach to an error at the exit of a function's pool what the function returned.
 
     Args:
         kept: Where that is put.

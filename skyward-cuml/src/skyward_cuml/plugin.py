@@ -125,7 +125,7 @@ class Cuml:
 
     def _switch_on(self, info: InstanceInfo) -> None:
         """
-        Have what is imported from now on run on the GPU.
+        Enable the GPU for what is imported from now on.
 
         Raises:
             PluginError: If it has been imported, or cuML cannot be.

@@ -22,7 +22,7 @@ from jax._src.lib import _jax
 __all__ = ["Connection", "clear", "connected", "give", "gloo_at", "park", "taken"]
 
 _PATIENCE = 5.0
-"""Seconds in which a coordinator takes note that a rank leaves; it is there, so it does at once."""
+"""Seconds in which a coordinator records that a rank leaves; it is there, so it does at once."""
 
 
 @frozen(eq=False)
@@ -65,23 +65,23 @@ def taken() -> Connection:
 
 
 def give(connection: Connection) -> None:
-    """Give JAX a connection back that was taken out of its hands."""
+    """Restore a connection of JAX that was set aside."""
     for name, value in connection.state.items():
         setattr(distributed.global_state, name, value)
 
 
 def park(thing: Any) -> None:
-    """Never destroy something, which would speak to a coordinator that is gone, and not come back."""
+    """Keep something from being destroyed, which would call a coordinator that is gone, and never return."""
     if thing is not None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def clear(error: BaseException | None = None) -> None:
     """
-    Give up all backends and what is compiled for them, so that their connections to other ranks end.
+    Clear all backends and what is compiled for them, so that their connections to other ranks end.
 
     Args:
-        error: What a call ended with; what it kept alive of the call's variables is let go.
+        error: What a call ended with; what it kept alive of the call's variables is released.
     """
     while error is not None:
         traceback.clear_frames(error.__traceback__)
@@ -93,7 +93,7 @@ def clear(error: BaseException | None = None) -> None:
 
 def gloo_at(address: str) -> None:
     """
-    Have the ranks' sums on CPUs go over one of this machine's addresses; by itself gloo takes what its name leads to.
+    Bind the ranks' sums on CPUs to one of this machine's addresses; by itself gloo takes what its name resolves to.
 
     Args:
         address: The address.

@@ -1,7 +1,7 @@
 """
 Counts what this process has executed on devices of several processes.
 
-JAX has no public way to tell: what is called again goes past Python.
+JAX has no public way to find out: what is called again goes past Python.
 It has a function of its own called after each such call, which looks for NaN, and one class that runs the others; both
 are held by the suite `frameworks`.
 """
@@ -23,7 +23,7 @@ __all__ = ["EXECUTED", "spans"]
 @frozen
 class _Hook:
     """
-    Stand in for what JAX sets the function by that it calls.
+    Replace what JAX sets the function by that it calls.
 
     Args:
         original: What it sets it by.
@@ -58,7 +58,7 @@ class Executed:
         Begin to count; once in a process.
 
         Raises:
-            PluginError: If this release of JAX does not tell.
+            PluginError: If this release of JAX does not show it.
         """
         if self._ready:
             return

@@ -1,5 +1,5 @@
 """
-What ranks write at JAX's coordinator: its keys outlive a broadcast, where a program that is started anew finds none.
+What ranks write at JAX's coordinator: its keys outlive a broadcast, where a program that is restarted finds none.
 
 JAX has no public way to list them. What Python writes is noted as it is written, and what backends write is known; both
 are held by the suite `frameworks`.

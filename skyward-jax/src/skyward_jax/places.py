@@ -17,7 +17,7 @@ __all__ = ["Held", "devices", "is_met"]
 @frozen
 class Held:
     """
-    Hold what a rank tells the others of its process; or what all of them have.
+    Hold what a rank sends the others of its process; or what all of them have.
 
     Args:
         name: The world that it is in; empty if that is none, or none that the broadcast can have.
@@ -38,7 +38,7 @@ class Held:
     keys: bool = False
 
     def render(self) -> str:
-        """Give it as text."""
+        """Render it as text."""
         return json.dumps(astuple(self))
 
     @classmethod

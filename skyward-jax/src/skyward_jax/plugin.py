@@ -80,7 +80,7 @@ class Jax:
 
     @hookimpl
     def skyward_topology(self) -> Topology:
-        """Say that the ranks of a broadcast form one job."""
+        """Declare that the ranks of a broadcast form one job."""
         return Topology(collective=True, meeting="jax")
 
     @hookimpl
@@ -105,13 +105,13 @@ class Jax:
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have the world of the call around it."""
+        """Wrap the call in its world."""
         from skyward_jax.worlds import WORLDS
 
         return during(WORLDS.around)(self._watched(fn))
 
     def _watched(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have the call watched, if it has a limit."""
+        """Watch the call, if it has a limit."""
         limit = self.hang_timeout
         if limit is None:
             return fn

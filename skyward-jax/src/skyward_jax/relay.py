@@ -2,7 +2,7 @@
 Stands between a rank and JAX's coordinator, which ends every process that it is cut off from.
 
 The coordinator lives in the process of the head.
-JAX aborts a process as soon as its connection there breaks, whatever that process does, and has no way to be told
+JAX aborts a process as soon as its connection there breaks, whatever that process does, and has no way to be asked
 otherwise.
 Here the engine sees to nodes and processes that are lost; so a rank's connection never breaks, and nothing answers on
 it any more.
@@ -45,8 +45,8 @@ class Relay:
         self._start(self._accept)
 
     def close(self) -> None:
-        """Let no connection in any more; those that are there are served until they leave."""
-        # Closing alone does not wake the thread that waits for visitors.
+        """Stop listening; connections that are open are served until they end."""
+        # Closing alone does not wake the thread that waits for connections.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

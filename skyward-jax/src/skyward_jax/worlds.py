@@ -73,7 +73,7 @@ class Worlds:
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Have the call's world be the one that JAX sees while it runs."""
+        """Set the call's world as the one that JAX sees while it runs."""
         ours = None if self._aside is not None else self._client
         if self._task.is_here or backends.connected() is not ours:
             # An integration within the plugin, or another library's connection: there is one already.
@@ -88,7 +88,7 @@ class Worlds:
                 yield from self._by_itself()
 
     def close(self) -> None:
-        """Put down the connection as it is: processes end at different moments, and none is to mind."""
+        """Close the connection as it is: processes end at different moments, and none is to fail of it."""
         connection = self._aside
         if connection is None and self._client is not None and backends.connected() is self._client:
             connection = backends.taken()
@@ -134,7 +134,7 @@ class Worlds:
 
     def _join(self, info: InstanceInfo) -> None:
         """
-        Have the world of a broadcast, which is the last one's if nothing has changed.
+        Return the world of a broadcast, which is the last one's if nothing has changed.
 
         Raises:
             WorkerSpentError: If a process has been in another one.
@@ -162,7 +162,7 @@ class Worlds:
             exchange("", within=LIMIT)
 
     def _meet(self, info: InstanceInfo, by: object) -> None:
-        """Form a new world."""
+        """Create a new world."""
         self._leave()
         port = ""
         if info.is_head:
@@ -175,12 +175,12 @@ class Worlds:
         self._name, self._by, self._used = str(info.broadcast), by, True
 
     def _put_aside(self) -> None:
-        """Be by itself, and keep what connects this process to the others."""
+        """Isolate this process, and keep what connects it to the others."""
         backends.clear()
         self._aside = backends.taken()
 
     def _take_up(self, info: InstanceInfo) -> None:
-        """Join the shared world again, whose backends are made anew on all ranks."""
+        """Join the shared world again, whose backends are rebuilt on all ranks."""
         if self._aside is None:
             self._put_aside()
         backends.clear()
@@ -218,7 +218,7 @@ class Worlds:
         jax.devices()
 
     def _leave(self, error: BaseException | None = None) -> None:
-        """Be by itself again; what a call ended with keeps nothing of the world."""
+        """Isolate this process again; what a call ended with keeps nothing of the world."""
         if backends.connected() is not None or self._aside is not None:
             undisturbed(partial(self._left, error))
 
@@ -239,7 +239,7 @@ class Worlds:
         self._name = ""
 
     def _prepare(self, info: InstanceInfo) -> None:
-        """Set JAX up, and have its functions take note of the world that is there; once in a process."""
+        """Set JAX up, and have its functions record the world that is there; once in a process."""
         if self._initialize is not None:
             return
         original, shutdown = jax.distributed.initialize, jax.distributed.shutdown

@@ -18,7 +18,7 @@ __all__ = ["numbered_anew"]
 
 @contextmanager
 def numbered_anew() -> Iterator[None]:
-    """Have names counted from the beginning in a broadcast, as in a program that is started anew."""
+    """Reset the counters of names in a broadcast, as in a program that is restarted."""
     info = instance_info()
     if info.broadcast and info.total_workers > 1:
         reset_uids()

@@ -23,7 +23,7 @@ __all__ = ["own_rows", "prepare"]
 
 
 def prepare() -> None:
-    """Have predictions and what is saved be a rank's own; once in a process."""
+    """Make predictions and what is saved a rank's own; once in a process."""
     if not hasattr(JAXTrainer.make_predict_function, "__wrapped__"):
         _predict_own()
         _save_alone()

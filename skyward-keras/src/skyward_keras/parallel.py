@@ -24,7 +24,7 @@ class Parallel:
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Have the call's devices be those that Keras trains on."""
+        """Set the call's devices as those that Keras trains on."""
         info = instance_info()
         if not info.broadcast or info.total_workers == 1:
             if self._shared:

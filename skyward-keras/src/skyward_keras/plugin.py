@@ -68,7 +68,7 @@ class Keras:
 
     @hookimpl
     def skyward_requires(self) -> tuple[Any, ...]:
-        """Bring the backend's plugin."""
+        """Add the backend's plugin."""
         return (plugin(self.backend)(),)
 
     @hookimpl
@@ -110,7 +110,7 @@ class Keras:
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have what the backend needs around the call."""
+        """Wrap the call in what the backend needs."""
         self._load()
         from skyward_keras.naming import numbered_anew
 

@@ -1,9 +1,9 @@
 """
 The process that cuts a machine's GPUs and puts them together again: `python -m skyward_mig.keeper PROFILE RANKS`.
 
-It tells in a line of JSON what came of it, and waits for the end of its standard input.
+It reports in a line of JSON what came of it, and waits for the end of its standard input.
 That comes when the node leaves, and also when all its processes are killed; this one is not among them, as its
-environment tells.
+environment names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 def main() -> None:
-    """Cut, tell, wait, and put together."""
+    """Run the process: cut GPUs, report, wait, and undo it."""
     profile, ranks = sys.argv[1], int(sys.argv[2])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -127,7 +127,7 @@ def _restore(entry: Entry) -> None:
 
 
 def _each(values: Iterable[T], do: Callable[[T], R]) -> Sequence[R]:
-    """Do something to all GPUs at once, because each takes seconds; all are done before an error is raised."""
+    """Apply something to all GPUs at once, because each takes seconds; all are done before an error is raised."""
     with ThreadPoolExecutor(16) as threads:
         futures = [threads.submit(do, value) for value in values]
     return [future.result() for future in futures]

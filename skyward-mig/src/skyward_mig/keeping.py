@@ -21,7 +21,7 @@ __all__ = ["kept"]
 @contextmanager
 def kept(profile: str, info: InstanceInfo) -> Iterator[list[str]]:
     """
-    Have the GPUs of this machine cut, and give the name of each rank's slice.
+    Cut the GPUs of this machine, and return the name of each rank's slice.
 
     Args:
         profile: The profile.

@@ -81,7 +81,7 @@ class Mig:
 
     @hookimpl
     def skyward_topology(self, cluster: Cluster) -> Topology:
-        """Have a rank on each slice, unless the user says how many ranks there are to be."""
+        """Plan a rank for each slice, unless the user says how many ranks there are to be."""
         if cluster.worker.per_node != 1:
             return Topology(partitions=True)
         try:
@@ -92,7 +92,7 @@ class Mig:
 
     @hookimpl
     def skyward_transform(self, image: Image, cluster: Cluster) -> Image:
-        """Tell nodes the profile, which may be the accelerator's."""
+        """Send nodes the profile, which may be the accelerator's."""
         return evolve(image, env={**image.env, PROFILE: self._wanted(cluster)})
 
     @hookimpl
@@ -118,7 +118,7 @@ class Mig:
         accelerator = cluster.spec.accelerator
         other = None if accelerator is None else accelerator.mig
         if self.profile is None and other is None:
-            raise ConfigError("mig is not told into what to cut.", hint='Write for example sky.plugins.mig("3g.40gb").')
+            raise ConfigError("mig has no profile to cut into.", hint='Write for example sky.plugins.mig("3g.40gb").')
         if self.profile is not None and other not in (None, self.profile):
             raise ConfigError(
                 f"mig is to cut into {self.profile!r}, and accelerator= asks for {other!r}.",

@@ -61,7 +61,7 @@ class Record:
             return ()
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Have it be on the disk before anything is changed."""
+        """Write it to the disk before anything is changed."""
         text = json.dumps([asdict(entry) for entry in entries])
         self._file.seek(0)
         self._file.truncate()
@@ -80,7 +80,7 @@ def place() -> Path:
 @contextmanager
 def held(path: Path, patience: float) -> Iterator[Record]:
     """
-    Have the file to oneself.
+    Hold the file's lock.
 
     Args:
         path: The file; made if it is not there.

@@ -35,7 +35,7 @@ LONGEST = 107 - len("/control_privileged")
 @contextmanager
 def running(info: InstanceInfo, percentage: float | None, memory_gb: float | None) -> Iterator[dict[str, str]]:
     """
-    Have the daemon of this machine's GPUs, and give the variables by which programs find it.
+    Run the daemon of this machine's GPUs, and return the variables by which programs find it.
 
     Args:
         info: The node.
@@ -55,7 +55,7 @@ def running(info: InstanceInfo, percentage: float | None, memory_gb: float | Non
         for path in variables.values():
             Path(path).mkdir(mode=0o700)
         env = {**os.environ, **variables}
-        # A daemon that sees some GPUs numbers those anew, and its clients' numbers would mean other GPUs.
+        # A daemon that sees some GPUs numbers those again, and its clients' numbers would mean other GPUs.
         env.pop("CUDA_VISIBLE_DEVICES", None)
         try:
             code, said = _run([PROGRAM, "-d"], env)
@@ -87,7 +87,7 @@ def _limits(percentage: float | None, memory_gb: float | None, env: Mapping[str,
 
 
 def _end(pipes: Path, env: Mapping[str, str]) -> None:
-    """Have the daemon quit, and end it if it does not."""
+    """Order the daemon to quit, and end it if it does not."""
     pid = _number(pipes / PIDFILE)
     with suppress(OSError):
         _run([PROGRAM], env, "quit")
@@ -100,7 +100,7 @@ def _end(pipes: Path, env: Mapping[str, str]) -> None:
 
 @contextmanager
 def _directory() -> Iterator[Path]:
-    """Have a directory in the node's own, which goes with it; elsewhere if its path is too long for sockets."""
+    """Make a directory in the node's own, which is removed with it; elsewhere if its path is too long for sockets."""
     inside = Path.cwd() / ".mps"
     short = len(os.fsencode(inside / "p")) <= LONGEST
     path = inside if short else Path(tempfile.mkdtemp(prefix="mps-", dir="/tmp"))  # the shortest there is
@@ -112,7 +112,7 @@ def _directory() -> Iterator[Path]:
 
 
 def _run(words: list[str], env: Mapping[str, str], command: str = "") -> tuple[int, str]:
-    """Run a program, and give its exit code and what it printed."""
+    """Run a program, and return its exit code and what it printed."""
     # Into a file: a daemon may hold a pipe open.
     with tempfile.TemporaryFile("w+", errors="replace") as printed:
         try:

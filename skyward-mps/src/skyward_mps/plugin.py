@@ -105,7 +105,7 @@ class Mps:
     @hookimpl
     @contextmanager
     def skyward_around_app(self, info: InstanceInfo) -> Iterator[None]:
-        """Start the daemon before the workers, tell them where it is, and end it after them."""
+        """Start the daemon before the workers, set its address for them, and end it after them."""
         from skyward_mps.daemon import running
 
         with running(info, self.active_thread_percentage, self.pinned_memory_limit) as variables:

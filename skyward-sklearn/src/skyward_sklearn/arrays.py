@@ -30,7 +30,7 @@ class _Mapped:
 
 def prepared(tasks: list[Task]) -> list[Task]:
     """
-    Put a stand-in for each mapped array among the arguments of tasks.
+    Replace each mapped array among the arguments of tasks by a placeholder.
 
     Args:
         tasks: Functions with their arguments.

@@ -89,7 +89,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
     Be joblib's backend; each `Parallel` gets one of its own from it, so that none sees what another counts or aborts.
 
     Args:
-        find: Gives the pool that tasks run on, when joblib asks; None if there is none. Left out, it is the one that
+        find: Returns the pool that tasks run on, when joblib asks; None if there is none. Left out, it is the one that
             was opened last.
         settings: As joblib gives them.
 
@@ -105,7 +105,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
         super().__init__(**settings)
         _check(self.backend_kwargs)
         self._find = _opened_last if find is None else find
-        self.forgotten = False
+        self.closed = False
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Count the tasks that run at once."""
@@ -113,7 +113,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
         return _tasks_at_once(found, n_jobs) if isinstance(found, sky.Compute) else int(found.effective_n_jobs(n_jobs))
 
     def configure(self, n_jobs: int = 1, **settings: Any) -> int:
-        """Leave the `Parallel` to a backend of its own: joblib asks that one next."""
+        """Raise what leaves the `Parallel` to a backend of its own: joblib asks that one next."""
         found = self._found()
         if isinstance(found, sky.Compute):
             found = ParallelOnPool(
@@ -126,7 +126,7 @@ class PoolBackend(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
 
     def _found(self) -> Any:
         """Return the pool, or another backend where there is none because there need not be one."""
-        if self.forgotten:
+        if self.closed:
             return LokyBackend(nesting_level=self.nesting_level)
         if (pool := self._find()) is not None:
             return pool
@@ -153,7 +153,7 @@ def _check(settings: Iterable[str]) -> None:
 
 
 class _Batch:
-    """What joblib submitted, and what it wants to be told when that has ended."""
+    """What joblib submitted, and what it wants to be called with when that has ended."""
 
     __slots__ = ("callback", "future", "tasks")
 
@@ -195,7 +195,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         if n_jobs == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
-        told = self.effective_n_jobs(n_jobs)
+        jobs = self.effective_n_jobs(n_jobs)
         given = {**self.backend_kwargs, **settings}
         _check(given)
         begins = {name: given[name] for name in _STARTS if given.get(name) is not None}
@@ -205,7 +205,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             if self._ended is None:
                 self._ended = SimpleQueue()
                 threading.Thread(target=self._tell, args=(self._ended,), name="skyward-joblib", daemon=True).start()
-        return told
+        return jobs
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Count the tasks that run at once; at least 2, because joblib would run them here if there was one slot."""
@@ -294,7 +294,7 @@ class ParallelOnPool(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             batch.future.cancel()
 
     def _tell(self, ended: _Ended) -> None:
-        """Tell joblib of batches that have ended, and send what they held back; a thread of its own does this."""
+        """Report batches that have ended to joblib, and send what they held back; a thread of its own does this."""
         while (batch := ended.get()) is not None:
             with self._lock:
                 self._sent.discard(batch)

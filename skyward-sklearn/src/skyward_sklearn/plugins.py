@@ -22,7 +22,7 @@ __all__ = ["joblib", "sklearn"]
 
 def joblib(version: str | None = None) -> Plugin:
     """
-    Have joblib run `Parallel(n_jobs=-1)` on the pool.
+    Run joblib's `Parallel(n_jobs=-1)` on the pool.
 
     Args:
         version: Of joblib on the nodes; None for the one that is installed here, `"latest"` for the newest.
@@ -38,7 +38,7 @@ def joblib(version: str | None = None) -> Plugin:
 
 def sklearn(version: str | None = None) -> Plugin:
     """
-    Have scikit-learn run what has `n_jobs=-1` on the pool.
+    Run what has `n_jobs=-1` in scikit-learn on the pool.
 
     Args:
         version: Of scikit-learn on the nodes; None for the one that is installed here, which is the only one that is
@@ -87,7 +87,7 @@ def _with_its_share(command: LaunchCommand, context: LaunchContext) -> LaunchCom
 
 @contextmanager
 def _process(info: InstanceInfo) -> Iterator[None]:
-    """Have tasks find the backend by its name."""
+    """Register the backend by its name, so that tasks find it."""
     from skyward_sklearn.serving import register
 
     register()
@@ -95,7 +95,7 @@ def _process(info: InstanceInfo) -> Iterator[None]:
 
 
 def _client(pool: Any, cluster: Cluster) -> AbstractContextManager[None]:
-    """Have joblib use the pool, where it is opened."""
+    """Set the pool as joblib's backend, where it is opened."""
     from skyward_sklearn.serving import serving
 
     return serving(pool)

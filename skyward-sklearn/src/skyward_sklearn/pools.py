@@ -32,7 +32,7 @@ class JoblibPool(sky.Compute):
 
     Raises:
         ConfigError: If the version is none.
-        UsageError: If it is to be made from a name: the plugin stands in the file then.
+        UsageError: If it is to be made from a name: the plugin is in the file then.
 
     >>> from joblib import Parallel, delayed
     >>> with JoblibPool(concurrency=2, console="silent"):
@@ -65,7 +65,7 @@ class ScikitLearnPool(sky.Compute):
 
     Raises:
         ConfigError: If the version is none.
-        UsageError: If it is to be made from a name: the plugin stands in the file then.
+        UsageError: If it is to be made from a name: the plugin is in the file then.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ def _with_plugin(
 @contextmanager
 def joblib_backend(pool: sky.Compute) -> Iterator[sky.Compute]:
     """
-    Have joblib use an open pool, in this thread and for the time of a `with` block.
+    Set an open pool as joblib's backend, in this thread and for the time of a `with` block.
 
     Args:
         pool: The pool. Its nodes need joblib, which `sky.plugins.joblib()` brings.

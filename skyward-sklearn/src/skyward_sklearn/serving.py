@@ -22,7 +22,7 @@ NAME = "skyward"
 @contextmanager
 def serving(pool: sky.Compute) -> Iterator[None]:
     """
-    Have joblib use a pool.
+    Set a pool as joblib's backend.
 
     Args:
         pool: The pool; open when joblib first asks.
@@ -40,7 +40,7 @@ def serving(pool: sky.Compute) -> Iterator[None]:
         if get_active_backend()[0] is backend:
             config.unregister()
         else:
-            backend.forgotten = True
+            backend.closed = True
 
 
 def register() -> None:

@@ -1,7 +1,7 @@
 """
 Counts the calls of TensorFlow's functions and strategies in this process.
 
-TensorFlow does not tell of single collectives; all of them are within such calls.
+TensorFlow does not report single collectives; all of them are within such calls.
 """
 
 from __future__ import annotations

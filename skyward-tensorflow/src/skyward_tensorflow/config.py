@@ -25,7 +25,7 @@ def _workers(given: Sequence[str] | None) -> tuple[str, ...] | None:
 @frozen
 class State:
     """
-    Hold what a rank tells the others of its process.
+    Hold what a rank sends the others of its process.
 
     Args:
         address: Host and port at which its TensorFlow is to serve.
@@ -40,7 +40,7 @@ class State:
     cluster: tuple[str, ...] | None = field(default=None, converter=_workers)
 
     def render(self) -> str:
-        """Give it as text."""
+        """Render it as text."""
         return json.dumps([self.address, self.cluster])
 
     @classmethod

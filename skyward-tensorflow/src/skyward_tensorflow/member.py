@@ -19,7 +19,7 @@ from skyward_tensorflow.config import State, is_aftermath, met, tf_config
 __all__ = ["AFTERMATH", "MEMBER"]
 
 AFTERMATH = 3.0
-"""Seconds that a rank keeps back what is only the consequence of another one's end, which is to be told first."""
+"""Seconds that a rank keeps back what is only the consequence of another one's end, which is to be reported first."""
 
 
 class Member:
@@ -32,7 +32,7 @@ class Member:
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Have TF_CONFIG name the call's cluster while it runs, in a process that can be in it."""
+        """Set TF_CONFIG to the call's cluster while it runs, in a process that can be in it."""
         if self._task.is_here:
             # An integration within the plugin: it is there already.
             yield

@@ -72,7 +72,7 @@ class TensorFlow:
 
     @hookimpl
     def skyward_topology(self) -> Topology:
-        """Say that the ranks of a broadcast form one job."""
+        """Declare that the ranks of a broadcast form one job."""
         return Topology(collective=True, meeting="tensorflow")
 
     @hookimpl
@@ -92,13 +92,13 @@ class TensorFlow:
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have the cluster of the call in TF_CONFIG around it."""
+        """Wrap the call in a TF_CONFIG with its cluster."""
         from skyward_tensorflow.member import MEMBER
 
         return during(MEMBER.around)(self._watched(fn))
 
     def _watched(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have the call watched, if it has a limit."""
+        """Watch the call, if it has a limit."""
         limit = self.hang_timeout
         if limit is None:
             return fn

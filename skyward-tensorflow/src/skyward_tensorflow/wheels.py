@@ -73,7 +73,7 @@ def is_here(version: str | None, installed: Callable[[str], str | None]) -> bool
 
     Args:
         version: Which; None for any.
-        installed: Gives the version of a package that is installed; None for one that is not.
+        installed: Returns the version of a package that is installed; None for one that is not.
 
     >>> is_here("2.21.0", {"tensorflow-cpu": "2.21.0"}.get), is_here(None, {}.get)
     (True, False)

@@ -1,5 +1,5 @@
 """
-The variables by which torch and what is built on it learn who they are, as torchrun sets them.
+The variables by which torch and what is built on it identify a process, as torchrun sets them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Counts the collectives of this process that raised: a task may catch that, and its group is of no use any more.
 
-torch has no public way to tell. It logs each that raises, which is held by the suite `frameworks`.
+torch has no public way to ask. It logs each that raises, which is held by the suite `frameworks`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Failed(logging.Filter):
         c10d_logger._c10d_logger.addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let everything pass, and count what says that a collective raised."""
+        """Return True for everything, and count what says that a collective raised."""
         self.count += isinstance(record.msg, dict) and "error" in record.msg
         return True
 

@@ -43,7 +43,7 @@ class Groups:
         self._failed = 0
         self._alone: Any = None
         self._alone_count = default_group.ALONE
-        self._told: tuple[object, ...] = ()
+        self._given: tuple[object, ...] = ()
         self._variables: dict[str, str] = {}
         self._original: Callable[..., Any] | None = None
         self._broadcast = 0
@@ -79,7 +79,7 @@ class Groups:
         self, backend: str | None, hang_timeout: float | None, collective_timeout: float | None
     ) -> Iterator[None]:
         """
-        Have the call's group be the default one while it runs.
+        Set the call's group as the default one while it runs.
 
         Args:
             backend: The backend that was asked for.
@@ -155,7 +155,7 @@ class Groups:
             self._alone_count = default_group.numbered()
 
     def _agree(self, info: InstanceInfo) -> None:
-        """Have the group of a broadcast, which is the last one's if nothing has changed."""
+        """Return the group of a broadcast, which is the last one's if nothing has changed."""
         place = (info.peers, info.total_workers, info.global_worker_index, info.head_addr, info.head_port)
         by = (*place, self._backend, self._timeout)
         usable = default_group.alive(self._shared) and FAILED.count == self._failed and by == self._shared_by
@@ -178,7 +178,7 @@ class Groups:
         return default_group.made(self._original, count=count, backend=self._backend, **limit, **settings)
 
     def _leave(self, *, broken: bool) -> None:
-        """Put the group aside; one that failed, and one of the user's own, is destroyed."""
+        """Set the group aside; one that failed, and one of the user's own, is destroyed."""
         current = default_group.current()
         if current is not None and current is not self._shared:
             default_group.close_all(current, broken=broken)
@@ -192,17 +192,17 @@ class Groups:
 
     def _tell(self, info: InstanceInfo, *, broadcast: bool) -> None:
         """Set the variables of the call; they are the same for most calls in a row."""
-        told = (broadcast, info.node, info.worker, info.total_workers, info.head_addr, info.head_port, info.job_id)
-        if told != self._told:
+        given = (broadcast, info.node, info.worker, info.total_workers, info.head_addr, info.head_port, info.job_id)
+        if given != self._given:
             own = os.environ.get("SKYWARD_DEVICE") is not None
-            self._variables, self._told = environment(info, own_device=own), told
+            self._variables, self._given = environment(info, own_device=own), given
         # An earlier task may have written others there.
         for name, text in self._variables.items():
             if os.environ.get(name) != text:
                 os.environ[name] = text
 
     def _tolerate(self) -> None:
-        """Have `init_process_group` take note of the group that is there, as what was written for torchrun calls it."""
+        """Accept in `init_process_group` the group that is there, as what was written for torchrun calls it."""
         if self._original is not None:
             return
         original = self._original = dist.init_process_group

@@ -13,7 +13,7 @@ __all__ = ["name_interface"]
 
 def name_interface(info: InstanceInfo) -> None:
     """
-    Tell the backends which interface has the address that the other nodes know, unless the user does.
+    Set the interface of the backends to the one with the address that the other nodes know, unless the user does.
 
     Args:
         info: The rank's place.

@@ -115,7 +115,7 @@ class Torch:
 
     @hookimpl
     def skyward_topology(self) -> Topology:
-        """Say that the ranks of a broadcast form one job."""
+        """Declare that the ranks of a broadcast form one job."""
         return Topology(collective=True, meeting="torch")
 
     @hookimpl
@@ -140,7 +140,7 @@ class Torch:
 
     @hookimpl
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Have the process group of the call around it."""
+        """Wrap the call in its process group."""
         from skyward_torch.groups import GROUPS
 
         return during(lambda: GROUPS.around(self.backend, self.hang_timeout, self.collective_timeout))(fn)

@@ -38,7 +38,7 @@ class Meeting:
 
     def agree(self, info: InstanceInfo, held: bytes) -> bytes:
         """
-        Agree with the other ranks on the group of a broadcast.
+        Negotiate the group of a broadcast with the other ranks.
 
         Args:
             info: The rank's place.
@@ -76,7 +76,7 @@ class Meeting:
         return (self.store.get(key).decode(),)
 
     def close(self) -> None:
-        """Leave the store; the head ends it."""
+        """Close the connection to the store; the head ends it."""
         self.store = self._place = None
         self._before = ""
         if self._sign_of_life is not None:
@@ -88,7 +88,7 @@ class Meeting:
         if info.is_head:
             self.store = _serve(info, deadline)
             return
-        # Nothing is sent on it. It ends with the head's process, which torch's own would tell with a page of text.
+        # Nothing is sent on it. It ends with the head's process, which torch's own would report with a page of text.
         self._sign_of_life = _until(lambda: _connected(info.head_addr, info.head_port), deadline, info)
         limit = timedelta(seconds=LIMIT)
         self.store = dist.TCPStore(info.head_addr, info.head_port, is_master=False, timeout=limit)
@@ -120,7 +120,7 @@ class Meeting:
         return chosen
 
     def _forget(self, info: InstanceInfo, number: str) -> None:
-        """Remove what the broadcast before agreed on by; all have read it who are here now."""
+        """Remove what the broadcast before agreed on by; all ranks that are here now have read it."""
         if self._before:
             for rank in range(info.total_workers):
                 self.store.delete_key(f"{self._before}/{rank}")

@@ -59,7 +59,7 @@ class Transformers:
 
     @hookimpl
     def skyward_requires(self) -> tuple[Torch | Accelerate, ...]:
-        """Bring the plugins of PyTorch and of Accelerate."""
+        """Add the plugins of PyTorch and of Accelerate."""
         return Torch(backend=self.backend), Accelerate()
 
     @hookimpl

@@ -136,7 +136,7 @@ def test_a_failure_that_is_given_to_somebody_is_heard() -> None:
     """A budget that is exceeded is not told a second time at the end."""
     heard: list[bool] = []
     answer = _answer("BudgetExceededError", message="spent", budget=1, cost=2)
-    answer.heard = lambda: heard.append(True)
+    answer.on_delivered = lambda: heard.append(True)
     assert [] == heard
     answer.error()
     assert [True] == heard

@@ -354,7 +354,7 @@ def forged(stage: Stage, body: bytes) -> None:
     ("status", "seconds", "text", "why"),
     [
         (Status.FAILED, 1.0, b'{"error": "BudgetExceededError"}', "which no node reports"),
-        (Status.FAILED, 1.0, b'{"error": "WorkerDiedError", "memory": 5}', "tells memory="),
+        (Status.FAILED, 1.0, b'{"error": "WorkerDiedError", "memory": 5}', "reports memory="),
         (Status.FAILED, 1.0, b"[" * 100_000, "no JSON"),
         (Status.RAISED, math.nan, b"", "ran for nan s"),
         (Status.RAISED, -1.0, b"", "ran for -1.0 s"),

@@ -38,24 +38,24 @@ class Link:
         self.left = False
         self._refuses = refuses
 
-    def tell(self, message: Message) -> None:
-        """Take note of something."""
+    def send(self, message: Message) -> None:
+        """Record something."""
         self.duty = take(self.duty, message)
 
     async def ask(self, data: bytes) -> str:
-        """Take note of something, and confirm it, or refuse."""
+        """Record something, and confirm it, or refuse."""
         message = guardian_messages.message(data[8:])
         if self._refuses and isinstance(message, self._refuses):
             return "it cannot be opened here"
-        self.tell(message)
+        self.send(message)
         return ""
 
     async def end(self, patience: float) -> None:
-        """Be ended."""
+        """Record that it was ended."""
         self.ended.append(patience)
 
     def leave(self) -> None:
-        """Be let go on alone."""
+        """Record that it was left running."""
         self.left = True
 
     def die(self) -> None:

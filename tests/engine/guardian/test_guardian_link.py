@@ -69,7 +69,7 @@ def test_answers_go_to_those_who_asked_in_their_order() -> None:
 
     async def scene() -> None:
         one = Scene()
-        one.link.tell(InstanceRented(("i-0",)))
+        one.link.send(InstanceRented(("i-0",)))
         asked = [asyncio.ensure_future(one.link.ask(guardian_messages.packed(text))) for text in ("first", "second")]
         await asyncio.sleep(0)
         one.answer("told")
@@ -95,7 +95,7 @@ def test_a_guardian_that_dies_answers_nobody_any_more() -> None:
         assert "guardian (process 7) died" == await one.link.lost
         with pytest.raises(ConnectionError, match="died"):
             await one.link.ask(guardian_messages.packed("second"))
-        one.link.tell(InstanceRented(("i-0",)))
+        one.link.send(InstanceRented(("i-0",)))
         assert ["first"] == one.pipe.messages
         assert one.pipe.closed
 

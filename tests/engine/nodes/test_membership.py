@@ -195,7 +195,7 @@ def test_what_is_held_grows_with_the_nodes() -> None:
         membership = _membership(*range(nodes))
         for node in range(nodes):
             membership.of(node)
-        return sum(len(told) for _, told in membership._told.values()) + len(membership._rows) + len(membership._undo)
+        return sum(len(sent) for _, sent in membership._sent.values()) + len(membership._rows) + len(membership._undo)
 
     assert held(1000) == 10 * held(100)
 

@@ -319,5 +319,5 @@ def test_a_node_that_asks_on_and_on_who_the_members_are_is_refused(recorder: Rec
     link.send_members(1, {"version": 1})
     for _ in range(ASKED_AGAIN + 1):
         link.send_peers(1, lambda base, version: encode_change(version, base, Change((), ())))
-    with pytest.raises(ProtocolError, match="asked 66 times who the members are, and was told of 1"):
+    with pytest.raises(ProtocolError, match="asked 66 times for the members, and was sent 1 versions"):
         link.send_peers(1, lambda base, version: encode_change(version, base, Change((), ())))

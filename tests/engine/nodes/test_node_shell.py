@@ -122,7 +122,7 @@ def test_whoever_waits_for_a_machine_hears_that_it_will_not_run(engine: Simulate
         assert not shell.runs
         await waiting
 
-    with pytest.raises(sky.ProvisionError, match=r"did not run|was lost: it was taken|is being given back"):
+    with pytest.raises(sky.ProvisionError, match=r"did not run|was lost: it was taken|is being terminated"):
         run(engine, body)
 
 
@@ -172,7 +172,7 @@ def test_a_node_that_fails_to_start_says_why(engine: SimulatedEngine) -> None:
 
 
 def test_a_ready_node_is_lost_once(engine: SimulatedEngine) -> None:
-    """Whichever says so first: its link, the cloud, or a worker that cannot go on."""
+    """Whichever says so first: its link, the cloud, or a worker that cannot continue."""
     lost: list[str] = []
 
     async def body(shell: NodeShell) -> None:

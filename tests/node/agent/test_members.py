@@ -64,7 +64,7 @@ def test_a_process_that_starts_hears_of_the_latest_versions() -> None:
     """In their order, and not of all that ever were."""
     members = _Bench().members
     for version in range(1, MEMBERSHIPS + 11):
-        assert Kind.MEMBERS == Parser().feed(members.told(_members(version)))[0].kind
+        assert Kind.MEMBERS == Parser().feed(members.received(_members(version)))[0].kind
     known = [json.loads(_body(frame))["version"] for frame in members.versions()]
     assert list(range(11, MEMBERSHIPS + 11)) == known
 
@@ -73,7 +73,7 @@ def test_a_process_that_starts_hears_of_the_latest_versions() -> None:
 def test_a_version_that_is_none_is_refused(body: bytes) -> None:
     """The client is believed no more than a node is."""
     with pytest.raises(ProtocolError, match=r"version|body"):
-        _Bench().members.told(body)
+        _Bench().members.received(body)
 
 
 def test_workers_that_ask_the_same_are_answered_by_one_question() -> None:

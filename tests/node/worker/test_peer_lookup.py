@@ -35,7 +35,7 @@ def _directory(answer: Callable[[Directory, int], None]) -> tuple[Directory, lis
 
 
 def _at_once(directory: Directory, version: int) -> None:
-    directory.told(_body(encode_peers(version, ROWS)))
+    directory.received(_body(encode_peers(version, ROWS)))
 
 
 def test_nothing_is_asked_until_peers_are_looked_at() -> None:
@@ -74,7 +74,7 @@ def test_a_client_that_is_away_is_not_waited_for_for_ever() -> None:
     """Another task may ask again; an answer that comes too late is harmless."""
     directory, asked = _directory(lambda directory, version: None)
     for _ in range(2):
-        with pytest.raises(TransportError, match=r"did not tell within 0\.01 s which nodes the pool has"):
+        with pytest.raises(TransportError, match=r"did not send within 0\.01 s which nodes the pool has"):
             directory.find(7, 0.01)
     _at_once(directory, 7)
     assert [7, 7] == asked

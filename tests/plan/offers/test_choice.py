@@ -105,7 +105,7 @@ def test_a_wish_excludes_offers(wish: dict[str, Any], fits: str) -> None:
     ],
 )
 def test_an_allocation_orders_markets(allocation: Any, order: list[tuple[str, bool]]) -> None:
-    """Spot that is dearer than a machine on demand is not preferred."""
+    """Spot that is more expensive than a machine on demand is not preferred."""
     spec = Spec(allocation=allocation, max_hourly_cost=100)
     made = in_order(spec, choose(spec, [LARGE, SMALL]))
     assert [(candidate.offer.instance_type, candidate.spot) for candidate in made] == order

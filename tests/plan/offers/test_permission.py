@@ -1,5 +1,5 @@
 """
-A pool rents nothing much dearer than the cheapest, and no accelerator, without permission.
+A pool rents nothing far more expensive than the cheapest, and no accelerator, without permission.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.spec import Spec
 from skyward.plan.offers.choice import choose, in_order
-from skyward.plan.offers.permission import DEARER
+from skyward.plan.offers.permission import OVERPRICED
 from skyward.plan.offers.tried import unasked
 
 SMALL = Offer(provider="x", instance_type="small", memory_gb=4, spot_price=0.1, on_demand_price=0.5)
@@ -64,7 +64,7 @@ def test_offers_that_are_rented_without_permission(wishes: dict[str, Any], offer
             [SMALL, GPU],
             (
                 "gpu, spot at $0.05/h, has 1 × T4, which is not asked for. max_hourly_cost=0.05 would allow it. "
-                "1 dearer offer was not tried either."
+                "1 more expensive offer was not tried either."
             ),
         ),
         ([SMALL], ""),
@@ -113,7 +113,7 @@ def test_nothing_is_rented_that_costs_more_than_twice_the_cheapest_of_its_market
     spec = Spec(allocation=allocation)
     choice = choose(spec, offers)
     for market in (choice.spot, choice.on_demand):
-        assert all(made.price <= DEARER * (choice.on_demand or market)[0].price for made in market)
+        assert all(made.price <= OVERPRICED * (choice.on_demand or market)[0].price for made in market)
     plain = [offer for offer in offers if not offer.accelerator_count]
     if plain:
         assert not [made for made in (*choice.spot, *choice.on_demand) if made.offer.accelerator_count]

@@ -43,14 +43,14 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
 
 
 def complain_of(failures: Mapping[str, SkywardError]) -> int:
-    """Return which clouds could not be asked, and give the exit code."""
+    """Return which clouds could not be asked, and the exit code."""
     for name, error in failures.items():
         complain(f"{name} cannot be asked, and may have more: {error}")
     return 1 if failures else 0
 
 
 def nothing_of(answers: Answers[Any], what: str) -> str:
-    """Say that there is nothing of some kind, and who was asked."""
+    """Return that there is nothing of some kind, and which providers were asked."""
     if not answers.asked:
         return f"No provider that has a {what} is installed or named in a skyward.toml here. Type: sky providers"
     return f"{', '.join(answers.asked)}: no {what} that is meant."

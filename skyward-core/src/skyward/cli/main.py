@@ -26,7 +26,7 @@ DONE, FAILED, MISTYPED, INTERRUPTED = 0, 1, 2, 130
 
 def main(words: Sequence[str] | None = None) -> int:
     """
-    Do what is asked for, and give the exit code.
+    Run the command, and return the exit code.
 
     Args:
         words: What is typed after `sky`; None is what was.
@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
             complain("interrupted.")
             return INTERRUPTED
         except BrokenPipeError:
-            # Who read it has enough; the interpreter is not to find the same when it ends.
+            # The reader has closed the pipe; the interpreter is not to find the same when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
     return code

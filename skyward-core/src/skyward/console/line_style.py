@@ -37,13 +37,13 @@ def dressed(line: Line, *, colours: bool) -> list[str]:
     >>> dressed(Line("loss 0.1", "log", 3), colours=False)
     ['node-3 | loss 0.1']
     """
-    who = f"node-{line.node}" if line.node is not None else "skyward"
+    source = f"node-{line.node}" if line.node is not None else "skyward"
     mark = "|" if line.kind == "log" else "·"
     texts = line.text.split("\n") if "\n" in line.text else (line.text,)
     if not colours:
-        return [f"{who} {mark} {clean(text)}" for text in texts]
+        return [f"{source} {mark} {clean(text)}" for text in texts]
     hue = colour_of(line.node) if line.node is not None else 1
-    prefix = f"\x1b[{hue}m{who} {mark}{_RESET} "
+    prefix = f"\x1b[{hue}m{source} {mark}{_RESET} "
     if line.kind == "log":
         return [prefix + clean(text, colours=True) for text in texts]
     tone = f"\x1b[{_KIND_COLOURS[line.kind]}m"

@@ -35,8 +35,8 @@ _UNHEARD = (TaskStarted, Metric, Metrics, BootstrapConsole, BootstrapCommand)
 
 
 @define(eq=False)
-class _Told:
-    """Hold how far one map or gather was when it was told last, and how often it was."""
+class _Reported:
+    """Hold how far one map or gather was when it was last reported, and how often it was."""
 
     since: float
     at: float
@@ -70,8 +70,8 @@ class LogConsole:
         self._clock = (-1, "")
         self._second = -1
         self._task_lines = 0
-        self._untold_failures = 0
-        self._told: dict[str, _Told] = {}
+        self._unreported = 0
+        self._reported: dict[str, _Reported] = {}
         self._cost_at = float("-inf")
 
     def handle(self, event: SkywardEvent) -> None:
@@ -108,27 +108,27 @@ class LogConsole:
             if line is not None:
                 self._write(event.at, line)
         elif not (event.success or event.stopped):
-            self._untold_failures += 1
+            self._unreported += 1
 
     def _failures(self, at: float) -> None:
-        if self._untold_failures:
-            self._write(at, Line(f"{count(self._untold_failures)} more failed or are tried again", "error"))
-            self._untold_failures = 0
+        if self._unreported:
+            self._write(at, Line(f"{count(self._unreported)} more failed or are tried again", "error"))
+            self._unreported = 0
 
     def _progress(self, event: Progress) -> None:
-        told = self._told.get(event.label)
-        if told is None or event.done < told.done:
-            self._told[event.label] = _Told(event.at, event.at, event.done)
+        last = self._reported.get(event.label)
+        if last is None or event.done < last.done:
+            self._reported[event.label] = _Reported(event.at, event.at, event.done)
             # The beginning is no news, unless it is the end as well.
             if event.done and event.done == event.total:
                 self._write(event.at, Line(_how_far(event, event.at), "note"))
             return
-        pause = _OFTEN_S if told.times <= _OFTEN_LINES else _SELDOM_S
-        finished = event.done == event.total and told.done != event.total
-        if not finished and (event.at - told.at < pause or event.done == told.done):
+        pause = _OFTEN_S if last.times <= _OFTEN_LINES else _SELDOM_S
+        finished = event.done == event.total and last.done != event.total
+        if not finished and (event.at - last.at < pause or event.done == last.done):
             return
-        told.at, told.done, told.times = event.at, event.done, told.times + 1
-        self._write(event.at, Line(_how_far(event, told.since), "note"))
+        last.at, last.done, last.times = event.at, event.done, last.times + 1
+        self._write(event.at, Line(_how_far(event, last.since), "note"))
 
     def _cost(self, event: CostUpdate) -> None:
         if event.hourly_rate and event.at - self._cost_at >= _COST_S:

@@ -30,7 +30,7 @@ class Console(Protocol):
         """Take in an event; always called in the same thread."""
 
     def close(self) -> None:
-        """Write what has been held back, and give the terminal back."""
+        """Write what has been held back, and restore the terminal."""
 
 
 class Silent:

@@ -75,7 +75,7 @@ class Screen:
 
     def add(self, draw: Draw) -> Panel:
         """
-        Put up a panel below those that are there.
+        Add a panel below those that are there.
 
         Args:
             draw: As of `Panel`.
@@ -134,7 +134,7 @@ class Screen:
             self._shape, self._rows, self._drawn_at = shape, rows, now
 
     def restore(self) -> None:
-        """Give the whole terminal back, and draw no more."""
+        """Restore the whole terminal, and draw no more."""
         # A forked child that ends must leave its parent's foot alone, and may find the lock held by no thread.
         if os.getpid() != self._process:
             return

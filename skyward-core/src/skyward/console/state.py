@@ -310,7 +310,7 @@ def _completed(draft: _Draft, event: TaskCompleted) -> None:
 def _progress(draft: _Draft, event: Progress) -> None:
     label = plain_line(event.label)
     before = draft.bars.get(label)
-    # The same function may be mapped again: its bar begins anew.
+    # The same function may be mapped again: its bar begins again.
     fresh = before is None or event.done < before.done
     draft.bars.pop(label, None)
     draft.bars[label] = Bar(event.done, event.total, event.at if fresh or before is None else before.since, event.at)

@@ -52,7 +52,7 @@ WORTH_A_LINE_S = 0.1
 @frozen
 class Line:
     """
-    Hold one line to tell.
+    Hold one line to show.
 
     Args:
         text: What is said.

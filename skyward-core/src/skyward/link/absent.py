@@ -81,7 +81,7 @@ class Absent(Segment):
 
     def fetch(self, done: Callable[[str], None]) -> None:
         """
-        Have the content come from a node that has it; in the engine's loop.
+        Fetch the content from a node that has it; in the engine's loop.
 
         Args:
             done: Called once, with why it does not come, or nothing.
@@ -96,12 +96,12 @@ class Absent(Segment):
         done(self.why_lost())
 
     def came(self, segment: Segment) -> None:
-        """Become what came."""
+        """Take the content that arrived."""
         if self.fd < 0:
             self.fd, segment.fd = segment.fd, -1
 
     def why_lost(self) -> str:
-        """Say that it is gone."""
+        """Return where the content was, and that it is lost."""
         return f"The value of this Ref was kept by {self.origin.where}, which is lost or has it no more."
 
 

@@ -18,7 +18,7 @@ _HEAP = 1 << 9
 
 def reduced(exc: BaseException, left_out: Collection[str] = ()) -> tuple[Any, ...] | None:
     """
-    Return how an exception is made anew without its `__init__`; None for one that pickling makes rightly.
+    Return how an exception is rebuilt without its `__init__`; None for one that pickles by itself.
 
     Args:
         exc: The exception.

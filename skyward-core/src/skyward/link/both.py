@@ -23,7 +23,7 @@ def both(remote: RemoteError, message: str) -> RemoteError:
     Return an exception that is also of the class that a failure had on its node; the error itself where there is none.
 
     Args:
-        remote: What stands in for the exception.
+        remote: The placeholder of the exception.
         message: The exception's own text.
 
     >>> class Refused(Exception):
@@ -72,7 +72,7 @@ def _made(found: type[BaseException], message: str, state: dict[str, Any]) -> Re
 
 
 def _stays(self: object, *args: object, **kwargs: object) -> None:
-    """Leave an error as it is; Python calls this of one that is made by its class."""
+    """Do nothing; Python calls this of an error that is made by its class."""
 
 
 def _reduced(self: RemoteError) -> tuple[Any, ...]:

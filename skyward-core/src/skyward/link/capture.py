@@ -3,7 +3,7 @@ What a function captures, and whether it still captures the same.
 
 A function pickled by value carries its globals, closure and defaults as they are at that moment.
 A `Snapshot` remembers them by identity: as long as it holds, the pickle made then is the pickle of now, and need not
-be made again. Only what cannot change in place is compared by identity; where a function captures anything else
+be rebuilt. Only what cannot change in place is compared by identity; where a function captures anything else
 there is no snapshot.
 """
 

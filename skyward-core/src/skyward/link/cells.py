@@ -6,7 +6,7 @@ Over a connection that can be lost, frames travel in cells: a header of five byt
     u32 length of the body   u8 type
 
 Cells that carry frames are numbered by their place in the stream, which both ends count and no cell states.
-The end that connects again tells how many it has, and gets the rest.
+The end that reconnects sends how many it has, and gets the rest.
 `docs/protocol.md` says what the body of each type holds.
 """
 
@@ -38,7 +38,7 @@ class CellType(IntEnum):
     """What a cell is."""
 
     HELLO = 1
-    """JSON: who speaks, and how many numbered cells it has."""
+    """JSON: the sender's name, and how many numbered cells it has."""
     FRAME = 2
     """Numbered: one whole frame."""
     OPEN = 3
@@ -95,7 +95,7 @@ class CellParser:
 
     def feed(self, data: bytes | memoryview) -> list[Piece]:
         """
-        Take more bytes and give what can be used of them now.
+        Take more bytes and return what can be used of them now.
 
         Args:
             data: The bytes; views of them are given out, and are not to be kept.

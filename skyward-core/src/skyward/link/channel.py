@@ -110,7 +110,7 @@ class Link(Flushed, Protocol):
         """Queue one frame; the receipt is called once, when the other end has it or it lies in its socket."""
 
     def end(self) -> None:
-        """Tell the other end that nothing more comes."""
+        """Close the sending side, so that the other end reads an end of file."""
 
     def close(self, error: Exception | None = None) -> None:
         """Close at once; what was not sent is lost."""
@@ -133,7 +133,7 @@ class Batch:
         self._open = False
 
     def mark(self, channel: Flushed) -> None:
-        """Note that a channel has something to write."""
+        """Record that a channel has something to write."""
         if not self._channels and not self._open:
             self._loop.call_soon(self.flush)
         self._channels.append(channel)
@@ -261,7 +261,7 @@ class Channel:
             self._loop.add_reader(self._sock, self._readable)
 
     def end(self) -> None:
-        """Tell the other end that nothing more comes, once all is written."""
+        """Close the sending side once all is written."""
         self._ended = True
         if not self._out and not self.closed:
             self._sock.shutdown(socket.SHUT_WR)
@@ -353,7 +353,7 @@ class Channel:
             self.close(TransportError(f"Reading from a link failed: {error}."))
             return False
         except Exception as error:
-            # A bug at this end: this link cannot go on.
+            # A bug at this end: this link cannot continue.
             _log.exception("link.failed")
             self.close(ProtocolError(f"A frame could not be handled: {type(error).__name__}: {error}."))
             return False

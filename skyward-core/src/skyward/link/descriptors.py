@@ -1,4 +1,4 @@
-"""Who closes a descriptor that arrived with a frame: the one that took it over, else the one that handed it out."""
+"""Ownership of descriptors that arrive with a frame: the code that took one over closes it, else the link."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Events that tasks emit, as they travel: what each is, in plain data, and a pickl
     u64 call   u16 length of the head   head   payload
 
 The head is JSON.
-It holds the fields of Skyward's own events, which are made anew from them.
+It holds the fields of Skyward's own events, which are rebuilt from them.
 Of any other event it holds the classes' names, so that the pickle is opened only where a handler listens to one.
 """
 
@@ -80,7 +80,7 @@ def class_name(kind: type) -> str:
 
 def encode_event(call: int, event: Any, *, data: bool = False) -> tuple[bytes, Payload]:
     """
-    Render the body of an EMIT frame, and give the payload that it ends with.
+    Render the body of an EMIT frame, and return the payload that it ends with.
 
     Args:
         call: The call that emits it.

@@ -141,7 +141,7 @@ class Envelope(NamedTuple):
         return sum(map(len, texts))
 
     def _lighter(self) -> Envelope:
-        """Leave out the pickles for which there is no room beside the texts."""
+        """Remove the pickles for which there is no room beside the texts."""
         facts = len(_facts(self))
         room = LIMIT - _HEAD.size - _HEADLINE_LIMIT - facts - 100 * len(self.records)
         records = []

@@ -31,17 +31,17 @@ HEADER = Struct("<IBBH")
 
 
 class Kind(IntEnum):
-    """What a frame says; the comment names who sends it to whom."""
+    """What a frame says; the comment names sender and receiver."""
 
     HELLO = 1  # client -> agent: JSON
     WELCOME = 2  # agent -> client: JSON
     START = 3  # client -> agent: JSON and the plugins' pickle
     READY = 4  # agent -> client, worker -> agent: JSON
-    FAILED = 5  # agent -> client, worker -> agent: JSON, the node cannot go on
+    FAILED = 5  # agent -> client, worker -> agent: JSON, the node cannot continue
     MEMBERS = 6  # client -> agent -> worker: JSON, what a node knows of a version of the members
     FUNCTION = 7  # client -> agent -> worker
     BLOB = 8  # client -> agent, worker -> agent: one buffer to keep under its name; agent -> client: as asked for
-    DROP = 9  # both ways: a name to forget, or that was forgotten for want of memory
+    DROP = 9  # both ways: a name to drop, or that was dropped for lack of memory
     FILES = 10  # client -> agent: local modules
     TASK = 11  # client -> agent -> worker
     RESULT = 12  # worker -> agent -> client
@@ -49,7 +49,7 @@ class Kind(IntEnum):
     END = 14  # client -> worker: the end of an input stream
     CREDIT = 15  # both ways: so many items more may be sent
     CANCEL = 16  # client -> agent -> worker
-    RECALL = 17  # client -> agent -> worker: give back what has not begun
+    RECALL = 17  # client -> agent -> worker: return what has not begun
     RECALLED = 18  # worker -> agent -> client
     LOG = 19  # agent -> client
     LOG_READ = 20  # client -> agent: so many bytes of log were read
@@ -58,14 +58,14 @@ class Kind(IntEnum):
     WORKER = 23  # agent -> client: JSON, a worker died or was replaced
     STOP = 24  # client -> agent -> worker: leave in good order
     STOPPED = 25  # agent -> client: everything is flushed
-    REFRESH = 26  # client -> agent: start the workers anew
+    REFRESH = 26  # client -> agent: restart the workers
     REFRESHED = 27  # agent -> client
     SHARE = 28  # agent -> worker: whether more than one call is under way, so that another thread is to read
-    NOTICE = 29  # agent -> client: JSON, the machine is taken back
+    NOTICE = 29  # agent -> client: JSON, the machine is reclaimed
     RETIRE = 30  # worker -> agent: to be replaced once its call is answered
     ASK = 31  # client -> agent: JSON, a question with a number
     ANSWER = 32  # agent -> client: JSON, the answer to the question of that number
-    PEERS = 33  # worker -> agent -> client and back: JSON, who the members of a version are
+    PEERS = 33  # worker -> agent -> client and back: JSON, the members of a version
     SERVE = 34  # client -> agent: JSON, let other nodes of the pool fetch stored buffers from here
     SERVING = 35  # agent -> client: JSON, the port where they can, or why not
     FETCH = 36  # client -> agent: get a stored buffer from another node
@@ -151,7 +151,7 @@ class Parser:
 
     def feed(self, data: bytes) -> list[Frame]:
         """
-        Take more bytes and give the frames that are complete now.
+        Take more bytes and return the frames that are complete now.
 
         Raises:
             ProtocolError: If the bytes are no frames of ours.

@@ -29,7 +29,7 @@ class _Filling:
         self.at = 0
 
     def close(self) -> None:
-        """Give up what has arrived."""
+        """Discard what has arrived."""
         for buffer in self.buffers:
             buffer.close()
 
@@ -75,11 +75,11 @@ class Inbox:
             self._fill(piece)
 
     def restart(self) -> None:
-        """Forget the cell that a connection broke off in: it comes again, whole."""
+        """Discard the cell that a connection broke off in: it comes again, whole."""
         self._torn = 0
 
     def close(self) -> None:
-        """Give up frames that are not complete; none is given out any more."""
+        """Discard frames that are not complete; none is given out any more."""
         self._closed = True
         for filling in self._open.values():
             filling.close()

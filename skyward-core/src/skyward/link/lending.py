@@ -44,7 +44,7 @@ class Lending:
 
     def remember(self, mapping: mmap, segment: Segment) -> None:
         """
-        Take note of a segment that is mapped.
+        Record a segment that is mapped.
 
         Args:
             mapping: The mapping: copy-on-write, and from the segment's beginning.
@@ -89,7 +89,7 @@ class Lending:
         return None
 
     def forget_after_fork(self) -> None:
-        """Begin anew in a forked child: the lock may be that of a thread which it does not have."""
+        """Begin again in a forked child: the lock may be that of a thread which it does not have."""
         self._lock = threading.Lock()
 
 
@@ -104,7 +104,7 @@ def _place(buffers: Sequence[memoryview]) -> tuple[int, int] | None:
 
 
 def _address(buffer: memoryview) -> int:
-    # Imported late: ctypes is not loaded for those who send nothing large.
+    # Imported late: ctypes is not loaded where nothing large is sent.
     from skyward.link.address import address_of
 
     return address_of(buffer)

@@ -33,7 +33,7 @@ class MeasuredRate(NamedTuple):
 
 def followed(rate: float | None, measured: MeasuredRate) -> float | None:
     """
-    Judge a line by what it was and by one more measurement.
+    Return the estimate of a line after one more measurement.
 
     A line that was not kept busy carries at least what was seen.
     Where compressing held it up, more is assumed until less is compressed, which shows how much there is.
@@ -100,13 +100,13 @@ class LineRate:
         self._last: _Count | None = None
 
     def restart(self) -> None:
-        """Measure anew, on another connection; until then the rate is that of the one before."""
+        """Measure again, on another connection; until then the rate is that of the one before."""
         self._first = self._last = None
         self._starved_until = self._delivered
 
     def starve(self, under_way: int) -> None:
         """
-        Take note that there is nothing to send.
+        Record that there is nothing to send.
 
         Args:
             under_way: Bytes that are not acknowledged.

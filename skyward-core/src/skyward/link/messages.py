@@ -253,7 +253,7 @@ def _check_start(config: dict[str, Any], kinds: dict[str, Any]) -> None:
 
 def decode_facts(text: bytes) -> dict[str, Any]:
     """
-    Read what a node tells about a call that failed there: every fact that may be asked for, and none beside them.
+    Read what a node reports about a call that failed there: every fact that may be asked for, and none beside them.
 
     Raises:
         ProtocolError: If a fact is not what it should be.
@@ -262,7 +262,7 @@ def decode_facts(text: bytes) -> dict[str, Any]:
     []
     """
     if len(text) > _FACTS_LIMIT:
-        raise ProtocolError(f"A failed result tells {len(text)} bytes, and {_FACTS_LIMIT} are the most.")
+        raise ProtocolError(f"A failed result reports {len(text)} bytes, and {_FACTS_LIMIT} are the most.")
     reported = decode_json(text)
     if not isinstance(reported.get("error"), str):
         raise ProtocolError("A failed result does not name its error.")
@@ -272,7 +272,7 @@ def decode_facts(text: bytes) -> dict[str, Any]:
     for name, (kinds, otherwise) in _FACTS.items():
         facts[name] = reported.get(name, otherwise)
         if name in reported and not isinstance(reported[name], kinds):
-            raise ProtocolError(f"A failed result tells {name}={str(reported[name])[:100]!r}, which is no {kinds}.")
+            raise ProtocolError(f"A failed result reports {name}={str(reported[name])[:100]!r}, which is no {kinds}.")
     facts["output"] = [str(line) for line in facts["output"]]
     facts["memory"] = _memory(facts["memory"] or {})
     return facts

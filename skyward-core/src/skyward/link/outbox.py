@@ -28,13 +28,13 @@ _PACKET = 16 << 10
 """Bytes of small frames that travel in one cell."""
 
 _LARGE = 32 << 10
-"""Bytes of a cell from which it tells how quick the line is; smaller ones tell how quick the other end is."""
+"""Bytes of a cell from which it measures the line's rate; smaller ones measure how quick the other end is."""
 
 _PATIENCE = 0.0002
 """Seconds that cells may wait behind others before fewer are sent ahead; small frames wait as long."""
 
 _RECENT = 16
-"""How many cells tell how the line is: the quickest of them, as any of the others may have waited for a processor."""
+"""How many cells measure the line: the quickest of them, as any of the others may have waited for a processor."""
 
 
 Receipt = Callable[[], None]
@@ -79,7 +79,7 @@ class _Held:
         self._needs: set[bytes] = set()
 
     def add(self, keys: Keys) -> None:
-        """Note one more of them."""
+        """Count one more of them."""
         self._changes.update(keys.changes)
         self._needs.update(keys.needs)
 
@@ -102,7 +102,7 @@ class Outbox:
     What is compressed is kept so, and counts so for what is under way; `backlog` and `queued` count it as it was.
 
     Args:
-        clock: Gives seconds, by which compressing is timed.
+        clock: Returns seconds, by which compressing is timed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -175,7 +175,7 @@ class Outbox:
 
     def replace(self, receipt: Receipt, buffers: Sequence[memoryview]) -> None:
         """
-        Take what is left of a frame from another place, and let go of the one where it was.
+        Take what is left of a frame from another place, and release the one where it was.
 
         Args:
             receipt: That of the frame; nothing is done if the frame was sent or has no buffers.
@@ -212,7 +212,7 @@ class Outbox:
 
     def acknowledged(self, count: int, now: float) -> None:
         """
-        Forget what the other end has.
+        Release what the other end has.
 
         Args:
             count: How many numbered cells it has, of all that ever were.
@@ -287,7 +287,7 @@ class Outbox:
         return _Cell(CELL.pack(len(packed), CellType.PACKED_FRAMES) + packed, b"", False, now, receipts, mark)
 
     def _some_frames(self) -> tuple[bytes, tuple[Receipt, ...]]:
-        """Take small frames for one cell, and who wants to hear of it: one at least, and as many as make a packet."""
+        """Take small frames for one cell, and their receipts: one at least, and as many as make a packet."""
         frames: list[bytes] = []
         receipts: list[Receipt] = []
         size = 0
@@ -301,7 +301,7 @@ class Outbox:
         return b"".join(frames), tuple(receipts)
 
     def _admit(self) -> None:
-        """Give the next large frame its turn, unless as many as may be are on the way."""
+        """Start sending the next large frame, unless as many as may be are on the way."""
         if self._bulk and len(self._open) < MOST_OPEN:
             self._open.appendleft(self._bulk.popleft())
 
@@ -346,7 +346,7 @@ class Outbox:
         return _Cell(cell(CellType.OPEN, bulk.frame, prefix), b"", False, now)
 
     def _finished(self, bulk: _Bulk) -> None:
-        """Let go of what waited for a frame that is sent."""
+        """Release what waited for a frame that is sent."""
         self._held = _Held()
         for other in (*self._open, *self._bulk):
             self._held.add(other.keys)

@@ -93,7 +93,7 @@ def deflate(data: bytes | memoryview, level: int) -> bytes:
 
 def shuffled(data: bytes | memoryview, width: int) -> bytes:
     """
-    Put the first bytes of all numbers first, then the second ones.
+    Return the first bytes of all numbers first, then the second ones.
 
     Args:
         data: The numbers; they need not begin or end with a whole one.

@@ -22,7 +22,7 @@ SAMPLE = 8 << 10
 """Bytes of a piece by which the rest is judged."""
 
 APART = 1 << 20
-"""Bytes of one buffer after which it is judged anew."""
+"""Bytes of one buffer after which it is judged again."""
 
 GAIN = 0.95
 """Share of the time without compressing that is to be undercut."""
@@ -37,7 +37,7 @@ _COSTS = {HUFFMAN: 1 / 180e6, 1: 1 / 120e6, 5: 1 / 60e6}
 """Seconds to compress a byte of text on a processor of 2020; what others take is measured as a multiple of it."""
 
 _RECENT = 16
-"""How many pieces tell how quick this machine is: the quickest of them, as any of the others may have waited for it."""
+"""How many pieces measure this machine: the quickest of them, as any of the others may have waited for it."""
 
 _PER_CALL = 40e-6
 """Seconds to begin at both ends, whatever the size."""
@@ -45,7 +45,7 @@ _PER_CALL = 40e-6
 
 def choose(rate: float, shares: Mapping[int, float], costs: Mapping[int, float]) -> int | None:
     """
-    Say at which level compressing pays; None if at none.
+    Return the level at which compressing pays; None if none does.
 
     Compressing and sending are counted one after the other, though they overlap: what is chosen is never slower.
 
@@ -97,7 +97,7 @@ class Content:
 
     def learn(self, level: int, share: float) -> None:
         """
-        Take note of what a level left of a piece: a sample knows less, and is as far off for the others.
+        Record what a level left of a piece: a sample knows less, and is as far off for the others.
 
         Args:
             level: The level.
@@ -113,7 +113,7 @@ class Packer:
 
     Args:
         line: How quick the line is.
-        clock: Gives seconds, by which compressing is timed.
+        clock: Returns seconds, by which compressing is timed.
     """
 
     def __init__(self, line: LineRate, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -113,7 +113,7 @@ def decode(
         at: Where in it the payload begins.
         fds: The descriptors that came with the frame: the segment's, then one for each stored part. Taken over.
         trust: What of it is opened as data; None opens anything.
-        there: Gives what stands for a part that stays at the node, of its name and size; None has such parts refused.
+        there: Returns what stands for a part that stays at the node, of its name and size; None has such parts refused.
 
     Raises:
         ProtocolError: If table, bytes and descriptors disagree.
@@ -284,7 +284,7 @@ class _Packing:
         # The memory of a Ref says itself under which name nodes have it.
         kept: Keep | None = getattr(buffer.obj, "kept", None)
         if kept is not None and kept.there:
-            # A name of its own for each result: the client lets go of each by itself.
+            # A name of its own for each result: the client releases each by itself.
             self._parts.append(Part(Place.THERE, len(buffer), os.urandom(NAME)))
             self._stored.append(kept.segment)
             return

@@ -51,7 +51,7 @@ def table(parts: Sequence[Part]) -> bytes:
 
 def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
     """
-    Read the table of parts, and tell where it ends.
+    Read the table of parts, and return where it ends.
 
     Raises:
         ProtocolError: If the body ends inside the table.

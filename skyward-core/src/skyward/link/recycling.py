@@ -2,7 +2,7 @@
 Shared memory that is written again when nothing maps it any more.
 
 Fresh pages cost more than the copy into them: the kernel clears each one first.
-A segment's reader holds a shared lock on the descriptor it got, through every hand it passes; the kernel lets go of
+A segment's reader holds a shared lock on the descriptor it got, through every hand it passes; the kernel releases
 it with the last copy and the last mapping, however their owners end.
 The writer takes a segment again only if it gets the lock for itself, and keeps it mapped from then on: copying
 into pages that are mapped already takes less than half the time of any write.
@@ -71,7 +71,7 @@ class Writable:
         self._mapped[at : at + len(piece)] = piece
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         if self._mapped is not None:
             self._mapped.close()
         os.close(self.fd)
@@ -107,7 +107,7 @@ class Recycling:
         return None
 
     def lend(self, written: Writable) -> int:
-        """Keep a segment's writable end, taken over, and give a descriptor for its readers."""
+        """Keep a segment's writable end, taken over, and return a descriptor for its readers."""
         reader = _reader(written.fd)
         written.capacity = os.fstat(written.fd).st_size
         with self._lock:
@@ -143,13 +143,13 @@ class Recycling:
         return None
 
     def clear(self) -> None:
-        """Let go of everything that is kept; what is being read stays readable."""
+        """Release everything that is kept; what is being read stays readable."""
         with self._lock:
             while self._kept:
                 self._kept.pop().close()
 
     def forget_after_fork(self) -> None:
-        """Leave the segments to the parent: in a forked child their locks mean nothing."""
+        """Drop the segments in a forked child, where their locks mean nothing; the parent keeps them."""
         self._lock = threading.Lock()
         kept, self._kept = self._kept, []
         for each in kept:
@@ -174,4 +174,4 @@ recycling = Recycling()
 os.register_at_fork(after_in_child=recycling.forget_after_fork)
 
 AVAILABLE = sys.platform == "linux"
-"""Whether this system has what it takes: descriptors that can be opened anew, and locks that travel with them."""
+"""Whether this system has what it takes: descriptors that can be opened again, and locks that travel with them."""

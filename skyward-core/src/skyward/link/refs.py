@@ -80,7 +80,7 @@ class Ref(Generic[T]):
         return value
 
     def free(self) -> None:
-        """Let go of the value, here and on the nodes; calls that were made before have it still."""
+        """Release the value, here and on the nodes; calls that were made before have it still."""
         self._shown = None
 
     def _held(self) -> Any:
@@ -130,7 +130,7 @@ class _Shown(mmap.mmap):
 
 
 def _written(made: Pickled, least: int = 0) -> tuple[_Shown, Segment, tuple[int, ...]]:
-    """Put a pickled value into a segment, of so many bytes at least, and map it; the sizes are those of its parts."""
+    """Write a pickled value into a segment, of so many bytes at least, and map it; the sizes are those of its parts."""
     pieces, buffers = made.streams[-1], made.buffers
     sizes = (sum(map(len, pieces)), *map(len, buffers))
     padding = bytes(max(0, least - sum(map(aligned, sizes))))

@@ -1,8 +1,8 @@
 """
-Who the members of a version are, as the difference from another version: pure.
+The members of a version, as the difference from another version: pure.
 
 A roster holds a row for each place of the pool that a ready node has: the address at which the others reach it, and
-the one at which the client does. Ranks are not told: both ends number the rows in the order of their places.
+the one at which the client does. Ranks are not sent: both ends number the rows in the order of their places.
 
 A PEERS frame holds, as JSON:
 
@@ -80,7 +80,7 @@ def applied(before: Rows, change: Change) -> dict[int, Row]:
 
 
 def encode_question(version: int) -> bytes:
-    """Render the question who the members of a version are."""
+    """Render the question for the members of a version."""
     return _frame({"version": version})
 
 
@@ -124,10 +124,10 @@ def decode_change(body: bytes) -> tuple[int, int, Change]:
     >>> decode_change(encode_change(7, 3, change)[8:]) == (7, 3, change)
     True
     """
-    told = decode_json(body)
-    version, base = _number(told, "version", least=1), _number(told, "base", least=0)
-    gone = tuple(_place(one) for one in _list(told, "gone"))
-    here = tuple((_place(place), _row(row)) for place, *row in map(_tuple, _list(told, "here")))
+    sent = decode_json(body)
+    version, base = _number(sent, "version", least=1), _number(sent, "base", least=0)
+    gone = tuple(_place(one) for one in _list(sent, "gone"))
+    here = tuple((_place(place), _row(row)) for place, *row in map(_tuple, _list(sent, "here")))
     return version, base, Change(gone, here)
 
 
@@ -155,24 +155,24 @@ def decode_peers(body: bytes) -> tuple[int, tuple[Row, ...]]:
     >>> decode_peers(encode_peers(7, [Row("10.0.0.2", None)])[8:])
     (7, (Row(private='10.0.0.2', public=None),))
     """
-    told = decode_json(body)
-    return _number(told, "version", least=1), tuple(_row(_tuple(row)) for row in _list(told, "peers"))
+    sent = decode_json(body)
+    return _number(sent, "version", least=1), tuple(_row(_tuple(row)) for row in _list(sent, "peers"))
 
 
 def _frame(value: Any) -> bytes:
     return encode(Kind.PEERS, json.dumps(value, separators=_COMPACT).encode())
 
 
-def _number(told: dict[str, Any], name: str, *, least: int) -> int:
-    value = told.get(name)
+def _number(sent: dict[str, Any], name: str, *, least: int) -> int:
+    value = sent.get(name)
     # True is an int in Python, and no version.
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ProtocolError(f"A PEERS frame says {name}={str(value)[:100]!r}.")
     return value
 
 
-def _list(told: dict[str, Any], name: str) -> list[Any]:
-    value = told.get(name)
+def _list(sent: dict[str, Any], name: str) -> list[Any]:
+    value = sent.get(name)
     if not isinstance(value, list):
         raise ProtocolError(f"A PEERS frame says {name}={str(value)[:100]!r}, which is no list.")
     return value
@@ -195,4 +195,4 @@ def _row(value: Iterable[Any]) -> Row:
         case (str(private), None | str() as public) if len(private) <= _ADDRESS and len(public or "") <= _ADDRESS:
             return Row(private, public)
         case other:
-            raise ProtocolError(f"A PEERS frame tells of a member: {str(other)[:100]}.")
+            raise ProtocolError(f"A PEERS frame has a member: {str(other)[:100]}.")

@@ -30,7 +30,7 @@ def aligned(size: int) -> int:
 
 class Segment:
     """
-    Own one descriptor of a shared-memory file, closed when the last user lets go.
+    Own one descriptor of a shared-memory file, closed when the last user releases it.
 
     Args:
         fd: The descriptor; the segment closes it.
@@ -55,7 +55,7 @@ class Segment:
 
     def expect(self, size: int) -> None:
         """
-        Note how many bytes are said to be in it.
+        Record how many bytes are said to be in it.
 
         Raises:
             ProtocolError: If it holds fewer, or is no memory at all.
@@ -134,7 +134,7 @@ class Arriving:
 
     def write(self, at: int, piece: memoryview) -> None:
         """
-        Put some bytes at their place.
+        Write some bytes at their place.
 
         Raises:
             OSError: If the machine has no room for them.
@@ -153,7 +153,7 @@ class Arriving:
         return fd if warm is None else recycling.lend(warm)
 
     def close(self) -> None:
-        """Give up what has arrived, if it was not given out."""
+        """Discard what has arrived, if it was not given out."""
         fd, self._fd = self._fd, -1
         warm, self._warm = self._warm, None
         if warm is not None:
@@ -163,7 +163,7 @@ class Arriving:
 
 
 def anonymous_file() -> int:
-    """Make a file in memory that has no name, and give its descriptor."""
+    """Make a file in memory that has no name, and return its descriptor."""
     memfd_create = getattr(os, "memfd_create", None)
     if memfd_create is not None:
         made: int = memfd_create("skyward", os.MFD_CLOEXEC)
@@ -174,7 +174,7 @@ def anonymous_file() -> int:
 
 
 def _write_all(fd: int, parts: list[memoryview], at: int) -> int:
-    """Write parts from a place on, and give the place behind them."""
+    """Write parts from a place on, and return the place behind them."""
     while parts:
         written = os.pwritev(fd, parts, at)
         at += written

@@ -79,7 +79,7 @@ class StoredParser:
 
     def feed(self, data: bytes) -> list[Stored]:
         """
-        Take more bytes, and give the results that are complete now.
+        Take more bytes, and return the results that are complete now.
 
         Raises:
             ProtocolError: If these are no records, or one was damaged.

@@ -9,7 +9,7 @@ How much of each kind of frame a node may send before the client has dealt with 
 | BLOB | one for each GIVE |
 | ANSWER, FETCHED, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
 | METRIC | none: what is measured is dropped while handlers are behind |
-| PEERS | one for each version of the members that the node was told, and some more |
+| PEERS | one for each version of the members that the node was sent, and some more |
 | the others | a number for the node's whole life |
 
 A node that keeps no window loses its link, with the error that names the frame.
@@ -96,7 +96,7 @@ class OutputWindow:
 
     def arrived(self, frame: Frame) -> int:
         """
-        Count a frame that arrived, or is about to, and give what it counts for.
+        Count a frame that arrived, or is about to, and return what it counts for.
 
         Raises:
             ProtocolError: If the node had no leave to send it.

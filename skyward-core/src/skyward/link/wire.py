@@ -55,7 +55,7 @@ class Wire:
         batch: Where writes of the same moment are gathered.
         session: A name that both ends know; a connection that does not say it is refused.
         on_frame: Called with each frame and its descriptors, which it takes over.
-        on_closed: Called once, with None if the other end said goodbye.
+        on_closed: Called once, with None if the other end closed in order.
         on_lost: Called when a connection is lost and another one is wanted.
         on_heard: Called whenever anything arrives.
     """
@@ -182,15 +182,15 @@ class Wire:
                 self.on_drained()
 
     def end(self) -> None:
-        """Tell the other end that nothing more comes; it is the client that says goodbye."""
+        """Close the sending side; it is the client that sends `BYE`."""
 
     def attach(self, connection: Connection, *, first: bool = False) -> None:
         """
-        Go on over a new connection; the one before it is closed.
+        Continue over a new connection; the one before it is closed.
 
         Args:
             connection: The connection.
-            first: Whether nothing ever was before it, at either end: there is no need to hear then what has arrived.
+            first: Whether nothing ever was before it, at either end: there is no need then to ask what has arrived.
         """
         self._drop_connection()
         self._connection = connection
@@ -226,21 +226,21 @@ class Wire:
         except OSError as error:
             self.close(TransportError(f"What arrived could not be kept: {error}."))
         except Exception as error:
-            # A bug at this end: this link cannot go on.
+            # A bug at this end: this link cannot continue.
             _log.exception("link.failed")
             self.close(ProtocolError(f"A frame could not be handled: {type(error).__name__}: {error}."))
         finally:
             self._batch.flush()
 
     def lost(self, connection: Connection, error: Exception | None) -> None:
-        """Take note that a connection is gone; what was under way on it is sent again on the next."""
+        """Record that a connection is gone; what was under way on it is sent again on the next."""
         if connection is self._connection and not self.closed:
             self._connection = None
             self._greeted = self._early = False
             self._on_lost(error)
 
     def ping(self) -> None:
-        """Ask the other end for a sign of life."""
+        """Ask the other end for a heartbeat."""
         if self._connection is not None and self._greeted:
             self._connection.write(cell(CellType.PING))
 
@@ -291,7 +291,7 @@ class Wire:
         self.flush()
 
     def _rest(self) -> None:
-        """Go on with what there is to compress when the loop has done what else there is."""
+        """Continue compressing when the loop has done what else there is."""
         if not self._resting:
             self._resting = True
             self._loop.call_soon(self._rested)

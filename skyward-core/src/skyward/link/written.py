@@ -80,7 +80,7 @@ class MemoryWatch:
         return self._kernel is not None and self._kernel.unwritten(self.start, self.end)
 
     def give_up(self) -> None:
-        """See it as written to from now on: something else watches its pages."""
+        """Treat it as written to from now on: something else watches its pages."""
         self._kernel = None
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class MemoryWatch:
 
 class Kernel:
     """
-    Hold the kernel's two ends: one that protects memory of this process, and one that tells what was written.
+    Hold the kernel's two ends: one that protects memory of this process, and one that reports what was written.
 
     Raises:
         OSError: If it offers none.
@@ -143,7 +143,7 @@ class Kernel:
                 return None
             for name, other in list(self._watches.items()):
                 if other.start < end and start < other.end:
-                    # Protecting its pages anew would hide what was written to them.
+                    # Protecting its pages again would hide what was written to them.
                     other.give_up()
                     del self._watches[name]
             try:
@@ -167,7 +167,7 @@ class Kernel:
             found = fcntl.ioctl(self._pagemap, _PAGEMAP_SCAN, bytearray(asked))
         except OSError:
             return False
-        # One region that is all of it: a page that was given back and is empty now is in none.
+        # One region that is all of it: a page that was freed and is empty now is in none.
         return found == 1 and _REGION.unpack_from(regions.raw) == (start, end, _WATCHED)
 
     def release(self, watch: MemoryWatch) -> None:
@@ -185,7 +185,7 @@ class Kernel:
             watch.give_up()
 
     def works(self) -> bool:
-        """Prove on memory of its own that it sees what a thread writes, what `read` does, and what is given back."""
+        """Test on memory of its own that it sees what a thread writes, what `read` does, and what is freed."""
         from skyward.link.address import address_of
 
         reading, writing = os.pipe()
@@ -211,7 +211,7 @@ class Kernel:
         return before and not after
 
     def close(self) -> None:
-        """Let go of both ends: nothing is protected any more."""
+        """Close both ends: nothing is protected any more."""
         for fd in (self._fd, self._pagemap):
             if fd >= 0:
                 os.close(fd)
@@ -226,10 +226,10 @@ def _changes(memory: mmap.mmap, view: memoryview, reading: int, writing: int) ->
         os.write(writing, b"x")
         os.readv(reading, [view[5 * _PAGE : 5 * _PAGE + 1]])
 
-    def give_back() -> None:
+    def free() -> None:
         memory.madvise(mmap.MADV_DONTNEED, 0, 2 * _PAGE)
 
-    return write, read, give_back
+    return write, read, free
 
 
 def _is_ours_alone(start: int, end: int) -> bool:
@@ -274,7 +274,7 @@ def ours_alone(maps: str, start: int, end: int) -> bool:
 
 
 class _Process:
-    """Hold what this process has of the kernel; asked for at first use, and anew in a forked child."""
+    """Hold what this process has of the kernel; asked for at first use, and again in a forked child."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -290,7 +290,7 @@ class _Process:
             return self._kernel
 
     def forget_after_fork(self) -> None:
-        """Begin anew in a forked child: both ends are those of its parent's memory."""
+        """Begin again in a forked child: both ends are those of its parent's memory."""
         kernel, self._kernel = self._kernel, None
         self._lock, self._asked = threading.Lock(), False
         if kernel is not None:

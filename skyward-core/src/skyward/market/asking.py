@@ -1,5 +1,5 @@
 """
-Ask all providers for what is ours there, side by side, and tell each what to do with it.
+Ask all providers for what is ours there, side by side, and order each what to do with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Answers(Generic[T]):
         """Return what there is."""
         return [value for _, value in self.found]
 
-    def told(self, what: str) -> list[T]:
+    def with_warnings(self, what: str) -> list[T]:
         """
         Return what there is, with a warning in the log for each provider that could not be asked.
 
@@ -97,7 +97,7 @@ async def ask_all(hook: str, providers: Any = None, **arguments: Any) -> Answers
 
 async def tell_each(hook: str, argument: str, found: Iterable[tuple[ProviderHandle, Any]]) -> dict[str, SkywardError]:
     """
-    Have providers do something with what they listed, side by side, and return when they have confirmed it.
+    Order providers to do something with what they listed, side by side, and return when they have confirmed it.
 
     Args:
         hook: The hook that does it.

@@ -40,7 +40,7 @@ def machine_images(providers: Any = None) -> Any:
     """
 
     async def listed() -> list[MachineImage]:
-        return (await look(providers)).told("machine images")
+        return (await look(providers)).with_warnings("machine images")
 
     return answer(listed)
 

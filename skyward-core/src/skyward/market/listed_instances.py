@@ -48,7 +48,7 @@ def instances(providers: Any = None) -> Any:
     """
 
     async def listed() -> list[Instance]:
-        return (await look(providers)).told("instances")
+        return (await look(providers)).with_warnings("instances")
 
     return answer(listed)
 
@@ -72,7 +72,7 @@ async def look(providers: Any = None) -> Answers[Instance]:
 
 async def call_off(found: Iterable[tuple[ProviderHandle, Instance]]) -> set[str]:
     """
-    Have the programs of pools, which may run on other computers, know that these are being ended.
+    Notify the programs of pools, which may run on other computers, that these are being ended.
 
     Args:
         found: Machines, each with the provider that lists it.

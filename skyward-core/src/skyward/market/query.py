@@ -46,7 +46,7 @@ class Query:
     """
     Ask for offers: each step returns a narrower query, and `cheapest`, `all`, `first` and `count` give the answer.
 
-    An offer that does not tell a figure that is asked for is left out.
+    An offer without a figure that is asked for is left out.
 
     Args:
         offers: Where they are looked up.

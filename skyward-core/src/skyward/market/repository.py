@@ -141,7 +141,7 @@ class Offers:
 
     async def _fresh(self, provider: str | None) -> list[Source]:
         """
-        Have every provider's offers in the cache, or those of one.
+        Refresh every provider's offers in the cache, or those of one.
 
         Raises:
             AllProvidersFailedError: If none of them could say what it sells.

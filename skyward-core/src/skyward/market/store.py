@@ -54,7 +54,7 @@ class OfferStore:
     Keep offers in a file, and find them.
 
     Nothing is opened before it is needed, and nothing stays open.
-    A file that is damaged or of another version is made anew: all in it can be asked for again.
+    A file that is damaged or of another version is rebuilt: all in it can be asked for again.
 
     Args:
         path: The file.
@@ -126,7 +126,7 @@ class OfferStore:
         return self._do(rows)
 
     def _do(self, do: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something with the file, anew if it turns out to be damaged."""
+        """Use the file, again if it turns out to be damaged."""
         try:
             with closing(self._opened()) as db:
                 return do(db)
@@ -152,7 +152,7 @@ class OfferStore:
         try:
             if _version(db) != VERSION:
                 self._make(db)
-            # What a power failure damages is made anew.
+            # What a power failure damages is rebuilt.
             db.execute("PRAGMA synchronous = OFF")
         except BaseException:
             db.close()
@@ -187,7 +187,7 @@ class OfferStore:
 
 
 class _OtherStoreVersionError(sqlite3.DatabaseError):
-    """Tell that the tables are not those of this version."""
+    """Report that the tables are not those of this version."""
 
 
 def _row(db: sqlite3.Connection, source: Source) -> tuple[int | None, float | None]:

@@ -105,7 +105,7 @@ def _accelerators(found: Findings, spec: Spec, offer: Offer) -> list[str]:
 
 
 def _driver(found: Findings, image: Image) -> Iterator[str]:
-    """Say whether the driver is too old; within a major version, CUDA runs on older drivers."""
+    """Yield what is wrong if the driver is too old; within a major version, CUDA runs on older drivers."""
     wanted = cuda_wanted(image)
     if wanted and found.cuda and _numbers(wanted)[0] > _numbers(found.cuda)[0]:
         yield f"Its driver {found.driver} runs CUDA {found.cuda} at most, and the image's packages want CUDA {wanted}."

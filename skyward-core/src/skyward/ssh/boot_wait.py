@@ -11,7 +11,7 @@ from typing import Self
 
 from attrs import define
 
-__all__ = ["SOON", "Waiting", "listening", "tell"]
+__all__ = ["SOON", "Waiting", "listening", "report"]
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Have a function told in this block, and in what is begun in it, of machines that do not answer yet."""
+    """Pass lines of machines that do not answer yet to a function, in this block and in tasks that it begins."""
     token = _listener.set(listener)
     try:
         yield
@@ -31,8 +31,8 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def tell(line: str) -> None:
-    """Tell what listens here; where nothing does, the log has a warning."""
+def report(line: str) -> None:
+    """Pass a line to the function of `listening`; where there is none, log a warning."""
     listener = _listener.get()
     if listener is not None:
         listener(line)
@@ -43,17 +43,17 @@ def tell(line: str) -> None:
 @define(eq=False)
 class Waiting:
     """
-    Tell once that a machine has not answered yet, if it takes longer than `SOON`.
+    Report once that a machine has not answered yet, if it takes longer than `SOON`.
 
     Args:
         where: What messages call the machine.
         patience: Seconds for which it is tried.
-        told: Takes the line.
+        report: Takes the line.
     """
 
     where: str
     patience: float
-    told: Callable[[str], None]
+    report: Callable[[str], None]
     why: str = ""
     _timer: asyncio.TimerHandle | None = None
 
@@ -68,4 +68,4 @@ class Waiting:
 
     def _tell(self) -> None:
         why = self.why or f"{self.where} has not answered yet."
-        self.told(f"{why} It is tried for {self.patience:g} s.")
+        self.report(f"{why} It is tried for {self.patience:g} s.")

@@ -71,7 +71,7 @@ class Caller:
             await self.close()
 
     async def close(self) -> None:
-        """Have nothing listen any more."""
+        """Stop listening."""
         self._called = True
         if not self._session.done():
             self._session.cancel()

@@ -1,4 +1,4 @@
-"""Open SSH connections: who we are, whom we trust, how long we try."""
+"""Open SSH connections: login, host keys, and how long it is tried."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ConfigError, CredentialsError, HostKeyError, TransportError, UnreachableError
-from skyward.ssh.boot_wait import Waiting, tell
+from skyward.ssh.boot_wait import Waiting, report as report_wait
 from skyward.ssh.host_keys import HostKeys
 from skyward.ssh.jump import hops
 from skyward.ssh.per_packet import keep_one_timer, leave_out_ignored
@@ -29,7 +29,7 @@ AT_ONCE = 32
 """Attempts under way at the same time, however many machines there are."""
 
 KEEP_ALIVE = 5.0
-"""Seconds of silence after which the other end is asked for a sign of life, three times before it is given up."""
+"""Seconds of silence after which the other end is asked for a heartbeat, three times before it is given up."""
 
 # Hardware makes these three times as fast as asyncssh's first choice (measured: 213-315 MB/s against 123 MB/s).
 _CIPHERS = [
@@ -40,7 +40,7 @@ _CIPHERS = [
     "aes128-ctr",
 ]
 
-# What to do where a host, or a jump host, does not let us in.
+# What to do where a host, or a jump host, refuses the login.
 _WAYS_IN = (
     'Name the right key, sky.SSH(hosts, key="~/.ssh/…"), or the right user, user@host.',
     'Name the right user, jump="user@host:port", or its key in ~/.ssh/config.',
@@ -57,7 +57,7 @@ async def dial(
     *,
     patience: float,
     missed: Callable[[], None] = lambda: None,
-    told: Callable[[str], None] = tell,
+    report: Callable[[str], None] = report_wait,
     interval: float | None = None,
 ) -> SSHClientConnection:
     """
@@ -71,17 +71,17 @@ async def dial(
         address: The machine.
         patience: Seconds after which a host that does not answer is given up; it is tried once at least.
         missed: Called whenever it did not answer.
-        told: Takes a line where it has not answered after a second, once.
+        report: Takes a line where it has not answered after a second, once.
         interval: Seconds between two attempts; None waits longer each time.
 
     Raises:
         UnreachableError: If it did not answer in time.
         TransportError: If there is no machine of that name, or it speaks another SSH.
-        CredentialsError: If it does not let us in.
+        CredentialsError: If it refuses the login.
         HostKeyError: If it is not the host that we know, or none that we know.
         ConfigError: If a key or a file of known hosts cannot be read.
     """
-    with Waiting(str(address), patience, told) as waiting:
+    with Waiting(str(address), patience, report) as waiting:
         return await _try(address, patience, missed, interval, waiting)
 
 
@@ -110,7 +110,7 @@ async def _try(
 
 
 async def _dial_once(address: SSHAddress) -> SSHClientConnection:
-    """Go through the jump hosts, each inside the connection to the one before it."""
+    """Connect through the jump hosts, each inside the connection to the one before it."""
     import asyncssh
 
     try:
@@ -184,7 +184,7 @@ async def _log_in(
         raise keys.refusal() or HostKeyError(f"The host key of {address} cannot be verified: {error}.") from error
     except asyncssh.PermissionDenied as error:
         raise CredentialsError(
-            f"{where} does not let us in: {error.reason or error}. Tried: {_tried(address)}.",
+            f"{where} refuses the login: {error.reason or error}. Tried: {_tried(address)}.",
             hint=_WAYS_IN[where != str(address)],
         ) from error
     except asyncssh.KeyImportError as error:
@@ -205,7 +205,7 @@ def _not_let_through(where: str, before: str, error: ChannelOpenError) -> Transp
 
     if error.code == asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED:
         return TransportError(
-            f"The jump host {before} lets no connection through: {error.reason}.",
+            f"The jump host {before} refuses to forward: {error.reason}.",
             hint="Set AllowTcpForwarding there, and look for permitopen in its authorized_keys.",
         )
     return UnreachableError(f"{where} cannot be reached from the jump host {before}: {error.reason}.")

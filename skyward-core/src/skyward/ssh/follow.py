@@ -40,14 +40,14 @@ async def start(
     shell: MachineShell, node: str, script: str, token: str, interval: float
 ) -> AsyncGenerator[bytes, None]:
     """
-    Start a script, and give what it writes, as `follow` does.
+    Start a script, and return what it writes, as `follow` does.
 
     Args:
         shell: A shell on the machine that listens; it is used up.
         node: Absolute path of the node's directory.
         script: The script.
         token: Begins the line that says that it could not be started, as it does the script's own.
-        interval: Seconds between two signs of life.
+        interval: Seconds between two heartbeats.
 
     Raises:
         UnreachableError: When the connection ends.
@@ -73,7 +73,7 @@ async def follow(
         connection: The machine.
         node: Absolute path of the node's directory.
         offset: Bytes to leave out.
-        interval: Seconds between two signs of life.
+        interval: Seconds between two heartbeats.
 
     Raises:
         UnreachableError: When the connection ends.

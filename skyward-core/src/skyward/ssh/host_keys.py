@@ -75,7 +75,7 @@ class HostKeys:
             forget = shlex.join(("ssh-keygen", "-R", _spelled(host, port), "-f", str(self._path())))
             self._refusal = HostKeyError(
                 f"THE HOST KEY OF {name} HAS CHANGED: it is {fingerprint} and not the one in {where}. "
-                "Either the machine was set up anew, or another machine stands between you and it. Nothing was sent.",
+                "Either the machine was reinstalled, or another machine stands between you and it. Nothing was sent.",
                 hint="If you know why it changed, give the new one: SSHAddress(host_key=...)."
                 if given
                 else f"If you know why it changed, forget the old key: {forget}",

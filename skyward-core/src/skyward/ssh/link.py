@@ -48,7 +48,7 @@ class AgentLine:
         chan.set_write_buffer_limits(high=_ROOM, low=_ROOM // 4)
 
     def session_started(self) -> None:
-        """Nothing: the link says hello."""
+        """Do nothing: the link opens the conversation."""
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
         """Pass on what arrived; what a relay writes to its standard error is none of it."""
@@ -57,27 +57,27 @@ class AgentLine:
             self._wire.hear(self, data)
 
     def eof_received(self) -> bool:
-        """Let the channel close."""
+        """Return None, so that the channel closes."""
         return False
 
     def pause_writing(self) -> None:
-        """Nothing: `room` says so."""
+        """Do nothing: `room` says so."""
 
     def resume_writing(self) -> None:
         """Write what waited."""
         self._wire.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the link."""
+        """Report the loss to the link."""
         self.gone = True
         self._wire.lost(self, exc)
 
     def exit_status_received(self, status: int) -> None:
-        """Take note of why a relay ends; the end itself is that of its channel."""
+        """Record why a relay ends; its channel ends by itself."""
         self.agent_closed = status == AGENT_CLOSED
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:  # noqa: FBT001  # asyncssh's
-        """Nothing: the end of a relay is the end of its channel."""
+        """Do nothing: the end of a relay is the end of its channel."""
 
     # What the link calls.
 
@@ -126,12 +126,12 @@ class SSHLink:
 
     Args:
         wire: The link.
-        connect: Gives the machine's connection, a new one if the last was lost.
+        connect: Returns the machine's connection, a new one if the last was lost.
         socket: The agent's socket.
         relay: The command that joins its standard input and output with that socket, where none is forwarded.
         ended: Asked when the socket does not answer: says why the agent is gone, or nothing if it is there.
         patience: Seconds of failure after which the link is given up.
-        interval: Seconds between two signs of life.
+        interval: Seconds between two heartbeats.
         where: What messages call the node.
     """
 
@@ -188,13 +188,13 @@ class SSHLink:
             self._again = asyncio.create_task(self._redial())
 
     def stop(self) -> None:
-        """Leave the link as it is: it is over."""
+        """Do nothing: the link is over."""
         for task in (self._again, self._beating):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
 
     async def _attach(self, connection: SSHClientConnection, *, first: bool = False) -> None:
-        """Go on over a new channel of a connection."""
+        """Continue over a new channel of a connection."""
         before, line = self._line, AgentLine(self._wire)
         self._line = line
         try:
@@ -266,7 +266,7 @@ class SSHLink:
         self._wait = min(_LONGEST_WAIT, 2 * self._wait)
 
     async def _beat(self) -> None:
-        """Send signs of life, which keep the node's watchdog quiet."""
+        """Send heartbeats, which renew the lease that the node's watchdog checks."""
         while not self._wire.closed:
             await asyncio.sleep(self._interval)
             self._wire.ping()

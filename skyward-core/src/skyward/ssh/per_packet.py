@@ -42,7 +42,7 @@ def leave_out_ignored(connection: SSHClientConnection) -> bool:
 
 def keep_one_timer(connection: SSHClientConnection, interval: float) -> bool:
     """
-    Ask for a sign of life after a time of silence with one timer that looks when anything last arrived.
+    Ask for a heartbeat after a time of silence with one timer that looks when anything last arrived.
 
     asyncssh takes its timer back and sets another whenever something arrives, which was a sixth of the time that
     the client's loop spent on a large argument.

@@ -45,15 +45,15 @@ class Findings:
         port: The port likewise, as the machine sees it.
         vcpus: Processors.
         memory_gb: Memory, in GB.
-        free_gb: Room for the cache, in GB; None if that cannot be told.
-        disk_gb: Size of the disk that it is on, in GB; None if that cannot be told.
+        free_gb: Room for the cache, in GB; None if that is not known.
+        disk_gb: Size of the disk that it is on, in GB; None if that is not known.
         runtimes: Digests of the client's sides that it has.
         gets_uv: Whether it has uv, or pip, which can install it.
         gpus: Its accelerators.
         ecc_errors: Uncorrected memory errors of its GPUs since they were reset.
         driver: Version of NVIDIA's driver; empty where there is none, or it does not say.
         cuda: The newest CUDA that it runs; empty likewise.
-        xids: Errors of its GPUs that its kernel's log tells of, as far as it may be read.
+        xids: Errors of its GPUs that its kernel's log lists, as far as it may be read.
     """
 
     cache: str

@@ -19,10 +19,10 @@ _METHOD = b"publickey"
 
 def sign_at_once(connection: SSHClientConnection) -> bool:
     """
-    Have a connection send its key and the signature in one breath with the request for the service.
+    Send a connection's key and signature together with the request for the service.
 
     asyncssh asks for the service, then which methods there are, then whether the key would do, and then signs, each
-    after the answer to the one before; RFC 4252, section 7, lets a client sign without asking.
+    after the answer to the one before; RFC 4252, section 7, allows a client to sign without asking.
     It is for a connection with one key in memory, whose kind has one way to sign: one of several may be a key that
     has to be touched, and those of an agent may ask their owner.
     A server that does not take it is asked in asyncssh's own way, as if nothing had been sent.

@@ -65,7 +65,7 @@ async def _stored(
     connection: SSHClientConnection, node: str, on_announced: Callable[[Frame], bool]
 ) -> AsyncGenerator[Stored, None]:
     def wanted(frame: Frame) -> bool:
-        # The client may have it, and the node may not have heard so.
+        # The client may have it, and its acknowledgement be lost.
         with contextlib.suppress(ProtocolError):
             return on_announced(frame)
         return False

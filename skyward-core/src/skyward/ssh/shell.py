@@ -26,7 +26,7 @@ _LISTEN = 'while IFS= read -r line; do eval "$(printf %b "$line")"; done'
 
 
 class Done(NamedTuple):
-    """What a command left behind."""
+    """What a command printed, and how it ended."""
 
     code: int
     out: str
@@ -41,7 +41,7 @@ class Process(NamedTuple):
     stderr: Any
 
     def close(self) -> None:
-        """End its input, and let go of it."""
+        """End its input, and close it."""
         import asyncssh
 
         with contextlib.suppress(OSError, asyncssh.Error):
@@ -110,7 +110,7 @@ class MachineShell:
 
     def say(self, script: str, data: bytes = b"") -> None:
         """
-        Have a script run after those before it.
+        Send a script, which runs after those before it.
 
         Args:
             script: What to run.
@@ -119,7 +119,7 @@ class MachineShell:
         self.process.channel.write(spelled(script) + data)
 
     def close(self) -> None:
-        """Let go of it: it ends after what it was told to do."""
+        """Close it: it ends after the scripts that it was given."""
         self.process.close()
 
 
@@ -133,7 +133,7 @@ async def open_shell(connection: SSHClientConnection, script: str, *, timeout: f
         timeout: Seconds it may take.
 
     Returns:
-        The shell, and what the script left behind; where there is no such shell, what was said instead.
+        The shell, and what the script printed; where there is no such shell, what was said instead.
 
     Raises:
         UnreachableError: If the connection is lost meanwhile.

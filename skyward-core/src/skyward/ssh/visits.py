@@ -82,7 +82,7 @@ class KeptVisit:
         return None if made is None or made.connection.is_closed() else made
 
     async def close(self) -> None:
-        """Leave all machines that nothing was made of, and wait until they have seen it, for `LEFT_WITHIN` at most."""
+        """Disconnect all machines without a node, and wait until they have seen it, for `LEFT_WITHIN` at most."""
         left = [made.connection for made in map(self.take, tuple(self._visits)) if made is not None]
         for connection in left:
             connection.close()
@@ -101,7 +101,7 @@ _keeper: ContextVar[KeptVisit | None] = ContextVar("keeper", default=None)
 
 @contextmanager
 def keeping(kept: KeptVisit) -> Iterator[None]:
-    """Have the machines that are looked at in this block kept."""
+    """Keep the connections to the machines that are looked at in this block."""
     token = _keeper.set(kept)
     try:
         yield

@@ -20,7 +20,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> None:
     """
-    Empty the cache on every host.
+    Clear the cache on every host.
 
     Raises:
         SkywardError: If that failed on one; the others are done.

@@ -103,7 +103,7 @@ def _call_off(instances: Sequence[Instance]) -> None:
 
 
 def _tell_elsewhere(found: Sequence[tuple[ProviderHandle, Instance]]) -> None:
-    """Have programs on other computers end their pools themselves, and give them the time of a look at their lists."""
+    """Order programs on other computers to end their pools themselves, and wait for a look at their lists."""
     from skyward.engine.pool.event_loop import engine_loop
     from skyward.market.listed_instances import call_off, look
 

@@ -1,4 +1,4 @@
-"""`sky images`: the machine images that were made of nodes, as the clouds tell, and how they are deleted."""
+"""`sky images`: the machine images that were made of nodes, as the clouds list them, and how they are deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sky ls`: the machines there are, as the clouds tell."""
+"""`sky ls`: the machines there are, as the clouds list them."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def run(options: Namespace) -> int:
     return complain_of(owned.failures)
 
 
-COMMAND = Command(run, summary="List the machines of all pools, as the clouds tell.", arguments=arguments)
+COMMAND = Command(run, summary="List the machines of all pools, as the clouds list them.", arguments=arguments)

@@ -16,7 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """
-    Show what a file wants, and take note that it may have it, after asking.
+    Show what a file wants, and record that it may have it, after asking.
 
     Raises:
         ConfigError: If there is no such file.

@@ -19,7 +19,7 @@ class Kept:
         self._lanes: set[tuple[str, int, int]] = set()
 
     def note(self, call: Call, member: Member) -> None:
-        """Remember that what a call needs was kept in the lane that it ran in."""
+        """Record that what a call needs was kept in the lane that it ran in."""
         if call.function.needs:
             self._lanes.add((call.function.needs, member.node, call.lane))
 

@@ -135,7 +135,7 @@ class Arguments:
 
 
 def _large(order: tuple[_Name, ...], made: Pickled) -> tuple[_Name, ...]:
-    """Tell at which places large arguments stand, of those that were pickled on their own."""
+    """Return at which places large arguments are, of those that were pickled on their own."""
     return tuple(place for place, size in zip(order, made.sizes, strict=False) if size >= PIECE)
 
 
@@ -160,7 +160,7 @@ class _Beside:
 
 
 def _beside(value: str | bytes) -> _Beside:
-    """Have a text or bytes travel beside the pickle: no copy is made of it, and it is recognised by where it is."""
+    """Send a text or bytes beside the pickle: no copy is made of it, and it is recognised by where it is."""
     if isinstance(value, bytes):
         return _Beside(bytes, value)
     if not value.isascii():

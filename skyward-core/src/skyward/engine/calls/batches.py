@@ -15,7 +15,7 @@ PART = 256
 
 def post_in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], things: Sequence[T]) -> None:
     """
-    Have something done with every piece of a sequence, one after the other, with room for others between them.
+    Post a call for every piece of a sequence, one after the other, with room for others between them.
 
     Args:
         post: Has something done in the loop soon.
@@ -33,7 +33,7 @@ def post_in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], 
 
 def in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], things: Sequence[T]) -> None:
     """
-    Do something with the first piece of a sequence at once, and with the others as `post_in_parts` does.
+    Call something with the first piece of a sequence at once, and with the others as `post_in_parts` does.
 
     Args:
         post: Has something done in the loop soon.
@@ -46,7 +46,7 @@ def in_parts(post: Callable[..., None], do: Callable[[Sequence[T]], None], thing
 
 async def all_of(things: Iterable[Awaitable[T]]) -> list[T]:
     """
-    Wait for several things side by side until all of them have ended, and give what they gave, in their order.
+    Wait for several things side by side until all of them have ended, and return what they gave, in their order.
 
     Args:
         things: What is waited for.
@@ -63,7 +63,7 @@ async def all_of(things: Iterable[Awaitable[T]]) -> list[T]:
 
 class BatchTurns:
     """
-    Let so many coroutines go on in each turn of the loop, in the order in which they came.
+    Resume so many coroutines in each turn of the loop, in the order in which they came.
 
     Args:
         each: How many.

@@ -47,7 +47,7 @@ def spread(
     first: Call, sinks: Sequence[Any], members: Sequence[Member], ranks: int, membership: Membership
 ) -> tuple[list[Call], list[tuple[int, int]]]:
     """
-    Make a call for each rank of the members, and tell their nodes who takes part.
+    Make a call for each rank of the members, and send their nodes the members.
 
     Args:
         first: The call to be made many times.

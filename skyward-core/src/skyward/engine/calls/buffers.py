@@ -84,7 +84,7 @@ class Buffers:
         self.refs = Refs()
 
     def go_far(self) -> None:
-        """Take note that buffers leave this machine."""
+        """Record that buffers leave this machine."""
         self.far = True
 
     def keep(self, buffer: memoryview, /, *, fresh: bool = False, shared: bool = False) -> Keep | None:
@@ -135,7 +135,7 @@ class Buffers:
 
     def sent(self, buffers: Sequence[memoryview], payload: Payload) -> None:
         """
-        Take note of where a buffer was copied to that may come again.
+        Record where a buffer was copied to that may come again.
 
         Args:
             buffers: What is beside the stream of a payload.
@@ -158,7 +158,7 @@ class Buffers:
         Name what is large in a payload that goes to several machines, so that they can hand it on to each other.
 
         Args:
-            payload: What was pickled; it is given back as it is if nothing leaves this machine.
+            payload: What was pickled; it is returned as it is if nothing leaves this machine.
         """
         if not self.far or payload.segment is None:
             return payload
@@ -181,7 +181,7 @@ class Buffers:
         return Payload(tuple(parts), payload.inline, write_segment(rest) if rest else None, tuple(stored))
 
     def clear(self) -> None:
-        """Let go of everything; what is on its way stays readable."""
+        """Release everything; what is on its way stays readable."""
         with self._lock:
             places, self._places = self._places, OrderedDict()
             self._kept, self._looks, self.held = OrderedDict(), {}, 0
@@ -205,7 +205,7 @@ class Buffers:
                 self._again(alike)
                 return alike
             if not at_once:
-                # Samples do not tell this content from another, as with zeros and a few numbers among them.
+                # Samples do not distinguish this content from another, as with zeros and a few numbers among them.
                 digest = digest_of(buffer)
                 if not self._note(digest):
                     return None
@@ -247,7 +247,7 @@ class Buffers:
         return kept
 
     def _note(self, what: _Print | bytes) -> bool:
-        """Take note of what was seen, and return whether it was seen before."""
+        """Record what was seen, and return whether it was seen before."""
         with self._lock:
             before = what in self._seen
             self._seen[what] = None

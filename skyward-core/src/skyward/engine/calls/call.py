@@ -93,13 +93,13 @@ class Sink(Protocol):
 
 
 class Observer(Protocol):
-    """What takes note of tasks; called in the engine's loop."""
+    """What records tasks; called in the engine's loop."""
 
     def started(self, call: Call, node: int) -> None:
-        """Take note that a call began."""
+        """Record that a call began."""
 
     def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
-        """Take note that an attempt ended, whether another follows, and how many seconds later."""
+        """Record that an attempt ended, whether another follows, and how many seconds later."""
 
 
 class CallFeeder(Protocol):
@@ -109,10 +109,10 @@ class CallFeeder(Protocol):
         """Begin to feed a call that was sent to a node, no further than its outflow lets it."""
 
     def acknowledged(self, stream: int, items: int) -> None:
-        """Take note that the node consumed items."""
+        """Record that the node consumed items."""
 
     def stop(self) -> None:
-        """End: the call is over."""
+        """Stop: the call is over."""
 
 
 class Call:
@@ -122,7 +122,7 @@ class Call:
     Args:
         function: What it runs.
         payload: Its arguments.
-        sink: Who waits for it.
+        sink: What waits for it.
         timeout: Seconds it may run; 0 for no limit.
         retries: How many more attempts there are after one that fails, and when.
         interruptions: How many more attempts there are after its node was lost.
@@ -187,7 +187,7 @@ class Call:
 
     def check_item(self) -> None:
         """
-        See whether its node may send an item now.
+        Check that its node may send an item now.
 
         Raises:
             ProtocolError: If it gives none, or as many are on their way as may be.
@@ -213,7 +213,7 @@ class Call:
         self.sink.item(self, payload)
 
     def begin_again(self) -> None:
-        """Become the next attempt, which has an id of its own: what is still on its way for this one is dropped."""
+        """Begin the next attempt, which has an id of its own: what is still on its way for this one is dropped."""
         self.attempt += 1
         self.id = task_of(self.id) | (self.attempt - 1) << _TASK_BITS
         self.on, self.members = None, 0
@@ -261,12 +261,22 @@ class Answer:
         function: The function's name.
         seconds: How long it ran.
         node: The node's index.
-        heard: Called when its failure is given to a caller.
+        on_delivered: Called when its failure is delivered to a caller.
         trust: What of its failure is opened as data; None opens anything.
     """
 
     __slots__ = (
-        "function", "heard", "instead", "node", "payload", "pool", "seconds", "status", "text", "trust", "where",
+        "function",
+        "instead",
+        "node",
+        "on_delivered",
+        "payload",
+        "pool",
+        "seconds",
+        "status",
+        "text",
+        "trust",
+        "where",
     )  # fmt: skip
 
     def __init__(
@@ -280,7 +290,7 @@ class Answer:
         seconds: float = 0.0,
         node: int | None = None,
         pool: str = "",
-        heard: Callable[[], None] | None = None,
+        on_delivered: Callable[[], None] | None = None,
         trust: Data | None = None,
     ) -> None:
         self.status = status
@@ -291,7 +301,7 @@ class Answer:
         self.seconds = seconds
         self.node = node
         self.pool = pool
-        self.heard = heard
+        self.on_delivered = on_delivered
         self.trust = trust
         self.instead: BaseException | None = None
         """What is raised in place of the failure, because the user's own code failed at judging that."""
@@ -361,8 +371,8 @@ class Answer:
             return load_failure(self.text, note=note, trust=self.trust)
         if self.status == Status.CANCELLED:
             return CancelledError(f"{self.function}() was cancelled.")
-        if self.heard is not None:
-            self.heard()
+        if self.on_delivered is not None:
+            self.on_delivered()
         return self._failure()
 
     def _failure(self) -> BaseException:
@@ -410,7 +420,7 @@ class Answer:
         theirs = [line for line in output if not any(ours in line for ours in _OURS)]
         tail = "".join(f"\n  | {line}" for line in theirs[-10:])
         how = f"was killed by {facts['signal']}" if facts.get("signal") else f"exited with code {facts['exit_code']}"
-        how += memory_advice.told(facts.get("memory") or {})
+        how += memory_advice.described(facts.get("memory") or {})
         blame, advice = facts.get("blame", ""), memory_advice.advice(facts.get("memory") or {})
         return WorkerDiedError(
             f"The worker process that ran {what} {how}{blame}.{advice}{' Its last output:' + tail if tail else ''}",

@@ -50,7 +50,7 @@ def closed(call: Call, why: Answer, pool: str) -> Answer:
         function=call.function.name,
         seconds=call.ran,
         pool=pool,
-        heard=why.heard,
+        on_delivered=why.on_delivered,
     )
 
 

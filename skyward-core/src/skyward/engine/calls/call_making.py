@@ -64,13 +64,13 @@ class CallMaker:
         self._learnt: OrderedDict[bytes, Learnt] = OrderedDict()
 
     def go_far(self) -> None:
-        """Take note that calls leave this machine."""
+        """Record that calls leave this machine."""
         self._buffers.go_far()
 
     def close(self) -> None:
-        """Let go of all that was kept for later calls; the pool object may live on."""
+        """Release all that was kept for later calls; the pool object may be opened again."""
         self._buffers.clear()
-        # Another pool that is open makes its own anew.
+        # Another pool that is open makes its own.
         recycling.clear()
 
     def call(
@@ -118,7 +118,7 @@ class CallMaker:
         if function.stream_parameters:
             return lambda args, index: self.call(function(*args), sink, index=index, caller=caller)
         captured = self._captures.capture(function, function.name)
-        # By its content: a plain function is captured anew for each map.
+        # By its content: a plain function is captured again for each map.
         captured.learnt = self._learnt.setdefault(captured.digest, captured.learnt)
         while len(self._learnt) > _LEARNT:
             self._learnt.popitem(last=False)
@@ -143,7 +143,7 @@ class CallMaker:
 
 
 def with_streams(pending: PendingFunction[Any], feed: Feed) -> tuple[tuple[Any, ...], dict[str, Any], Feeder | None]:
-    """Put a stand-in for each iterator that is streamed, and make what feeds them."""
+    """Replace each iterator that is streamed by a placeholder, and make what feeds them."""
     names = pending.function.stream_parameters
     if not names:
         return pending.args, pending.kwargs, None

@@ -34,7 +34,7 @@ class Dispatch:
         engine: The loop.
         pool: The pool's name, for messages.
         buffer: Calls that may always be sent ahead to each busy slot; None if no call may be.
-        observer: Told of each start and end.
+        observer: Called at each start and end.
         membership: Renders for a node what its members are now: version, facts.
     """
 
@@ -103,7 +103,7 @@ class Dispatch:
         return self._members
 
     def runs(self, node: int, number: int) -> bool:
-        """Return whether a call of this id is on a node, so that the node may tell of it."""
+        """Return whether a call of this id is on a node, so that the node may report on it."""
         call = self._calls.get(number)
         return call is not None and call.on == node
 
@@ -163,12 +163,12 @@ class Dispatch:
         in_parts(self._engine.post, self._end_closed, list(self._calls.values()))
 
     async def leave(self, why: str) -> None:
-        """Close, and wait until everything that was open has its answer."""
+        """Close, and wait until every open call has its answer."""
         self.close(why)
         await self._engine.caught_up()
 
     def credit(self, call: Call, items: int) -> None:
-        """Let a streaming call send more items."""
+        """Allow a streaming call to send more items."""
         if call.on is not None and call.id in self._calls:
             call.window.acknowledged(items)
             self._members[call.on].link.send_credit(call, items)
@@ -204,7 +204,7 @@ class Dispatch:
 
     def set_aside(self, node: int, seat: int) -> None:
         """
-        Begin nothing new on a node that is going, and let what runs there go on.
+        Begin nothing new on a node that is drained; what runs there continues.
 
         Args:
             node: Its index, which another machine is to take.
@@ -308,7 +308,7 @@ class Dispatch:
             self._assign()
 
     def on_recalled(self, member: Member, frame: Frame) -> None:
-        """Take back calls that had not begun."""
+        """Requeue calls that had not begun."""
         self._scheduler.recalled(LaneKey(member.index, frame.lane))
         for number in reversed(decode_calls(frame.body)):
             call = self._calls.get(number)
@@ -365,8 +365,8 @@ class Dispatch:
             self._end(call, self._failure("NodeLostError", why, call=call))
 
     def _queue(self, call: Call, *, first: bool = False) -> None:
-        # What is sent ahead may be given back, and what an iterator gave by then would be lost; or it outlives its
-        # process, and what it was told of that is no longer true.
+        # What is sent ahead may be recalled, and what an iterator gave by then would be lost; or it outlives its
+        # process, and what it was sent about that is no longer true.
         function = b"" if call.feeder is not None or call.function.needs else call.function.digest
         size = call.payload.travelling
         self._scheduler.submit(call.id, function, caller=call.caller, node=call.node, size=size, first=first)
@@ -409,7 +409,7 @@ class Dispatch:
         if self._closed is not None and failure is Failure.NODE_LOST:
             self._end_closed([call])
             return
-        # A stream begun anew would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
+        # A stream begun again would give its first items twice, or lose what it was fed; a broadcast begins as a whole.
         over = call.cancelled or call.gave or bool(call.broadcast) or call.feeder is not None
         self._retrying.failed(call, answer, failure, over=over or self._closed is not None)
 

@@ -50,7 +50,7 @@ class Feeder:
             ).start()
 
     def acknowledged(self, stream: int, items: int) -> None:
-        """Take note that the node consumed items."""
+        """Record that the node consumed items."""
         with self._changed:
             if stream < len(self._windows):
                 self._windows[stream].acknowledged(items)
@@ -62,7 +62,7 @@ class Feeder:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End: the call is over."""
+        """Stop: the call is over."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

@@ -168,7 +168,7 @@ class Flight:
             self._ring_soon()
 
     def begin(self) -> None:
-        """Have calls made in a thread of its own, in the context of this one."""
+        """Start making calls in a thread of its own, in the context of this one."""
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(self.run,), name="skyward-map", daemon=True).start()
 
@@ -255,7 +255,7 @@ class Flight:
         """Ignore items: the calls are no streams."""
 
     def stalled(self) -> bool:
-        """Never: no call waits for its result to be taken."""
+        """Return False: no call waits for its result to be taken."""
         return False
 
     def _learn(self, answer: Answer, elapsed: float, size: int, *, first: bool) -> None:
@@ -269,7 +269,7 @@ class Flight:
             self._result = max(float(size), self._learnt.result)
             return
         self._result = _larger(self._result, size)
-        # The first call of a function is often its slowest, and few follow it until that is forgotten.
+        # The first call of a function is often its slowest, and few follow it until that has decayed.
         self._seconds += (ran - self._seconds) * (_FASTER if ran < self._seconds else _SLOWER)
         if away < self._away:
             self._away = away
@@ -326,7 +326,7 @@ class Flight:
 
     def sleep(self, wake: Callable[[], None]) -> bool:
         """
-        Have something called, in the loop, when there may be a result; False if there may be one now.
+        Register what is called, in the loop, when there may be a result; False if there may be one now.
 
         Raises:
             PoolClosedError: In a process that was forked, or if the pool is closed and so no result will come.
@@ -358,7 +358,7 @@ class Flight:
 
     def look(self) -> None:
         """
-        See whether there is anything left to wait for.
+        Check whether there is anything left to wait for.
 
         Raises:
             PoolClosedError: In a process that was forked, or if the pool is closed and so no result will come.

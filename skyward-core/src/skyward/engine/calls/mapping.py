@@ -59,7 +59,7 @@ def collect(pool: Running, function: Function[..., Any], source: ItemSource, *, 
 def stream(
     pool: Running, function: Function[..., Any], source: ItemSource, *, ordered: bool, keep_errors: bool
 ) -> Results[Any]:
-    """Give results as they come."""
+    """Yield results as they come."""
     flight = _flight(pool, function, source, ordered=ordered, bounds=BOUNDS)
     return Results(flight, pool.reporting.progress(function.name, source.total), keep_errors=keep_errors)
 

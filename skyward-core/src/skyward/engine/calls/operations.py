@@ -58,7 +58,7 @@ def run_async(pool: Running, pending: PendingFunction[T], *, node: int | None = 
 
 
 def open_stream(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Stream[Any]:
-    """Run a generator function, and give its items as they come."""
+    """Run a generator function, and return its items as they come."""
     end = StreamEnd()
     call = pool.maker.call(pending, end, node=node)
     pool.submit([call])
@@ -92,13 +92,13 @@ def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_e
 def stream_all(
     pool: Running, pendings: tuple[PendingFunction[Any], ...], *, ordered: bool, keep_errors: bool
 ) -> Iterator[Any]:
-    """Run many calls, and give their results as they come."""
+    """Run many calls, and return their results as they come."""
     collector = AnswerCollector()
     caller = new_caller()
     calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
     progress = pool.reporting.progress("gather", len(calls))
     results = _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
-    # It sends the calls, and stops them when it is let go of, which one that has not begun could not.
+    # It sends the calls, and stops them when it is deleted, which one that has not begun could not.
     next(results)
     return results
 

@@ -22,7 +22,7 @@ class Posting:
 
     Args:
         engine: The loop.
-        idle: Tells in the loop whether slots may be idle.
+        idle: Returns, in the loop, whether slots may be idle.
         submit: Sends calls on their way; called in the loop.
     """
 
@@ -36,7 +36,7 @@ class Posting:
         self._asked = False
 
     def put(self, call: Call) -> None:
-        """Have a call sent, now or with those of the next millisecond."""
+        """Send a call, now or with those of the next millisecond."""
         self._made.append(call)
         if not self._asked:
             self._asked = True

@@ -54,7 +54,7 @@ class ItemSource(Iterator[tuple[Any, ...]]):
         return loop is not None and any(isinstance(one, _Awaited) and one.loop is loop for one in self._iterators)
 
     def interrupt(self) -> None:
-        """Have an asynchronous iterator that is waited for give up; another one cannot be interrupted."""
+        """Cancel an asynchronous iterator that is waited for; another one cannot be interrupted."""
         for one in self._iterators:
             if isinstance(one, _Awaited):
                 one.interrupt()

@@ -1,4 +1,4 @@
-"""Have lanes give back calls that were sent ahead and could begin sooner elsewhere."""
+"""Recall calls from lanes that were sent ahead and could begin sooner elsewhere."""
 
 from __future__ import annotations
 

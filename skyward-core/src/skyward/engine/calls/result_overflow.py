@@ -59,7 +59,7 @@ class Overflow:
         self._run(partial(self._write, item, answer))
 
     def taken(self, item: int) -> None:
-        """Take note that a result is no longer here, whether it was moved or not."""
+        """Record that a result is no longer here, whether it was moved or not."""
         if not self.bytes:
             return
         with self._lock:

@@ -49,7 +49,7 @@ class Retrying:
 
     def failed(self, call: Call, answer: Answer, failure: Failure, *, over: bool) -> None:
         """
-        Take note that an attempt failed, and send the next one at once, later or never.
+        Record that an attempt failed, and send the next one at once, later or never.
 
         Args:
             call: The call.
@@ -163,7 +163,7 @@ def _decided(call: Call, failure: Failure, *, over: bool) -> Decision:
 
 
 def _applies(retry: Retry, answer: Answer) -> tuple[bool, BaseException | None]:
-    """Return whether a call is tried again, or what it is answered with because that cannot be told."""
+    """Return whether a call is tried again, or what it is answered with because that cannot be decided."""
     try:
         return judged(retry, answer.error(), answer.function), None
     except Exception as error:

@@ -23,7 +23,7 @@ class Results(Iterator[T], AsyncIterator[T], Generic[T]):
     Iterate over results as they come, with `for` or `async for`.
 
     Items are pulled, and calls are sent, from the first result on that is asked for.
-    Closing it or letting go of it cancels the calls under way and closes the generator that items come from.
+    Closing or deleting it cancels the calls under way and closes the generator that items come from.
 
     Args:
         flight: The calls.
@@ -59,7 +59,7 @@ class Results(Iterator[T], AsyncIterator[T], Generic[T]):
                 return await self._given_by_thread(landed)
             return self._given(landed)
         except asyncio.CancelledError:
-            # It is the waiting that was called off, perhaps by a timeout; the next one goes on.
+            # It is the waiting that was cancelled, perhaps by a timeout; the next one continues.
             raise
         except BaseException:
             self.close()
@@ -95,7 +95,7 @@ class Results(Iterator[T], AsyncIterator[T], Generic[T]):
         self._flight.close()
 
     async def aclose(self) -> None:
-        """Do what `close` does, which never waits."""
+        """Close, which never waits."""
         self.close()
 
     def _begin(self) -> None:

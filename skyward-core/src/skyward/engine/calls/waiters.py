@@ -37,7 +37,7 @@ class Waiter:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
     def wait(self) -> Answer:
@@ -63,11 +63,11 @@ class AnswerCollector:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
     def next(self) -> tuple[int, Answer]:
-        """Wait for the next answer, and tell the index of its call."""
+        """Wait for the next answer, and return the index of its call."""
         return self._arrived.get()
 
     def ready(self) -> bool:
@@ -119,7 +119,7 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         return value  # type: ignore[no-any-return]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the call to end, and give what it raised, or None."""
+        """Wait for the call to end, and return what it raised, or None."""
         return self._outcome(timeout)[1]
 
     def cancel(self) -> bool:
@@ -186,7 +186,7 @@ class Promise:
         """Ignore items: the call is not a stream."""
 
     def stalled(self) -> bool:
-        """Never: nothing is held back."""
+        """Return False: nothing is held back."""
         return False
 
     def settle(self, value: object) -> None:
@@ -237,7 +237,7 @@ class Stream(Iterator[T], Generic[T]):
     """
     Iterate over what a generator function gives on a node.
 
-    Leaving the loop, closing it or letting go of it ends the generator there.
+    Leaving the loop, closing or deleting it ends the generator there.
 
     Args:
         end: Where items arrive.

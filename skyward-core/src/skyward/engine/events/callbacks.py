@@ -2,7 +2,7 @@
 Callbacks and events from the user's side: `compose`, `use_callback`, `emit`.
 
 A callback of `use_callback` belongs to the context it was given in, as pools do.
-It hears the pools that are open there and those that are opened inside, until its block ends.
+It receives the events of the pools that are open there and those that are opened inside, until its block ends.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class _Use:
     over: bool = False
 
     def join(self, dispatcher: Dispatcher) -> None:
-        """Hear the events of a pool."""
+        """Subscribe to the events of a pool."""
         if not self.over:
             self.joined.append((dispatcher, dispatcher.subscribe(SkywardEvent, self.callback)))
 
     def end(self) -> None:
-        """Hear what has happened until now, and nothing more."""
+        """Receive what has happened until now, and unsubscribe."""
         self.over = True
         for dispatcher, cancel in self.joined:
             dispatcher.flush(_FLUSH_S)
@@ -86,7 +86,7 @@ def compose(*callbacks: Callback) -> Callback:
 @contextmanager
 def use_callback(callback: Callback) -> Iterator[None]:
     """
-    Have a callback hear all events of this context's pools inside a `with` block.
+    Subscribe a callback to all events of this context's pools inside a `with` block.
 
     These are the pools that are open and those that are opened inside.
     The end of the block waits up to five seconds until what happened inside it has been delivered.
@@ -111,7 +111,7 @@ def use_callback(callback: Callback) -> Iterator[None]:
 
 def enter(dispatcher: Dispatcher) -> None:
     """
-    Make a pool's dispatcher the one of this context, and have the callbacks in use hear it.
+    Make a pool's dispatcher the one of this context, and subscribe the callbacks in use to it.
 
     Args:
         dispatcher: The pool's; nothing has been published to it yet.

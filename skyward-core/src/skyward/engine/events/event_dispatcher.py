@@ -106,7 +106,7 @@ class Dispatcher:
         self, event_type: type[E] | tuple[type[SkywardEvent], ...], handler: Callable[[E], object], *, own: bool = False
     ) -> Callable[[], None]:
         """
-        Have a handler called for each event of a type, in the dispatcher's thread.
+        Call a handler for each event of a type, in the dispatcher's thread.
 
         Args:
             event_type: A class of events, whose subclasses count too, or several of them.
@@ -137,7 +137,7 @@ class Dispatcher:
 
     def wants(self, event_type: type[SkywardEvent]) -> bool:
         """Return whether an event of this very type would reach a handler."""
-        return bool((self._routes.get(event_type) or self._route(event_type)).heard_by)
+        return bool((self._routes.get(event_type) or self._route(event_type)).subscribers)
 
     def asks(self, names: Iterable[str]) -> bool:
         """
@@ -162,7 +162,7 @@ class Dispatcher:
         """
         kind = type(event)
         route = self._routes.get(kind) or self._route(kind)
-        if not route.heard_by:
+        if not route.subscribers:
             return not self._pressed
         rank = route.rank
         with self._lock:
@@ -209,7 +209,7 @@ class Dispatcher:
 
     def on_drained(self, callback: Callable[[], object]) -> None:
         """
-        Have a function called whenever the pressure has gone.
+        Call a function whenever the pressure has gone.
 
         Args:
             callback: Called in the dispatcher's thread, so it should only hand the word on.
@@ -280,7 +280,7 @@ class Dispatcher:
         with self._lock:
             self._closing = self._abandoned = True
             undelivered = self._undelivered()
-            # A thread that waits in `flush` is let go by the marks, which stay.
+            # A thread that waits in `flush` is woken by the marks, which stay.
             for queue in self._queues:
                 marks = [entry for entry in queue if isinstance(entry[1], _Mark)]
                 queue.clear()
@@ -310,13 +310,13 @@ class Dispatcher:
     def _undelivered(self) -> list[SkywardEvent]:
         """Return what no handler has had, or not each of them; the lock is held."""
         queued = sorted(entry for queue in self._queues for entry in queue if not isinstance(entry[1], _Mark))
-        # The thread goes on meanwhile, so it is copied in one go.
+        # The thread runs meanwhile, so it is copied in one step.
         return [item for item in self._batch.copy() if not isinstance(item, _Mark)] + [event for _, event in queued]
 
     def _route(self, kind: type) -> Route:
         with self._lock:
-            heard_by = tuple(one for one in self._subscriptions if issubclass(kind, one.types))
-            route = self._routes[kind] = Route(heard_by, rank_of(kind))
+            subscribers = tuple(one for one in self._subscriptions if issubclass(kind, one.types))
+            route = self._routes[kind] = Route(subscribers, rank_of(kind))
         return route
 
     def _put(self, rank: int, item: SkywardEvent | _Mark) -> None:
@@ -387,7 +387,7 @@ class Dispatcher:
         if isinstance(item, _Mark):
             item.reached.set()
             return
-        for subscription in (self._routes.get(type(item)) or self._route(type(item))).heard_by:
+        for subscription in (self._routes.get(type(item)) or self._route(type(item))).subscribers:
             if self._abandoned:
                 return
             self._handler = subscription
@@ -397,7 +397,7 @@ class Dispatcher:
             self._lines[1] += 1
 
     def _relieve(self) -> None:
-        """Tell everybody who waits for it that there is room again."""
+        """Wake all that wait for room."""
         self._pressed = False
         for callback in self._drained:
             try:

@@ -46,7 +46,7 @@ class Delivery:
     Args:
         dispatcher: The pool's.
         config: Where the pool's log is; None if it has none.
-        clock: Gives the time, in seconds.
+        clock: Returns the time, in seconds.
         ended: Waits for the end of the dispatcher's thread, some seconds at most.
     """
 
@@ -76,7 +76,7 @@ class Delivery:
 
     def left_by(self, error: BaseException | None) -> None:
         """
-        Give handlers only a few seconds in all, if it was not the program itself that ended the pool.
+        Limit handlers to a few seconds in all, if it was not the program itself that ended the pool.
 
         Args:
             error: What the pool is left by.

@@ -59,7 +59,7 @@ def logging_to(config: LogConfig | None) -> Iterator[None]:
             else:
                 for handler in handlers:
                     _log.removeHandler(handler)
-                    # A disk that is full may tell so only now; the pool is left all the same.
+                    # A disk that is full may fail only now; the pool is left all the same.
                     with contextlib.suppress(OSError):
                         handler.close()
             if not _open:
@@ -170,7 +170,7 @@ def _opened(path: str) -> TextIOWrapper:
 
 
 def _give_up(handler: logging.FileHandler) -> None:
-    """Say once that a log cannot be written, and write no more to it."""
+    """Report once that a log cannot be written, and write no more to it."""
     handler.addFilter(lambda record: False)
     # There may be no terminal, or one that is a file on the same disk.
     with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -81,7 +81,7 @@ class Reporting:
     # Tasks.
 
     def started(self, call: Call, node: int) -> None:
-        """Tell that a call began on a node."""
+        """Report that a call began on a node."""
         self.meter.task_started(call.id, node)
         if self._dispatcher.wants(events.TaskStarted):
             self._dispatcher.publish(
@@ -94,7 +94,7 @@ class Reporting:
             )
 
     def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
-        """Tell that an attempt ended, whether another follows, and when."""
+        """Report that an attempt ended, whether another follows, and when."""
         self.meter.task_ended(call.id, good=not answer.failed)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
@@ -114,24 +114,24 @@ class Reporting:
         )
 
     def progress(self, label: str, total: int | None) -> Callable[[int], None]:
-        """Return what tells how far a map or gather is, not too often."""
+        """Return what reports how far a map or gather is, not too often."""
         if not self._dispatcher.wants(events.Progress):
             return lambda done: None
         last = 0.0
 
-        def tell(done: int) -> None:
+        def report(done: int) -> None:
             nonlocal last
             now = time.monotonic()
             if done == total or now - last >= PROGRESS_INTERVAL:
                 last = now
                 self._dispatcher.publish(events.Progress(label=label, done=done, total=total))
 
-        return tell
+        return report
 
     # Output.
 
     def behind(self, shell: NodeShell) -> bool:
-        """Return whether handlers are behind with what nodes tell; the node goes on when they are not any more."""
+        """Return whether handlers are behind with what nodes send; the node resumes when they are not any more."""
         if not self._hears_drained:
             # Before it is asked whether there is pressure, which may be gone a moment later.
             self._hears_drained = True
@@ -149,7 +149,7 @@ class Reporting:
             shell.go_on()
 
     def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
-        """Tell what a worker wrote."""
+        """Report what a worker wrote."""
         for call, text in lines:
             self._dispatcher.publish(
                 events.Log(
@@ -197,7 +197,7 @@ class Reporting:
             event: Any = emitted.event or load(emitted.payload)
             if emitted.event is None and class_name(type(event)) != emitted.names[0]:
                 raise TypeError(f"it says it is a {emitted.names[0]}, and is a {class_name(type(event))}")
-            # Nothing else has it yet; one of the user's own classes may not be made anew as attrs does.
+            # Nothing else has it yet; one of the user's own classes may not be rebuilt as attrs does.
             object.__setattr__(event, "at", event.at - ahead)
             if event.instance is None:
                 object.__setattr__(event, "instance", info)
@@ -209,7 +209,7 @@ class Reporting:
                 self.error(unopened(f"An event that a task emitted, a {name[:200]},", error), fatal=False)
 
     def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
-        """Tell what a node measured, and what it can't measure; nothing while handlers are behind."""
+        """Report what a node measured, and what it can't measure; nothing while handlers are behind."""
         if self.pressed:
             return
         rows = [(str(source), str(name), str(unit), float(value)) for source, name, unit, value in frame["values"]]
@@ -235,26 +235,26 @@ class Reporting:
 
     def ordered(self, nodes: int, clock: Callable[[], float]) -> None:
         """
-        Take note of the pool's first order.
+        Record the pool's first order.
 
         Args:
             nodes: How many nodes it is of.
-            clock: Tells the time, in seconds.
+            clock: Returns the time, in seconds.
         """
         self._order, self._clock, self._ordered = set(range(nodes)), clock, clock()
 
     def launched(self, shell: NodeShell) -> None:
-        """Tell that a machine is rented."""
+        """Report that a machine is rented."""
         self.publish(events.InstanceLaunched(**self._facts(shell)))
 
     def busy(self, shell: NodeShell, doing: str) -> None:
-        """Tell what a machine does that does not run yet, such as to pull an image."""
+        """Report what a machine does that does not run yet, such as to pull an image."""
         self._no_longer_busy(shell)
         self._busy[shell] = doing, time.monotonic()
         self.publish(events.BootstrapProgress(step=doing, instance_id=shell.instance.id, instance=shell.info))
 
     def waiting(self, shell: NodeShell, line: str) -> None:
-        """Tell that a machine does not answer yet: on its way to a node that is usual, afterwards it is trouble."""
+        """Report that a machine does not answer yet: on its way to a node that is usual, afterwards it is trouble."""
         facts: dict[str, Any] = {"instance_id": shell.instance.id, "instance": shell.info}
         if shell.was_ready:
             self.publish(events.Error(message=line, **facts))
@@ -268,7 +268,7 @@ class Reporting:
             self.publish(events.BootstrapPhase(phase=doing, event="completed", elapsed=elapsed, instance=shell.info))
 
     def runs(self, shell: NodeShell) -> None:
-        """Tell that a machine runs and can be reached."""
+        """Report that a machine runs and can be reached."""
         self._no_longer_busy(shell)
         facts = self._facts(shell)
         self.publish(events.InstanceRunning(**facts))
@@ -298,7 +298,7 @@ class Reporting:
 
     @contextlib.contextmanager
     def bootstrap(self, shell: NodeShell) -> Iterator[None]:
-        """Tell of the beginning and the end of making a node's environment."""
+        """Report the beginning and the end of making a node's environment."""
         began = time.monotonic()
         facts: dict[str, Any] = {"instance_id": shell.instance.id, "instance": shell.info}
         self.publish(events.BootstrapRequested(instance=shell.info))
@@ -313,7 +313,7 @@ class Reporting:
 
     def preparing(self, shell: NodeShell, event: events.SkywardEvent) -> None:
         """
-        Tell what a bootstrap tells of itself.
+        Report the progress of a bootstrap.
 
         Args:
             shell: The node that is made.
@@ -324,43 +324,43 @@ class Reporting:
         self.publish(evolve(event, instance=shell.info))
 
     def replaced(self, old: NodeShell, new: NodeShell) -> None:
-        """Tell that a node moved to another machine."""
+        """Report that a node moved to another machine."""
         self.publish(
             events.InstanceReplaced(old=old.instance.id, new=new.instance.id, node=new.index, instance=new.info)
         )
 
     def node_ready(self, shell: NodeShell) -> None:
-        """Tell that a node takes calls."""
+        """Report that a node takes calls."""
         self._infos[shell.index] = shell.info
         self.publish(events.NodeReady(node=shell.index, instance=shell.info))
 
     def lost(self, shell: NodeShell, why: str) -> None:
-        """Tell that a node went away."""
+        """Report that a node went away."""
         self.publish(self._of(events.InstancePreempted, shell, reason=why))
 
     def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
-        """Tell that a node's machine is about to be taken back, or may be."""
+        """Report that a node's machine is about to be reclaimed, or may be."""
         certain = bool(notice["certain"])
         ends_at = (notice.get("at") or time.time()) if certain else None
         event = self._of(events.InstancePreempted, shell, reason=notice["reason"], certain=certain, ends_at=ends_at)
         self.publish(event)
 
     def stopping(self, shell: NodeShell, reason: str) -> None:
-        """Tell that a machine is being given back."""
+        """Report that a machine is being terminated."""
         self.publish(self._of(events.InstanceStopping, shell, reason=reason))
 
     def destroyed(self, shell: NodeShell, reason: str) -> None:
-        """Tell that a machine is given back."""
+        """Report that a machine is terminated."""
         self._measured.pop(shell, None)
         self._busy.pop(shell, None)
         self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
 
     def cluster_ready(self, nodes: int) -> None:
-        """Tell that the pool is usable."""
+        """Report that the pool is usable."""
         self.publish(events.ClusterReady(nodes=nodes, elapsed=self._clock() - self._ordered))
 
     def error(self, message: str, *, fatal: bool) -> None:
-        """Tell of a failure that has no caller to be raised at."""
+        """Report a failure that has no caller to be raised at."""
         self.publish(events.Error(message=message, fatal=fatal))
 
     @staticmethod

@@ -50,9 +50,9 @@ class Subscription:
 
 @frozen
 class Route:
-    """Hold who hears one type of event, and what becomes of it when too much waits."""
+    """Hold the subscriptions to one type of event, and its rank when too much waits."""
 
-    heard_by: tuple[Subscription, ...]
+    subscribers: tuple[Subscription, ...]
     rank: int
 
 

@@ -1,4 +1,4 @@
-"""Who knows of a pool's machines when this process is dead: the journal on the disk, and the guardian beside us."""
+"""The records of a pool's machines that outlive this process: the journal on the disk, and the guardian beside us."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Records:
         return self._journal is not None or self._guarding is not None
 
     def guard(self) -> None:
-        """Have a guardian started where one is needed; it comes up while the provider is asked what it sells."""
+        """Start a guardian where one is needed; it comes up while the provider is asked what it sells."""
         if needed(self._provider.facts, self._cluster.spec.ttl):
             # Late, because it is hardly ever needed.
             from skyward.engine.guardian.guardian_client import Guarding
@@ -58,7 +58,7 @@ class Records:
 
     async def opening(self, cluster: Cluster) -> None:
         """
-        Let it be known that something is about to be set up in a region, and return when it is.
+        Record that something is about to be set up in a region, and return when that is durable.
 
         Args:
             cluster: The pool, with an offer of that region.
@@ -72,7 +72,7 @@ class Records:
 
     async def asked(self, request: LaunchRequest, infra: Any) -> None:
         """
-        Let it be known that machines are about to be asked for, and return when it is.
+        Record that machines are about to be asked for, and return when that is durable.
 
         Args:
             request: The request.
@@ -88,7 +88,7 @@ class Records:
             await self._journal.asked(request, self._provider.name, infra)
 
     def answered(self, token: str, ids: Iterable[str] = ()) -> None:
-        """Let it be known what came of a request."""
+        """Record what came of a request."""
         ids = tuple(ids)
         if self._journal is not None:
             self._journal.answered(token, ids)
@@ -96,11 +96,11 @@ class Records:
             self._guarding.rented(ids)
 
     def unanswered(self) -> None:
-        """Take note that it is unknown what came of a request."""
+        """Record that it is unknown what came of a request."""
         self._uncertain = True
 
     def ended(self, token: str, machine: str) -> None:
-        """Let it be known that a machine was given back."""
+        """Record that a machine was terminated."""
         if self._journal is not None:
             self._journal.ended(token, machine)
         if self._guarding is not None:
@@ -112,7 +112,7 @@ class Records:
             self._journal.settled(self._cluster.pool_id)
 
     async def close(self) -> None:
-        """Close the journal after all was given back, and send the guardian home, if nothing can appear any more."""
+        """Close the journal after all was terminated, and stop the guardian, if nothing can appear any more."""
         if self._journal is not None:
             await in_thread(self._journal.close)
         if self._uncertain:
@@ -121,7 +121,7 @@ class Records:
             await self._guarding.dismiss()
 
     async def hand_over(self) -> int | None:
-        """Leave what was not given back to the guardian, and return which process that is, if there is one."""
+        """Leave what was not terminated to the guardian, and return which process that is, if there is one."""
         if self._journal is not None:
             await in_thread(self._journal.close)
         return await self._guarding.hand_over() if self._guarding is not None else None

@@ -78,7 +78,7 @@ class Guarding:
 
     async def opening(self, cluster: Cluster) -> None:
         """
-        Have a region cleared away if we die; to be called before anything is set up there.
+        Guard a region that is to be released if we die; to be called before anything is set up there.
 
         Args:
             cluster: The pool, with an offer of that region.
@@ -94,7 +94,7 @@ class Guarding:
 
     async def opened(self, cluster: Cluster, infra: Any) -> None:
         """
-        Have a region guarded; to be called before each request for machines there.
+        Guard a region; to be called before each request for machines there.
 
         Args:
             cluster: The pool, with an offer of that region.
@@ -118,20 +118,20 @@ class Guarding:
             _log.warning("%s", promise(self._machines, link.pid, self._duty, self._provider.facts, expire=expire))
 
     def rented(self, ids: Iterable[str]) -> None:
-        """Tell of machines that exist."""
-        self._tell(InstanceRented(tuple(ids)))
+        """Report machines that exist."""
+        self._send(InstanceRented(tuple(ids)))
 
     def ended(self, ids: Iterable[str]) -> None:
-        """Tell of machines that are gone."""
-        self._tell(InstanceEnded(tuple(ids)))
+        """Report machines that are terminated."""
+        self._send(InstanceEnded(tuple(ids)))
 
     async def dismiss(self) -> None:
-        """Send the guardian home, because all was given back, and wait until it is gone."""
+        """Stop the guardian, because all was terminated, and wait until it has exited."""
         await self._part(Dismissed())
 
     async def hand_over(self) -> int | None:
         """
-        Have the guardian end what the pool could not give back, also when this process has ended.
+        Leave what the pool could not terminate to the guardian, also when this process has ended.
 
         Returns:
             The guardian's process; None if there is no guardian any more.
@@ -141,13 +141,13 @@ class Guarding:
         return link.pid if link is not None else None
 
     async def _taken(self, message: Message, data: bytes) -> GuardianLink:
-        """Have a guardian know something for certain, and return the link to it."""
+        """Send a guardian something, wait for its confirmation, and return the link to it."""
         link = await self._ready()
         self._duty = take(self._duty, message)
         try:
             trouble = await link.ask(data)
         except OSError:
-            # The next one hears of it at its start.
+            # The next one gets it at its start.
             trouble = ""
         if trouble:
             raise self._refusal(trouble)
@@ -158,15 +158,15 @@ class Guarding:
         return f"Machines of pool {self._duty.pool_name!r} at {self._provider.name}"
 
     async def _part(self, message: Message) -> None:
-        self._tell(message)
+        self._send(message)
         self._parting.set()
         await asyncio.shield(self._task)
 
-    def _tell(self, message: Message) -> None:
-        """Take note of something, and tell the guardian; one that is not there yet hears of it when it is."""
+    def _send(self, message: Message) -> None:
+        """Record something, and send it to the guardian; one that is not there yet gets it when it is."""
         self._duty = take(self._duty, message)
         if self._link is not None:
-            self._link.tell(message)
+            self._link.send(message)
 
     async def _ready(self) -> GuardianLink:
         """Wait until there is a guardian."""
@@ -180,7 +180,7 @@ class Guarding:
         return self._link
 
     async def _keep(self) -> None:
-        """Have a guardian as long as the pool lives."""
+        """Keep a guardian running as long as the pool is open."""
         early = 0
         try:
             while not self._failure:
@@ -224,7 +224,7 @@ class Guarding:
         duty = self._duty
         link = await self._started(duty)
         if self._duty is not duty:
-            link.tell(self._duty)
+            link.send(self._duty)
         self._link = link
         self._changed.set()
         parting = asyncio.ensure_future(self._parting.wait())
@@ -235,7 +235,7 @@ class Guarding:
             await link.end(0.0)
             return link.lost.result()
         if not self._duty.idle:
-            _log.warning("%s may still exist: guardian (process %d) goes on ending them", self._machines, link.pid)
+            _log.warning("%s may still exist: guardian (process %d) goes on terminating them", self._machines, link.pid)
             link.leave()
         else:
             await link.end(HOME if self._duty.dismissed else 0.0)

@@ -76,8 +76,8 @@ class GuardianLink:
         """Return its process id."""
         return self._process.pid
 
-    def tell(self, message: Message) -> None:
-        """Tell it something whose answer does not matter."""
+    def send(self, message: Message) -> None:
+        """Send a message whose answer does not matter."""
         if not self.lost.done():
             self._asked.append(None)
             self._writer.write(packed(message))
@@ -123,10 +123,10 @@ class GuardianLink:
         self._writer.close()
 
     def leave(self) -> None:
-        """Let it go on alone."""
+        """Leave it running alone."""
         self.lost.cancel()
         self._writer.close()
-        # Something has to take note of its end, or its number would stay taken; no thread starts when Python ends.
+        # Something has to wait for the process, or its number would stay taken; no thread starts when Python ends.
         with contextlib.suppress(RuntimeError):
             threading.Thread(target=self._process.wait, name="skyward-guardian", daemon=True).start()
 
@@ -141,7 +141,7 @@ class GuardianLink:
         return True
 
     async def _listen(self, reader: asyncio.StreamReader) -> str:
-        """Hand its answers to those who wait for them; return at its end, and say how it ended."""
+        """Pass its answers to what waits for them; return at its end how it ended."""
         try:
             with contextlib.suppress(EOFError):
                 while True:

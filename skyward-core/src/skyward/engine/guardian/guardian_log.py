@@ -26,11 +26,11 @@ class GuardianLog:
     A disk that is full, a file that cannot be opened and a write that never returns cost lines, and nothing else.
 
     Args:
-        who: Prefix of each line, after the time.
+        sender: Prefix of each line, after the time.
     """
 
-    def __init__(self, who: str) -> None:
-        self._who = who
+    def __init__(self, sender: str) -> None:
+        self._sender = sender
         self._lines: queue.Queue[str | None] = queue.Queue(_MOST)
         self._thread: threading.Thread | None = None
 
@@ -44,7 +44,7 @@ class GuardianLog:
         # Broad, because nothing may keep a guardian from ending machines: no home, no thread, no memory, a full queue.
         with contextlib.suppress(Exception):
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-            self._lines.put_nowait(f"{stamp} {self._who}: {text}\n")
+            self._lines.put_nowait(f"{stamp} {self._sender}: {text}\n")
             if self._thread is None:
                 path = journal_path().with_name("guardian.log")
                 thread = threading.Thread(target=self._run, args=(path,), name="skyward-guardian-log", daemon=True)

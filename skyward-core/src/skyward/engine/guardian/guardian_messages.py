@@ -43,7 +43,7 @@ class Client:
 
 def charge(provider: object, duty: Duty) -> bytes:
     """
-    Put into one message all that a guardian has to know at its start.
+    Return one message with all that a guardian has to know at its start.
 
     Args:
         provider: Where the machines come from.

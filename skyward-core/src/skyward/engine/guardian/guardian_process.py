@@ -43,8 +43,8 @@ class Guardian:
     Args:
         reader: What the client says.
         writer: The way to it.
-        clock: Tells the time, also that in which the computer slept, in seconds.
-        parent: Tells which process has this one as its child now.
+        clock: Returns the time, also that in which the computer slept, in seconds.
+        parent: Returns which process has this one as its child now.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Guardian:
         self._client: Client
 
     async def guard(self) -> None:
-        """Do all that there is to do."""
+        """Guard until nothing is left to terminate."""
         # A computer that is shut down asks like this; to end the client, the client has to be signalled.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._hurry.set)
         if not await self._begun():
@@ -90,7 +90,7 @@ class Guardian:
         ending.close()
 
     async def _begun(self) -> bool:
-        """Take the charge over; False where that cannot be, which the client hears."""
+        """Take the charge over; False where that fails, which is reported to the client."""
         try:
             self._client, inner = message(await frame(self._reader))
         except EOFError:
@@ -108,7 +108,7 @@ class Guardian:
         return True
 
     async def _listen(self) -> None:
-        """Take note of what the client says until it is dead or says that nothing is left to guard."""
+        """Record what the client says until it is dead or says that nothing is left to guard."""
         while not self._duty.dismissed:
             try:
                 body = await frame(self._reader)
@@ -128,7 +128,7 @@ class Guardian:
             await self._writer.drain()
 
     async def _wait_until(self, moment: float) -> None:
-        """Wait, unless this computer is about to go; asyncio's own clock stands still while it sleeps."""
+        """Wait, unless this computer is being shut down; asyncio's own clock stands still while it sleeps."""
         while (left := moment - self._now()) > 0 and not self._hurry.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), min(left, LOOK))
@@ -146,12 +146,12 @@ class Guardian:
 
 
 def now() -> float:
-    """Return the time of a clock that goes on while the computer sleeps, in seconds."""
+    """Return the time of a clock that runs while the computer sleeps, in seconds."""
     return time.clock_gettime(_CLOCK)
 
 
 def main() -> None:
-    """Be the guardian of the client at the other end of the standard input."""
+    """Run the guardian of the client at the other end of the standard input."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     asyncio.run(_serve())

@@ -93,7 +93,7 @@ class Ending:
             self.note(f"that could not be written into the journal: {_words(error)}")
 
     def give_up(self) -> None:
-        """Say what is left, and what to do about it."""
+        """Log what is left, and what to do about it."""
         self.note(
             f"GAVE UP. Still there and billed: {', '.join(self._left) or 'unknown'}. {self._why}"
             f" To end them, type: sky down {self._duty.pool_id}"
@@ -101,7 +101,7 @@ class Ending:
 
     def note(self, text: str) -> None:
         """
-        Have a line written into the log of guardians, `guardian.log` beside the journal; it never raises.
+        Write a line into the log of guardians, `guardian.log` beside the journal; it never raises.
 
         Args:
             text: What happened.
@@ -113,7 +113,7 @@ class Ending:
         self._log.close()
 
     async def _listed(self) -> frozenset[str]:
-        """List what exists; where the pool's own list fails, that of all machines of ours tells as well."""
+        """List what exists; where the pool's own list fails, that of all machines of ours serves as well."""
         found: frozenset[str] = frozenset()
         try:
             for cluster, infra in self._duty.regions:

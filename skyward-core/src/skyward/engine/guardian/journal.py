@@ -72,7 +72,7 @@ class LaunchRecord:
         client: Process id of the client.
         asked_at: When, in seconds since 1970.
         ids: The machines that came of it; None where no answer came.
-        ended: Those of them that were given back.
+        ended: Those of them that were terminated.
     """
 
     token: str
@@ -105,7 +105,7 @@ class _Write:
 
 
 class _OtherJournalVersionError(sqlite3.DatabaseError):
-    """Tell that the tables are those of another version."""
+    """Report that the tables are those of another version."""
 
 
 def journal_path() -> Path:
@@ -131,7 +131,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # A queue of its own: executors take no work while the interpreter ends, when forgotten pools are closed.
+        # A queue of its own: executors take no work while the interpreter ends, when pools left open are closed.
         self._work: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="skyward-journal", daemon=True)
         self._thread.start()
@@ -185,7 +185,7 @@ class Journal:
         self._do("UPDATE launches SET ids = ? WHERE token = ?", (text, token))
 
     def ended(self, token: str, machine: str) -> None:
-        """Write down that a machine was given back."""
+        """Record that a machine was terminated."""
         self._do(
             "UPDATE launches SET ended = json_insert(ended, '$[#]', ?) WHERE token = ?",
             (machine, token),
@@ -245,7 +245,7 @@ class Journal:
     def _catch_up(self, connection: sqlite3.Connection | None, waiting: deque[_Write]) -> None:
         """Write what waits, in its order, as far as that is possible now."""
         if connection is not None and len(waiting) > 1:
-            # One transaction: each waits for the disk, and a thousand machines that are given back are as many writes.
+            # One transaction: each waits for the disk, and a thousand machines that are terminated are as many writes.
             try:
                 with connection:
                     for write in waiting:

@@ -93,7 +93,7 @@ class Meter:
         self._publish: Publish = lambda event: None
         self._stop: Stop = lambda error, answer: None
         self._closed_at: float | None = None
-        self._was_heard = threading.Event()
+        self._delivered = threading.Event()
         self.exceeded: BudgetExceededError | None = None
         self.receipt: Receipt | None = None
 
@@ -286,7 +286,7 @@ class Meter:
         Raises:
             BudgetExceededError: If it was.
         """
-        if self.exceeded is not None and not self._was_heard.is_set():
+        if self.exceeded is not None and not self._delivered.is_set():
             raise self.exceeded
 
     # Inside.
@@ -426,7 +426,9 @@ class Meter:
     def _answer(self, error: BudgetExceededError) -> Answer:
         """Return what every call is answered with."""
         facts = {"error": "BudgetExceededError", "message": str(error), "budget": error.budget, "cost": error.cost}
-        return Answer(Status.FAILED, None, json.dumps(facts).encode(), pool=self._pool, heard=self._was_heard.set)
+        return Answer(
+            Status.FAILED, None, json.dumps(facts).encode(), pool=self._pool, on_delivered=self._delivered.set
+        )
 
 
 def _machine(event: events.SkywardEvent) -> _Machine | None:

@@ -76,7 +76,7 @@ class Supply:
 
     def missing(self, wanted: Iterable[StoredBuffers]) -> set[bytes]:
         """
-        Have buffers sent to the node, and name those that it has to wait for.
+        Send buffers to the node, and return those that it has to wait for.
 
         Args:
             wanted: What a call needs and the node does not have.
@@ -85,11 +85,11 @@ class Supply:
         return self._sharing.want(self, [stored for stored in large if self._sharing.has(stored)])
 
     def dropped(self, name: bytes) -> None:
-        """Take note that the node was told to forget a buffer."""
+        """Record that the node was ordered to drop a buffer."""
         self._sharing.dropped(self, name)
 
     def left(self) -> None:
-        """Take note that the node is being given back."""
+        """Record that the node is being drained."""
         self._sharing.left(self)
 
 
@@ -138,7 +138,7 @@ class Sharing:
         """Bytes of large buffers that went over the client's line, and from node to node."""
 
     def join(self, shell: NodeShell) -> None:
-        """Let a node take part, whose agent answers."""
+        """Add a node, whose agent answers."""
         if shell.link is None:
             return
         supply = Supply(self, next(self._numbers), shell, shell.link)
@@ -156,7 +156,7 @@ class Sharing:
         return tuple(number for number, supply in self._supplies.items() if supply.link.has(name))
 
     def want(self, supply: Supply, wanted: Iterable[StoredBuffers]) -> set[bytes]:
-        """Have buffers brought to a node, and name those that are not on the client's line to it already."""
+        """Send buffers to a node, and return those that are not on the client's line to it already."""
         names = set()
         for stored in wanted:
             names.add(stored.name)
@@ -171,7 +171,7 @@ class Sharing:
         return {name for name in names if not supply.link.has(name)}
 
     def dropped(self, supply: Supply, name: bytes) -> None:
-        """Take note that a node has a buffer no more."""
+        """Record that a node has a buffer no more."""
         if (blob := self._blobs.get(name)) is not None:
             blob.copies = blob.copies.without(supply.number)
             self._tidy(name, blob)
@@ -203,7 +203,7 @@ class Sharing:
         self._decide()
 
     def left(self, supply: Supply) -> None:
-        """Forget a node; where others waited for it, that is decided about at the next look."""
+        """Remove a node; where others waited for it, that is decided about at the next look."""
         self._supplies.pop(supply.number, None)
         for number, transfer in list(self._transfers.items()):
             if transfer.node == supply.number:
@@ -217,7 +217,7 @@ class Sharing:
         self._roads = self._roads.without(supply.number)
 
     def _landed(self, supply: Supply, name: bytes) -> None:
-        """Take note that a node has what the client sent to it."""
+        """Record that a node has what the client sent to it."""
         blob = self._blobs.get(name)
         if blob is not None and supply.number in self._supplies and supply.link.has(name):
             blob.copies = blob.copies.landed(supply.number)
@@ -291,7 +291,7 @@ class Sharing:
                 supply.link.upload(StoredBuffers(name, blob.size, blob.segment), landed)
 
     def _prepare(self, name: bytes, blob: _Blob) -> None:
-        """Have ready what it takes to hand a buffer on, while it is on its way to the first node."""
+        """Prepare to hand a buffer on, while it is on its way to the first node."""
         if self._certificate is None:
             if not self._tasks:
                 self._begin(self._certify())
@@ -330,7 +330,7 @@ class Sharing:
         self._decide()
 
     async def _ask_for_checksum(self, name: bytes, blob: _Blob) -> None:
-        """Have a node that made a buffer say its checksum: what others hand on has to be what it has."""
+        """Ask a node that made a buffer for its checksum: what others hand on has to be what it has."""
         origin = next((self._supplies[number] for number in blob.copies.holders if number in self._supplies), None)
         if origin is None:
             return
@@ -346,7 +346,7 @@ class Sharing:
             self._apart(origin, "it did not say the checksum of what a task put there")
 
     def _serve(self, supply: Supply) -> None:
-        """Have a node open its port, and give it what connections take."""
+        """Ask a node to open its port, and send it what connections take."""
         if supply.asked_at is None and self._certificate is not None:
             supply.asked_at = self._engine.loop.time()
             supply.link.serve(address(supply.shell.info), *self._certificate)
@@ -380,7 +380,7 @@ class Sharing:
         self._decide()
 
     def _stalled(self, supply: Supply) -> None:
-        """Have nothing wait for what the client sends to a node."""
+        """Stop waiting for what the client sends to a node."""
         for blob in self._blobs.values():
             if blob.copies.arriving.get(supply.number) == CLIENT:
                 blob.copies = blob.copies.stall(supply.number)

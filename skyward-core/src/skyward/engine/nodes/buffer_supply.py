@@ -23,13 +23,13 @@ class BufferSource(Protocol):
     """Where large buffers come from that other nodes may have."""
 
     def missing(self, wanted: Sequence[StoredBuffers]) -> set[bytes]:
-        """Have buffers brought to the node, and name those that a call has to wait for."""
+        """Send buffers to the node, and return those that a call has to wait for."""
 
     def dropped(self, name: bytes) -> None:
-        """Take note that the node forgets a buffer."""
+        """Record that the node drops a buffer."""
 
     def left(self) -> None:
-        """Take note that the node is being given back."""
+        """Record that the node is being drained."""
 
 
 class Puts(Origin, Protocol):
@@ -39,7 +39,7 @@ class Puts(Origin, Protocol):
         """Return what stands for something that a result names."""
 
     def gone(self, name: bytes) -> None:
-        """Hear that the node has a buffer no more."""
+        """Record that the node has a buffer no more."""
 
 
 def stored_in(payload: Payload) -> Iterator[StoredBuffers]:

@@ -42,7 +42,7 @@ class Forward:
 
     Args:
         engine: The loop.
-        find: Gives the node that is meant at this moment.
+        find: Returns the node that is meant at this moment.
         node: Which one.
         remote_port: The port there.
         pool: Name of the pool, for messages.
@@ -89,7 +89,7 @@ class Forward:
 
     async def start(self, local_port: int) -> None:
         """
-        Listen.
+        Listen for connections.
 
         Args:
             local_port: The port here; 0 takes any that is free.
@@ -168,7 +168,7 @@ class Forwards:
     Args:
         engine: The loop.
         pool: Name of the pool, for messages.
-        find: Gives the node that is meant at this moment.
+        find: Returns the node that is meant at this moment.
     """
 
     def __init__(self, engine: EngineLoop, pool: str, find: Find) -> None:
@@ -271,7 +271,7 @@ async def _pass_on(reader: Any, writer: Any) -> None:
 
 
 def _reset(writer: Any) -> None:
-    """Break a connection off, so that its end is not taken for a good one."""
+    """Reset a connection, so that its end is not taken for a good one."""
     if not isinstance(writer, asyncio.StreamWriter):
         writer.channel.abort()
         return

@@ -51,7 +51,7 @@ class Host(Protocol):
 
     async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
         """
-        Reach the agent.
+        Connect to the agent.
 
         Args:
             on_frame: Called with each frame and its descriptors, which it takes over.
@@ -70,12 +70,12 @@ class Host(Protocol):
 
         Raises:
             ConnectionError: If nothing listens there.
-            SkywardError: If the machine cannot be reached, or lets no connection through.
+            SkywardError: If the machine cannot be reached, or refuses to forward.
         """
 
     async def flush(self) -> None:
         """
-        Have all that was written for the node's environment be on the machine's disk.
+        Flush all that was written for the node's environment to the machine's disk.
 
         Raises:
             SkywardError: If the machine does not answer.
@@ -86,7 +86,7 @@ class Host(Protocol):
 
     def leaving(self, patience: float) -> None:
         """
-        Take note that the agent was asked to leave, so that `end` need not begin from nothing.
+        Record that the agent was asked to leave, so that `end` need not begin from nothing.
 
         Args:
             patience: Seconds that it has for that.
@@ -103,10 +103,10 @@ class Host(Protocol):
         """
 
     async def end_machine(self) -> bool:
-        """Have the machine end itself, and return whether it was told to: not one that cannot, or is out of reach."""
+        """Order the machine to terminate itself, and return whether it was: not one that cannot, or is out of reach."""
 
     async def close(self) -> None:
-        """Let go of the machine."""
+        """Close the connection to the machine."""
 
 
 @runtime_checkable

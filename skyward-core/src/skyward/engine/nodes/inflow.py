@@ -38,7 +38,7 @@ class Inflow:
 
     def announced(self, frame: Frame) -> None:
         """
-        Take note of a frame whose buffers are about to come.
+        Record a frame whose buffers are about to come.
 
         Raises:
             ProtocolError: If the node had no leave to send it.

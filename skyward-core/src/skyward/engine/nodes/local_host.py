@@ -67,7 +67,7 @@ class LocalHost:
         return await asyncio.open_connection("127.0.0.1", port, limit=READ)
 
     async def flush(self) -> None:
-        """Have all that was written be on this machine's disk."""
+        """Flush all that was written to this machine's disk."""
         await in_thread(os.sync)
 
     def start(self) -> socket.socket:
@@ -75,7 +75,7 @@ class LocalHost:
         Start the agent, and connect to it.
 
         Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
-        The directory's name stands in the environment, which no other user can read, so that no other user can make
+        The directory's name is in the environment, which no other user can read, so that no other user can make
         the directory first. The agent lives before the directory does: it removes it, also if the client is killed.
 
         Raises:
@@ -130,7 +130,7 @@ class LocalHost:
         await in_thread(self._end, patience)
 
     async def end_machine(self) -> bool:
-        """Say that this machine is not ended."""
+        """Return False: this machine is not terminated."""
         return False
 
     async def close(self) -> None:

@@ -38,7 +38,7 @@ def missing_packages(names: Sequence[str]) -> tuple[str, ...] | None:
 
 def shell_variables(image: Image, python: Path | None, *, timeout: float) -> dict[str, str]:
     """
-    Run the commands of an image's `shell_vars`, and give what each prints.
+    Run the commands of an image's `shell_vars`, and return what each prints.
 
     They run in the home directory and in the image's environment, with its variables, as they do on other machines.
 
@@ -71,7 +71,7 @@ def _installed(dpkg: str, name: str) -> bool:
             timeout=_DPKG_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        # Nothing is installed here, so a package that is reported in vain costs a line and no more.
+        # Nothing is installed here, so a package that is reported needlessly costs a line and no more.
         return False
     return any(line == wanted if version else line.startswith(wanted) for line in found.stdout.splitlines())
 

@@ -84,7 +84,7 @@ class MadeThere:
 
     def announced(self, frame: Frame) -> bool:
         """
-        Take note that content is about to come.
+        Record that content is about to come.
 
         Raises:
             ProtocolError: If it was not asked for, or is of another size.
@@ -108,13 +108,13 @@ class MadeThere:
         self._settle(asked.absent.name, lambda done: done(""))
 
     def gone(self, name: bytes) -> None:
-        """Hear that the node has a buffer no more; what waits for it looks elsewhere."""
+        """Record that the node has a buffer no more; what waits for it looks elsewhere."""
         asked = self._asked.get(name)
         if asked is not None:
             self._settle(name, asked.absent.fetch)
 
     def close(self) -> None:
-        """Take note that the node is lost."""
+        """Record that the node is lost."""
         self._closed = True
         for name in list(self._asked):
             self.gone(name)

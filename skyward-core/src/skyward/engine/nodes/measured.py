@@ -72,7 +72,7 @@ class Measured:
             now: The time.
 
         Returns:
-            The fields of `Metrics`; empty if one was told a moment ago, or what it needs is not measured.
+            The fields of `Metrics`; empty if one was made a moment ago, or what it needs is not measured.
         """
         changed = False
         for source, name, _, value in rows:

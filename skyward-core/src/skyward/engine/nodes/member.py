@@ -53,7 +53,7 @@ class Member:
 
     def begin(self, engine: EngineLoop, lacking: Callable[[Any, str], None]) -> None:
         """
-        Take note of what tasks put there from now on.
+        Record what tasks put there from now on.
 
         Args:
             engine: The loop.
@@ -63,12 +63,12 @@ class Member:
         self.link.on_lacking = lacking
 
     def end(self) -> None:
-        """Take note that the node is gone, and what tasks put there with it."""
+        """Record that the node is gone, and what tasks put there with it."""
         if self.puts is not None:
             self.puts.close()
 
     def announced(self, frame: Frame) -> bool:
-        """Take note that something that a task put is about to come."""
+        """Record that something that a task put is about to come."""
         return self.puts is not None and self.puts.announced(frame)
 
     def came(self, frame: Frame, fds: tuple[int, ...]) -> None:

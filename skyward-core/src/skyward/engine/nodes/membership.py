@@ -1,4 +1,4 @@
-"""Who belongs to the pool at a moment, as `instance_info` tells it."""
+"""The members of the pool at a moment, as `instance_info` reports them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
 
 TOLD_AT_ONCE: Final = 32
-"""Nodes of a pool that tells who they are with each version; a larger one does when a task asks for them."""
+"""Nodes of a pool that sends its members with each version; a larger one does when a task asks for them."""
 
 REMEMBERED: Final = 4096
-"""Changes that can be undone, to tell who the members of an earlier version were."""
+"""Changes that can be undone, to send the members of an earlier version."""
 
 _ANSWERS: Final = 16
 
@@ -59,32 +59,32 @@ class Membership:
         # By how many each of them has: a sum of fractions that is corrected on and on drifts.
         self._accelerators: Counter[float] = Counter()
         self._undo: deque[_Undo] = deque(maxlen=REMEMBERED)
-        self._told: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._sent: dict[int, tuple[int, dict[str, Any]]] = {}
         self._answers: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._infos)
 
     def join(self, node: int, info: InstanceInfo) -> None:
-        """Take note that a node is ready, or is another one than before; harmless if nothing changed."""
+        """Record that a node is ready, or is another one than before; harmless if nothing changed."""
         if self._infos.get(node) != info:
             self._set(node, info)
 
     def drop(self, node: int) -> None:
-        """Take note that a node is not ready any more; harmless for one that was not."""
+        """Record that a node is not ready any more; harmless for one that was not."""
         if node in self._infos:
             self._set(node, None)
 
     def of(self, node: int) -> tuple[int, dict[str, Any]]:
         """Return the version, and what a node is to know of it."""
-        known = self._told.get(node)
+        known = self._sent.get(node)
         if known is None or known[0] != self._version:
-            known = self._told[node] = self._version, self._render(node)
+            known = self._sent[node] = self._version, self._render(node)
         return known
 
     def since(self, base: int, version: int) -> bytes:
         """
-        Return the frame that tells who the members of a version are to a node that knows those of another.
+        Return the frame with the members of a version for a node that knows those of another.
 
         Args:
             base: The version that the node knows; 0 for none.
@@ -104,7 +104,7 @@ class Membership:
 
     def answer(self, shell: NodeShell, question: bytes) -> None:
         """
-        Tell a node who the members of a version are.
+        Send a node the members of a version.
 
         Args:
             shell: The node.
@@ -142,12 +142,12 @@ class Membership:
                 insort(self._order, node)
         else:
             del self._order[bisect_left(self._order, node)]
-            self._told.pop(node, None)
+            self._sent.pop(node, None)
 
     def _render(self, node: int) -> dict[str, Any]:
         order = self._order
         head = self._infos[order[0]] if order else InstanceInfo()
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "version": self._version,
             "node": bisect_left(order, node) if node in self._infos else node,
             "total_nodes": len(order) or 1,
@@ -158,5 +158,5 @@ class Membership:
             "secret": "" if self._joined is False and len(order) > 1 else self._secret,
         }
         if len(order) <= TOLD_AT_ONCE:
-            told["peers"] = [self._rows[place] for place in order]
-        return told
+            facts["peers"] = [self._rows[place] for place in order]
+        return facts

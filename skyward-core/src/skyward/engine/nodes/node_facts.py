@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 _INTERFACE = 64
 
 
-def network_of(told: object) -> NetworkInfo:
+def network_of(sent: object) -> NetworkInfo:
     """
     Read what a node says of its network: a short name, and a number.
 
     Raises:
         TypeError: If it is no mapping.
     """
-    if not isinstance(told, Mapping):
-        raise TypeError(f"network is no mapping, but {told!r:.60}")
-    interface, bandwidth = told.get("interface"), told.get("bandwidth_gbps")
+    if not isinstance(sent, Mapping):
+        raise TypeError(f"network is no mapping, but {sent!r:.60}")
+    interface, bandwidth = sent.get("interface"), sent.get("bandwidth_gbps")
     return NetworkInfo(
         interface=None if interface is None else str(interface)[:_INTERFACE],
         bandwidth_gbps=None if bandwidth is None else float(bandwidth),

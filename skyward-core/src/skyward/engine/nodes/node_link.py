@@ -39,13 +39,13 @@ KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
 
 KEPT_BYTES = 64 << 20
-"""How many bytes of large buffers a node keeps under their names, where it tells of no share of its memory."""
+"""How many bytes of large buffers a node keeps under their names, where it reports no share of its memory."""
 
 MOST_KEPT_BYTES = 1 << 40
-"""How many bytes that are at most, whatever a node tells."""
+"""How many bytes that are at most, whatever a node reports."""
 
 ASKED_AGAIN = 64
-"""How much more often a node may ask who the members are than it was told of a change; an honest one asks once."""
+"""How much more often a node may ask for the members than it was sent a change; an honest one asks once."""
 
 UNREAD = 1 << 20
 """How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
@@ -68,7 +68,7 @@ class NodeLink:
     Args:
         channel: The connection to its agent.
         data: Whether what the node sends is opened as data.
-        post: Has something done in the loop soon; what this client lets go of is dropped with the next call without it.
+        post: Has something done in the loop soon; what this client releases is dropped with the next call without it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class NodeLink:
         self._dropping = False
         self._post = post
         self.kept_bytes = KEPT_BYTES
-        self._members = self._told = self._asked = self._roster = 0
+        self._members = self._sent_versions = self._asked = self._roster = 0
         self._answered = 0
         self._waiting: dict[int, _Waiting] = {}
         self.outflow = Outflow()
@@ -102,7 +102,7 @@ class NodeLink:
         return name in self._blobs
 
     def keeps(self, share: object) -> None:
-        """Take note of how many bytes the node says that it keeps; what is no such number is passed over."""
+        """Record how many bytes the node says that it keeps; what is no such number is passed over."""
         if type(share) is int and share >= 0:
             self.kept_bytes = min(share, MOST_KEPT_BYTES)
 
@@ -137,7 +137,7 @@ class NodeLink:
         call.sent = self._channel.queued - before
 
     def _waits(self, call: Call, *, held: bool) -> bool:
-        """Have what a call needs brought to the node, and return whether it has to wait for that."""
+        """Send what a call needs to the node, and return whether it has to wait for that."""
         wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
         missing: set[bytes] = set()
         absent = []
@@ -161,11 +161,11 @@ class NodeLink:
 
     def answered(self, call: Call) -> None:
         """
-        Take note that the node answered a call that it was sent, or gave it back.
+        Record that the node answered a call that it was sent, or returned it.
 
         Raises:
             ProtocolError: If it cannot have read what it answers: its answers make room for calls without end, whose
-                arguments would wait here for ever, and what it gives back is sent once more each time.
+                arguments would wait here for ever, and what it returns is sent once more each time.
         """
         if call.id in self._waiting:
             raise ProtocolError(f"A node answered {call.function.name}(), which was not sent to it yet.")
@@ -175,26 +175,28 @@ class NodeLink:
             raise ProtocolError(f"A node answered {call.function.name}() with {unread} bytes of its calls yet to take.")
 
     def send_members(self, version: int, membership: dict[str, Any]) -> None:
-        """Tell the node who the members are, once a version."""
+        """Send the node the members, once a version."""
         if self._members != version:
             self._members = version
-            self._told += 1
+            self._sent_versions += 1
             self._channel.send(encode_json(Kind.MEMBERS, membership))
 
     def send_peers(self, version: int, since: Callable[[int, int], bytes]) -> None:
         """
-        Tell the node who the members of a version are, because it asks.
+        Send the node the members of a version, because it asks.
 
         Args:
             version: The version.
-            since: Gives the frame for a node that knows a version, 0 for none, and asks for another.
+            since: Returns the frame for a node that knows a version, 0 for none, and asks for another.
 
         Raises:
             ProtocolError: If it asks on and on.
         """
         self._asked += 1
-        if self._asked > self._told + ASKED_AGAIN:
-            raise ProtocolError(f"A node asked {self._asked} times who the members are, and was told of {self._told}.")
+        if self._asked > self._sent_versions + ASKED_AGAIN:
+            raise ProtocolError(
+                f"A node asked {self._asked} times for the members, and was sent {self._sent_versions} versions."
+            )
         self._channel.send(since(self._roster, version))
         self._roster = version
 
@@ -206,15 +208,15 @@ class NodeLink:
         self._about(call, frame, fds, payload, self.outflow.sent(payload.size))
 
     def send_end(self, call: Call, stream: int, failure: bytes) -> None:
-        """Send the end of an input stream, or the failure that stands in for it."""
+        """Send the end of an input stream, or the failure in its place."""
         self._about(call, encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))
 
     def send_credit(self, call: Call, items: int) -> None:
-        """Let the node send more items."""
+        """Allow the node to send more items."""
         self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
 
     def send_cancel(self, call: Call) -> None:
-        """Have the node stop a call."""
+        """Order the node to stop a call."""
         self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
 
     def ask(self, question: dict[str, Any]) -> None:
@@ -230,24 +232,24 @@ class NodeLink:
         self._channel.send(encode(Kind.FILES, files.encode(), fds=len(files.fds)), files.fds, files)
 
     def acknowledge_log(self, size: int) -> None:
-        """Tell the node that so many bytes of lines and events were taken."""
+        """Acknowledge so many bytes of lines and events."""
         self._channel.send(encode(Kind.LOG_READ, CALL.pack(size)))
 
     def greet(self, version: int, addresses: Sequence[str | None] = ()) -> None:
-        """Tell the agent which protocol this client speaks, and the addresses that its machine is reached at."""
+        """Send the agent the protocol that this client speaks, and the addresses that its machine is reached at."""
         self._channel.send(encode_json(Kind.HELLO, {"version": version, "addresses": addresses}))
 
     def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
-        """Tell the agent what node it is of."""
+        """Send the agent the node that it is of."""
         text = json.dumps(config).encode()
         self._channel.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
 
     def refresh(self) -> None:
-        """Have the workers started anew."""
+        """Restart the workers."""
         self._channel.send(encode(Kind.REFRESH))
 
     def stop(self, grace: float) -> None:
-        """Have the node leave in good order within so many seconds; nothing waits for it any more."""
+        """Order the node to leave in good order within so many seconds; nothing waits for it any more."""
         self._waiting.clear()
         if self.supply is not None:
             self.supply.left()
@@ -255,21 +257,21 @@ class NodeLink:
         self._channel.send(encode_json(Kind.STOP, {"grace": grace}))
 
     def close(self) -> None:
-        """Let go of the node at once."""
+        """Close the link at once."""
         self._channel.close()
 
     def refuse(self, error: Exception) -> None:
-        """Let go of a node that does what no node may."""
+        """Close the link of a node that does what no node may."""
         self._channel.close(error)
 
     # What other nodes may have.
 
     def serve(self, address: str, certificate: str, key: str) -> None:
-        """Have the node let others of its pool fetch what it keeps, and give it what it takes to fetch from them."""
+        """Order the node to serve what it keeps to others of its pool, and send it what it takes to fetch from them."""
         self._channel.send(encode_json(Kind.SERVE, {"address": address, "certificate": certificate, "key": key}))
 
     def fetch(self, errand: Errand) -> None:
-        """Have the node fetch a buffer from another one."""
+        """Order the node to fetch a buffer from another one."""
         self._channel.send(encode_errand(errand))
 
     def upload(self, stored: StoredBuffers, landed: Callable[[], None]) -> None:
@@ -287,14 +289,14 @@ class NodeLink:
         self._release(stored.name)
 
     def arrived(self, stored: StoredBuffers) -> None:
-        """Take note that the node has a buffer from elsewhere, and send what has waited for it."""
+        """Record that the node has a buffer from elsewhere, and send what has waited for it."""
         self._note(stored)
         self._forget(stored.name)
         self._release(stored.name)
 
     def hold(self, stored: StoredBuffers) -> None:
         """
-        Take note of what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
+        Record what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
 
         Raises:
             ProtocolError: If the node has something of that name.
@@ -304,7 +306,7 @@ class NodeLink:
         self._blobs[stored.name] = 0, weakref.ref(stored.segment, self._let_go)
 
     def give(self, name: bytes) -> None:
-        """Have the node send what a task put."""
+        """Order the node to send what a task put."""
         self._channel.send(encode(Kind.GIVE, name))
 
     def _soon(self, do: Callable[[], None]) -> None:
@@ -383,7 +385,7 @@ class NodeLink:
         self._forget(*(part.digest for part in payload.parts))
 
     def _note(self, stored: StoredBuffers) -> None:
-        """Take note that a buffer is at the node, until this client keeps it no longer."""
+        """Record that a buffer is at the node, until this client keeps it no longer."""
         self.forgot(stored.name)
         self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)
         if self.puts is not None and isinstance(stored.segment, Absent) and self.puts not in stored.segment.places:
@@ -391,7 +393,7 @@ class NodeLink:
         self._blob_bytes += stored.size
 
     def _forget(self, *needed: bytes) -> None:
-        """Have the node drop what was not used for longest, as far as it keeps too much, and no call waits for it."""
+        """Order the node to drop what was unused for longest, as far as it keeps too much, and no call waits for it."""
         if self._blob_bytes <= self.kept_bytes:
             return
         pinned = {*needed, *(stored.name for waiting in self._waiting.values() for stored in stored_of(waiting.call))}
@@ -401,7 +403,7 @@ class NodeLink:
             self._drop(oldest)
 
     def forgot(self, name: bytes) -> None:
-        """Hear that the node has a function or a buffer no longer: it is sent again with the next call of it."""
+        """Record that the node has a function or a buffer no longer: it is sent again with the next call of it."""
         self._functions.pop(name, None)
         if (blob := self._blobs.pop(name, None)) is not None:
             self._blob_bytes -= blob[0]
@@ -415,7 +417,7 @@ class NodeLink:
         self._channel.send(encode(Kind.DROP, name))
 
     def _let_go(self, segment: weakref.ref[Segment]) -> None:
-        """Hear that this client keeps a buffer no longer; in any thread, whatever that was doing."""
+        """Record that this client keeps a buffer no longer; in any thread, whatever that was doing."""
         self._gone.append(segment)
         if self._post is not None and not self._dropping:
             self._dropping = True
@@ -424,7 +426,7 @@ class NodeLink:
                 self._post(self._drop_gone)
 
     def _drop_gone(self) -> None:
-        """Have the node forget what this client keeps no longer."""
+        """Order the node to drop what this client keeps no longer."""
         self._dropping = False
         if not self._gone:
             return

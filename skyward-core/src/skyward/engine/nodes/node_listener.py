@@ -1,4 +1,4 @@
-"""What an open pool hears from one of its nodes."""
+"""What an open pool receives from one of its nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S = TypeVar("S")
 
 class NodeListener(Generic[S]):
     """
-    Hear a node; this one lets everything go by, as before the node is used.
+    Receive what a node sends; this one ignores everything, as before the node is used.
 
     All of it is called in the engine's loop, with the node's shell.
     """
@@ -48,7 +48,7 @@ class NodeListener(Generic[S]):
         """Take the notice that the machine will be reclaimed."""
 
     def asked(self, shell: S, question: bytes) -> None:
-        """Answer who the members of the pool are."""
+        """Answer with the members of the pool."""
 
     def lost(self, shell: S, why: str) -> None:
-        """Take note that the node is lost."""
+        """Record that the node is lost."""

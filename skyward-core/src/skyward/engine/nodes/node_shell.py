@@ -48,7 +48,7 @@ class NodeShell:
         engine: The loop it lives in.
         index: Its place in the pool.
         rented: The machine under it, and what it was rented with.
-        info: What events and messages tell about it.
+        info: What events and messages report of it.
     """
 
     def __init__(self, engine: EngineLoop, index: int, rented: Rented, info: InstanceInfo) -> None:
@@ -88,7 +88,7 @@ class NodeShell:
 
     @property
     def blueprint(self) -> Blueprint:
-        """What is made of its machine."""
+        """Return what is made of its machine."""
         return self.rented.blueprint
 
     @property
@@ -112,7 +112,7 @@ class NodeShell:
 
     def began(self, instance: Instance) -> None:
         """
-        Take note that the machine runs.
+        Record that the machine runs.
 
         Args:
             instance: The machine as the provider lists it now.
@@ -134,11 +134,11 @@ class NodeShell:
         self._settle(self._runs, None)
 
     def never(self, error: SkywardError) -> None:
-        """Take note that the machine will not run."""
+        """Record that the machine will not run."""
         self._settle(self._runs, error)
 
     def gone(self, why: str) -> None:
-        """Take note that the machine is gone, whatever its link says."""
+        """Record that the machine is gone, whatever its link says."""
         error = ProvisionError(f"{self.where} was lost: {why}.", node=self.index)
         self._settle(self._runs, error)
         if not self._ready.done():
@@ -148,7 +148,7 @@ class NodeShell:
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """
-        Wait for something that the machine is needed for; it is broken off when the machine is lost or given back.
+        Wait for something that the machine is needed for; it is broken off when the machine is lost or terminated.
 
         Args:
             work: What is done.
@@ -169,7 +169,7 @@ class NodeShell:
 
     async def connect(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
         """
-        Speak to the agent.
+        Connect to the agent.
 
         Args:
             config: What node it is of.
@@ -205,7 +205,7 @@ class NodeShell:
             raise await in_thread(_plugin_failure, self._refusal, self.where)
 
     async def refresh(self) -> None:
-        """Start the workers anew, and wait until they are up."""
+        """Restart the workers, and wait until they are up."""
         if self.link is not None:
             self._refreshed = self._engine.loop.create_future()
             self.link.refresh()
@@ -238,13 +238,13 @@ class NodeShell:
 
     async def end(self, patience: float) -> None:
         """
-        Have the node leave in good order, and then end what is left of it; its machine stays.
+        Stop the node in good order, and then end what is left of it; its machine stays.
 
         Args:
             patience: Seconds it has to leave by itself.
         """
         self.leaving = True
-        back = ProvisionError(f"{self.where} is being given back.", node=self.index)
+        back = ProvisionError(f"{self.where} is being terminated.", node=self.index)
         self._settle(self._runs, back)
         self._settle(self._ready, back)
         if self.link is not None and patience:
@@ -257,7 +257,7 @@ class NodeShell:
             await self.host.end(2.0 if patience else 0.5)
 
     async def let_go(self) -> None:
-        """Let go of its machine."""
+        """Close the connection to its machine."""
         if self.host is not None:
             await self.host.close()
 
@@ -274,7 +274,7 @@ class NodeShell:
             self.link.close()
 
     def post(self, do: Callable[..., None], *args: Any) -> None:
-        """Have something done in the engine's loop."""
+        """Post a call to the engine's loop."""
         self._engine.post(do, *args)
 
     def _on_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -374,7 +374,7 @@ class NodeShell:
         ended = ""
         if facts.get("signal") or facts.get("exit_code") is not None:
             ended = f" ({facts.get('signal') or 'exit code ' + str(facts['exit_code'])})"
-        message = f"{self.where} cannot go on: {facts['message']}{ended}.{output}"
+        message = f"{self.where} cannot continue: {facts['message']}{ended}.{output}"
         if self._ready.done():
             self._lost(message)
         else:

@@ -48,7 +48,7 @@ class Outflow:
         return self._unconfirmed >= MOST
 
     def join(self, feeder: RoomWaiter) -> None:
-        """Have a feeder go on when there is room again."""
+        """Add a feeder, which resumes when there is room again."""
         self._feeders.add(feeder)
 
     def sent(self, size: int) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""The key and certificate by which the nodes of a pool know each other, made anew for each pool."""
+"""The key and certificate by which the nodes of a pool know each other, one for each pool."""
 
 from __future__ import annotations
 

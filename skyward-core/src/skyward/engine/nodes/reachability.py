@@ -17,7 +17,7 @@ _LISTEN = 30.0
 
 class Reaching:
     """
-    Have each node that is new to a pool and those that are there already knock at each other's ports.
+    Connect each node that is new to a pool and those that are there already to each other's ports.
 
     Args:
         patience: Seconds in which all of them have to say what they found.
@@ -29,7 +29,7 @@ class Reaching:
 
     async def meet(self, shell: NodeShell) -> None:
         """
-        Let a node meet those that came before it.
+        Check that a node and those that came before it reach each other.
 
         Args:
             shell: The node; its agent answers.
@@ -75,12 +75,12 @@ class Reaching:
 
 
 async def _port(shell: NodeShell) -> int:
-    """Have a node listen."""
+    """Ask a node to listen."""
     return int((await shell.ask({"listen": _LISTEN}))["port"])
 
 
 async def _unreached(shell: NodeShell, others: list[tuple[NodeShell, int]]) -> list[str]:
-    """Return which others a node cannot reach, a sentence each; none if it is lost, which its link tells of."""
+    """Return which others a node cannot reach, a sentence each; none if it is lost, which its link reports."""
     places = [[address(other.info), port] for other, port in others]
     try:
         reasons = (await shell.ask({"reach": places, "within": WITHIN}))["unreached"]

@@ -94,7 +94,7 @@ class SSHHost:
 
     async def prepare(self) -> Prepared:
         """
-        Run the bootstrap, and give the interpreter that it made.
+        Run the bootstrap, and return the interpreter that it made.
 
         Raises:
             ProvisionError: If the machine cannot be made ready.
@@ -124,7 +124,7 @@ class SSHHost:
 
     async def open(self, on_frame: OnFrame, on_closed: OnClosed) -> Link:
         """
-        Reach the agent; from now on the link is kept alive.
+        Connect to the agent; from now on the link is kept alive.
 
         Raises:
             SkywardError: If it does not answer.
@@ -171,7 +171,7 @@ class SSHHost:
 
         Raises:
             ConnectionError: If nothing listens there.
-            SkywardError: If the machine cannot be reached, or lets no connection through.
+            SkywardError: If the machine cannot be reached, or refuses to forward.
         """
         for last in (False, True):
             connection = await self._connect(DIALLING)
@@ -184,7 +184,7 @@ class SSHHost:
         raise AssertionError
 
     async def flush(self) -> None:
-        """Have all that was written be on the machine's disk, but for the script, which holds the image's variables."""
+        """Flush all that was written to the machine's disk, but for the script, which holds the image's variables."""
         assert self._found is not None
         script = f"rm -f {shlex.quote(self._directory(self._found))}/bootstrap.sh; sync"
         done = await run(await self._connect(DIALLING), script, timeout=self._recipe.timeout)
@@ -205,7 +205,7 @@ class SSHHost:
         """
         End everything of the node on the machine, and remove its directory.
 
-        Where the machine can end itself, its watchdog stays: giving it back may be refused, or the client die.
+        Where the machine can terminate itself, its watchdog stays: its termination may be refused, or the client die.
 
         Args:
             patience: Seconds that the agent has to leave by itself.
@@ -225,7 +225,7 @@ class SSHHost:
         except SkywardError as error:
             ttl = self._recipe.ttl
             then = f"its watchdog ends it {ttl:g} s after it last heard from us" if ttl else "nothing will end it"
-            _log.warning("%s could not be told to end what runs there for us (%s); %s.", self._address, error, then)
+            _log.warning("%s could not be ordered to end what runs there for us (%s); %s.", self._address, error, then)
 
     async def _left_already(self, patience: float) -> bool:
         """Return whether what `leaving` began comes to its end in time."""
@@ -241,7 +241,7 @@ class SSHHost:
         await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
 
     async def end_machine(self) -> bool:
-        """Have the machine end itself, and return whether it was told to."""
+        """Order the machine to terminate itself, and return whether it was reached."""
         if not self._recipe.end:
             return False
         # It may take the connection along, or a while.
@@ -249,12 +249,12 @@ class SSHHost:
         try:
             done = await run(await self._connect(DIALLING), script, timeout=COMMAND_TIMEOUT)
         except SkywardError as error:
-            _log.info("machine.not_told_to_end %s reason=%s", self._name, error)
+            _log.info("machine.not_reached_to_end %s reason=%s", self._name, error)
             return False
         return not done.code
 
     async def close(self) -> None:
-        """Let go of the machine."""
+        """Close the connection to the machine."""
         if self._connection is not None:
             self._connection.close()
             with contextlib.suppress(Exception):
@@ -278,7 +278,7 @@ class SSHHost:
                     self._address,
                     patience=patience,
                     missed=self._recipe.unreachable,
-                    told=self._waiting,
+                    report=self._waiting,
                     interval=self._recipe.ssh_retry_interval,
                 )
             return self._connection
@@ -301,7 +301,7 @@ class SSHHost:
         )
 
     def _waiting(self, line: str) -> None:
-        """Tell that the machine does not answer yet; once it was given back, that is of no interest."""
+        """Report that the machine does not answer yet; once it is being terminated, that is of no interest."""
         if not self._ended:
             self._recipe.waiting(line)
 
@@ -349,7 +349,7 @@ class SSHHost:
             )
 
     async def _send_uv(self, connection: SSHClientConnection, found: probe.Findings) -> None:
-        """Give a machine our own uv, if it will need one, has no way to get it, and is of our kind."""
+        """Send a machine our own uv, if it will need one, has no way to get it, and is of our kind."""
         recipe = self._recipe
         needed = recipe.image.needs_environment or any(op.scope == "environment" for op in recipe.ops)
         if not needed or found.gets_uv or (found.system, found.machine) != (platform.system(), platform.machine()):
@@ -365,7 +365,7 @@ class SSHHost:
             _log.warning("%s: our uv could not be written there: %s", self._address, done.err.strip()[-200:])
 
     async def _bootstrap(self, made: Visit) -> str:
-        """Start the script, follow it to its end, and give the interpreter that it names."""
+        """Start the script, follow it to its end, and return the interpreter that it names."""
         token, found = secrets.token_hex(8), made.found
         node = self._directory(found)
         ground = Ground(cache=found.cache, node=node, runtime=runtime_bundle().digest, token=token)
@@ -425,7 +425,7 @@ class SSHHost:
         on_announced: Callable[[Frame], bool],
         then: Callable[[], None],
     ) -> None:
-        """Fetch what the agent has left behind."""
+        """Fetch the results that the agent has stored."""
         assert self._found is not None
         try:
             await rescue(connection, self._directory(self._found), on_frame, on_announced)

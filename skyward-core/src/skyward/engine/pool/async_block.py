@@ -24,7 +24,7 @@ class Openable(Protocol):
 
 async def opened(pool: Openable) -> None:
     """
-    Open a pool; a task that is cancelled meanwhile breaks that off, and waits until everything is given back.
+    Open a pool; a task that is cancelled meanwhile breaks that off, and waits until everything is terminated.
 
     Args:
         pool: The pool.

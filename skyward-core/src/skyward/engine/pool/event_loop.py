@@ -48,7 +48,7 @@ class EngineLoop:
         self._thread.start()
 
     def post(self, do: Callable[..., object], *args: Any) -> None:
-        """Have something done in the loop soon; many posts cost one wake-up."""
+        """Post a call to the loop; many posts cost one wake-up."""
         self.check()
         self._posted.append((do, args))
         if not self._woken:
@@ -147,9 +147,9 @@ class EngineLoop:
 
 async def in_thread(do: Callable[..., T], *args: Any) -> T:
     """
-    Do something that blocks in a thread of its own, and wait for it in the loop.
+    Run something that blocks in a thread of its own, and wait for it in the loop.
 
-    Unlike an executor's threads, this works to the interpreter's very end, when forgotten pools are closed.
+    Unlike an executor's threads, this works to the interpreter's very end, when pools that were left open are closed.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[T] = loop.create_future()
@@ -194,7 +194,7 @@ _making = threading.Lock()
 
 
 def engine_loop() -> EngineLoop:
-    """Return this process's engine loop; started on first use, anew in a forked child."""
+    """Return this process's engine loop; started on first use, again in a forked child."""
     with _making:
         if not _current or not _current[0].is_here:
             _current[:] = [EngineLoop()]

@@ -24,8 +24,8 @@ class NodeReports(NodeListener["NodeShell"]):
 
     Args:
         dispatch: Takes what concerns calls.
-        reporting: Takes what users hear: lines, events, measurements.
-        membership: Answers who the members are.
+        reporting: Takes what users receive: lines, events, measurements.
+        membership: Answers with the members.
         noticed: Called when a machine will be reclaimed.
         lost: Called when a node is lost.
     """
@@ -77,9 +77,9 @@ class NodeReports(NodeListener["NodeShell"]):
         self._noticed(shell, notice)
 
     def asked(self, shell: NodeShell, question: bytes) -> None:
-        """Answer who the members of the pool are."""
+        """Answer with the members of the pool."""
         self._membership.answer(shell, question)
 
     def lost(self, shell: NodeShell, why: str) -> None:
-        """Take note that the node is lost."""
+        """Record that the node is lost."""
         self._lost(shell, why)

@@ -79,7 +79,7 @@ def open_pool(
     usable: Callable[[OpenPool | None], None],
 ) -> None:
     """
-    Get the nodes of a pool.
+    Open a pool: get its nodes.
 
     Args:
         pool: The pool itself, for plugins.
@@ -88,10 +88,10 @@ def open_pool(
         handlers: What was subscribed before.
         meter: What counts the money.
         begun: Takes what is tried, one after the other, so that another thread can break it off.
-        usable: Takes the open pool once calls can be sent to it, before plugins hear of it, and None if it is given up.
+        usable: Takes the open pool once calls can be sent to it, before plugins see it, and None if it is given up.
 
     Raises:
-        SkywardError: If they can't be had; nothing is left behind then.
+        SkywardError: If they can't be had; nothing is left rented then.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(logging_to(request.options.log_config))
@@ -122,7 +122,7 @@ def open_pool(
         except BaseException as error:
             # An interrupt may come just when nodes are ready, whatever was being waited for.
             for each_begun in begun:
-                _give_back(each_begun, error, PATIENCE)
+                _terminate(each_begun, error, PATIENCE)
             usable(None)
             if opened is not None:
                 _open_pools.discard(opened)
@@ -132,7 +132,7 @@ def open_pool(
 
 def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     """
-    Give a pool's nodes back.
+    Close a pool: terminate its nodes.
 
     Waits for what is still running, unless the pool is left by an exception.
 
@@ -167,7 +167,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             try:
                 if error is not None:
                     engine.post(running.cancel_all)
-                _give_back(running, error, PATIENCE if error is None else 1.0)
+                _terminate(running, error, PATIENCE if error is None else 1.0)
             finally:
                 elapsed = time.monotonic() - opened.opened
                 opened.meter.close(opened.dispatcher.publish)
@@ -177,8 +177,8 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
         running.stopping.raise_unheard()
 
 
-def _give_back(running: Running, error: BaseException | None, patience: float) -> None:
-    """Give nodes back, and tell what could not be ended: by an error, or by a note on the one that there is."""
+def _terminate(running: Running, error: BaseException | None, patience: float) -> None:
+    """Terminate nodes, and report what could not be: by an error, or by a note on the one that there is."""
     engine = running.engine
     try:
         engine.run(running.close(patience))
@@ -192,7 +192,7 @@ def _give_back(running: Running, error: BaseException | None, patience: float) -
 
 
 def _tear_down(running: Running, second: KeyboardInterrupt) -> None:
-    """Asked a second time: no more patience, but whatever stays behind is reported; each further time hurries."""
+    """Close with shorter timeouts after a second interrupt, and report what is left; each further one hurries."""
     for within in (LAST_TRY, 0.0, 0.0):
         try:
             running.engine.run(running.abort(within))
@@ -231,7 +231,7 @@ def _first_that_opens(
         try:
             running.engine.run(running.open())
         except BaseException as error:
-            _give_back(running, error, 0.0)
+            _terminate(running, error, 0.0)
             stopped = meter.exceeded is not None or isinstance(error, PoolEndedError)
             if len(specs) == 1 or stopped or not isinstance(error, SkywardError):
                 raise
@@ -259,7 +259,7 @@ def _subscribe(
     console: Console,
     handlers: list[tuple[type[Any], Callable[[Any], object]]],
 ) -> None:
-    """Have everybody hear what he asked for, the user's own handlers first."""
+    """Subscribe all handlers to the events they ask for, the user's own first."""
     for event_type, handler in handlers:
         dispatcher.subscribe(event_type, handler)
     if request.options.on_event is not None:

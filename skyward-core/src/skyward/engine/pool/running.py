@@ -55,7 +55,7 @@ class Running:
     Args:
         request: What the user asked for.
         spec: The spec that is tried.
-        ids: Gives the pool's id, which is in names of directories and processes, and one for each cloud more.
+        ids: Returns the pool's id, which is in names of directories and processes, and one for each cloud more.
         dispatcher: Where events go.
         meter: What counts the money.
         alternatives: Whether another spec is tried if this one cannot be had.
@@ -112,7 +112,7 @@ class Running:
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
-        self._drains = Drain(self.dispatch, lambda: self._state.closing, self._give_back)
+        self._drains = Drain(self.dispatch, lambda: self._state.closing, self._terminate_machine)
         self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._drains.shells)
         self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells, self._ended)
 
@@ -162,7 +162,7 @@ class Running:
         post_in_parts(self.engine.post, self.dispatch.cancel, list(calls))
 
     def credit(self, call: Call, items: int) -> None:
-        """Let a streaming call send more items."""
+        """Allow a streaming call to send more items."""
         self.engine.post(self.dispatch.credit, call, items)
 
     def feed(self, call: Call, send: Callable[[NodeLink], None]) -> None:
@@ -182,7 +182,7 @@ class Running:
 
     async def open(self) -> None:
         """
-        Get the nodes; `close` gives them back, also those that were got in vain.
+        Open the pool: get its nodes; `close` terminates them, also those of a pool that failed to open.
 
         Raises:
             SkywardError: If they cannot be had.
@@ -195,13 +195,13 @@ class Running:
         self.sizing.start()
 
     def break_off(self) -> None:
-        """Stop getting nodes, if that is under way: what waits for it hears so when all was given back."""
+        """Stop getting nodes, if that is under way: what waits for it is woken when all was terminated."""
         if self._opening is not None and not self._usable.done():
             self._opening.cancel()
 
     async def close(self, patience: float) -> None:
         """
-        Give every node back; harmless when that is done.
+        Terminate every node; harmless when that is done.
 
         Args:
             patience: Seconds that nodes have to leave in good order.
@@ -230,7 +230,7 @@ class Running:
                 self._whole.notify_all()
 
     async def abort(self, within: float) -> None:
-        """Give every node back without patience; what takes longer than some seconds is left to the guardian."""
+        """Terminate every node within seconds; what takes longer is left to the guardian."""
         self._patience = 0.0
         for shell in self._shells():
             shell.abort()
@@ -256,7 +256,7 @@ class Running:
         await settled(self.dispatch)
 
     async def refresh(self) -> None:
-        """Start every worker anew, and send what changed of the local modules."""
+        """Restart every worker, and send what changed of the local modules."""
         changed = self._shipping.changed()
         await self.settled()
         for files in changed:
@@ -266,7 +266,7 @@ class Running:
     _patience = 5.0
 
     def _stopped(self, reason: str) -> None:
-        """Give every node back before the pool is left."""
+        """Stop the pool before it is left: terminate every node."""
         self._patience, self._given_up = 1.0, reason
         self._step(lifecycle.Closed())
 
@@ -328,7 +328,7 @@ class Running:
     def _launched(self, shell: NodeShell) -> None:
         if shell.index in self._nodes:
             # The place was given away while this machine was on its way.
-            self._spawn(self._give_back(shell, "its place is taken"))
+            self._spawn(self._terminate_machine(shell, "its place is taken"))
             return
         if not isinstance(shell.instance.address, LocalAddress):
             self.maker.go_far()
@@ -344,7 +344,7 @@ class Running:
         try:
             await provisioning.start(shell, self._shipping.all())
         except Exception as error:
-            # One that was given back meanwhile says nothing of the machine that the node has now.
+            # One that was terminated meanwhile says nothing of the machine that the node has now.
             if self._nodes.get(node) is not shell:
                 return
             again = node in self._state.nodes and self._state.nodes[node].failures > 0
@@ -374,17 +374,17 @@ class Running:
         try:
             self.dispatch.remove(node, reason)
         except Exception:
-            # Whatever is wrong with the calls, the machine is given back.
+            # Whatever is wrong with the calls, the machine is terminated.
             _log.exception("node.remove_failed node=%s", node)
         self._membership.drop(node)
         if shell is not None:
-            await self._give_back(shell, reason)
+            await self._terminate_machine(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
             self._step(lifecycle.Ended(node))
         if node not in self._state.nodes:
             self.dispatch.forsake(node, reason)
 
-    async def _give_back(self, shell: NodeShell, reason: str) -> None:
+    async def _terminate_machine(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
         failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
         if failed:
@@ -398,7 +398,7 @@ class Running:
         self._depart(shell)
 
     def _depart(self, shell: NodeShell) -> None:
-        """Have another machine in place of one that is about to be taken back."""
+        """Replace a machine that is about to be reclaimed."""
         node = shell.index
         if shell.notice is None or self._nodes.get(node) is not shell or not self._state.is_ready(node):
             return
@@ -443,5 +443,5 @@ class Running:
         return tuple(index for index in self._state.ready if self.dispatch.idle(index))
 
     def change_size(self, desired: int) -> None:
-        """Have another number of nodes; idle ones go first."""
+        """Set another number of nodes; idle ones go first."""
         self._step(lifecycle.Resized(desired, self.idle_nodes()))

@@ -1,4 +1,4 @@
-"""SIGTERM as an exit that unwinds, so that pools are left and their nodes given back."""
+"""SIGTERM as an exit that unwinds, so that pools are left and their nodes terminated."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from types import FrameType
 
 class _Unwinding:
     """
-    Handle SIGTERM as long as there is something to give back.
+    Handle SIGTERM as long as there is something to terminate.
 
     Pools that are open at the same time share the handler: the first puts it in, the last takes it out.
-    A forked child has nothing of theirs to give back, and ends by the signal as any other process: what started it,
+    A forked child has nothing of theirs to terminate, and ends by the signal as any other process: what started it,
     such as `multiprocessing.Pool.terminate`, waits for that without limit.
     """
 
@@ -25,15 +25,15 @@ class _Unwinding:
         self._masks = threading.local()
 
     def hold(self) -> None:
-        """Let no signal come while this thread forks: one for the child would be lost with the handler."""
+        """Block the signal while this thread forks: one for the child would be lost with the handler."""
         self._masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM} if self._wanted else ())
 
     def release(self) -> None:
-        """Let it come again."""
+        """Unblock it."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.before)
 
     def forget(self) -> None:
-        """Have nothing to give back, as a forked child."""
+        """Drop what there is to terminate, as a forked child."""
         self._lock = threading.Lock()
         self._wanted = 0
         self._put_back()
@@ -51,7 +51,7 @@ class _Unwinding:
         return True
 
     def end(self) -> None:
-        """Put the default back, if no other pool needs the handler."""
+        """Restore the default, if no other pool needs the handler."""
         with self._lock:
             self._wanted -= 1
             last = not self._wanted
@@ -85,6 +85,6 @@ def terminated_as_exit() -> Iterator[None]:
     try:
         yield
     finally:
-        # A forked child that leaves the block too has nothing to give back.
+        # A forked child that leaves the block too has nothing to terminate.
         if os.getpid() == process:
             _unwinding.end()

@@ -1,5 +1,5 @@
 """
-Pools that another program ends: what tells their own programs of it, before their machines are ended.
+Pools that another program ends: how their own programs are notified, before their machines are terminated.
 
 On this computer that is a mark on the disk; on another one, where clouds have tags that can be changed, an expiry of 0.
 """
@@ -31,13 +31,13 @@ KEPT = 30 * 24 * 3600.0
 _LONGEST = 400
 # Room for the process and the time.
 _COMMAND = 300
-# It becomes the name of a file, and a cloud may tell anything.
+# It becomes the name of a file, and a cloud may send anything.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def call_off(pools: Iterable[str]) -> None:
     """
-    Have the programs of pools rent nothing any more and end these pools; to be called before machines are ended.
+    Order the programs of pools to rent nothing more and end these pools; to be called before machines are terminated.
 
     Args:
         pools: The pools' ids.
@@ -106,7 +106,7 @@ class CallOff:
         return PoolEndedError(
             f"The pool {self._name!r} was ended from outside, by: {by}.",
             pool=self._name,
-            hint="Nothing is rented in place of its machines. Open a new pool to go on.",
+            hint="Nothing is rented in place of its machines. Open a new pool to continue.",
         )
 
 

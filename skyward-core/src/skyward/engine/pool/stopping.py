@@ -26,7 +26,7 @@ class Stopping:
         usable: What opening the pool waits for.
         dispatch: Where its calls are.
         reporting: Where events go.
-        give_back: Has every node given back, and takes the reason.
+        terminate: Has every node terminated, and takes the reason.
     """
 
     def __init__(
@@ -35,19 +35,19 @@ class Stopping:
         usable: asyncio.Future[None],
         dispatch: Dispatch,
         reporting: Reporting,
-        give_back: Callable[[str], None],
+        terminate: Callable[[str], None],
     ) -> None:
         self._pool = pool
         self._usable = usable
         self._dispatch = dispatch
         self._reporting = reporting
-        self._give_back = give_back
+        self._terminate = terminate
         self._ended: PoolEndedError | None = None
-        self._was_heard = threading.Event()
+        self._delivered = threading.Event()
 
     def stop(self, error: SkywardError, answer: Answer) -> None:
         """
-        Fail every call and give every node back.
+        Fail every call and terminate every node.
 
         Args:
             error: Why.
@@ -57,7 +57,7 @@ class Stopping:
             self._usable.set_exception(error)
         self._dispatch.close(answer)
         self._reporting.error(str(error), fatal=True)
-        self._give_back(str(error))
+        self._terminate(str(error))
 
     def ended(self, error: PoolEndedError) -> None:
         """Stop because another program ended the pool; once."""
@@ -65,10 +65,10 @@ class Stopping:
             return
         self._ended = error
         if not self._usable.done():
-            # Opening the pool tells it.
-            self._was_heard.set()
+            # Opening the pool reports it.
+            self._delivered.set()
         facts = json.dumps({"error": "PoolEndedError", "message": str(error)}).encode()
-        self.stop(error, Answer(Status.FAILED, None, facts, pool=self._pool, heard=self._was_heard.set))
+        self.stop(error, Answer(Status.FAILED, None, facts, pool=self._pool, on_delivered=self._delivered.set))
 
     def raise_unheard(self) -> None:
         """
@@ -77,5 +77,5 @@ class Stopping:
         Raises:
             PoolEndedError: If it was.
         """
-        if self._ended is not None and not self._was_heard.is_set():
+        if self._ended is not None and not self._delivered.is_set():
             raise self._ended

@@ -52,7 +52,7 @@ def _packed(directory: Path) -> bytes:
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out whose file it is here."""
+    """Remove whose file it is here."""
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     info.mode = 0o644

@@ -60,7 +60,7 @@ def cache_entry(name: str) -> Path:
 
 def prepare(key: str, steps: Sequence[Step], *, timeout: float, tell: Callable[[str, str], None]) -> Path:
     """
-    Make an environment if it is not there, and give its interpreter.
+    Make an environment if it is not there, and return its interpreter.
 
     Args:
         key: Its content hash.
@@ -190,7 +190,7 @@ def _run(step: Step, argv: list[str], timeout: float, environment: Path) -> None
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Have a file's lock to oneself, among all processes of this machine."""
+    """Hold a file's lock exclusively, among all processes of this machine."""
     with open(private.opened(path, os.O_RDWR | os.O_CREAT), "r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

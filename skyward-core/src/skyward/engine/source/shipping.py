@@ -35,7 +35,7 @@ class Shipping:
         self._modules.new_files(self._deliver)
 
     def all(self) -> list[Payload]:
-        """Give everything, for a node that has nothing."""
+        """Return everything, for a node that has nothing."""
         files = (*self._includes, *self._modules.all_files())
         if files != self._whole[0]:
             self._whole = files, [_packed(files)]

@@ -85,7 +85,7 @@ class LocalModules:
         Nearly free where nothing was loaded meanwhile.
 
         Args:
-            deliver: Called with the files, if there are any, before another thread hears that nothing is new:
+            deliver: Called with the files, if there are any, before another thread is answered that nothing is new:
                 what that thread sends afterwards comes behind these files.
 
         Raises:

@@ -63,7 +63,7 @@ def _dtype(code: Any, *flags: Any) -> Any:
 
 
 def _dtype_state(made: Any, state: Any) -> Any:
-    """Make a type anew, with what its state says of byte order, unit, fields and shape."""
+    """Rebuild a type, with what its state says of byte order, unit, fields and shape."""
     import numpy as np
 
     if type(state) is not tuple or not 8 <= len(state) <= 9 or type(state[0]) is not int:

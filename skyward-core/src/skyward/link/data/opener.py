@@ -3,7 +3,7 @@ Open an untrusted pickle as data: it yields values, and no callable that it name
 
 Pickle is a program for a machine with a stack.
 This is that machine, with three of its orders changed: a name is looked up among those that are allowed, and what is
-called, made anew or given a state is done by that name's `Maker`.
+called, rebuilt or given a state is done by that name's `Maker`.
 So no `__reduce__`, no `__setstate__` and no function of the sender's choice is run, and no attribute is looked up.
 
 What does no harm by running does some by being large: numbers in the bytes reserve no memory, and keys of dicts that
@@ -54,7 +54,7 @@ def open_data(
         stream: The pickle.
         names: What it may name.
         buffers: Its out-of-band buffers, in order; they are not copied.
-        chained: Gives what is meant by the number of something outside the pickle.
+        chained: Returns what is meant by the number of something outside the pickle.
 
     Raises:
         Refused: If it names something else, or would do something else with it.
@@ -77,7 +77,7 @@ class _Machine:
         data: Its bytes.
         names: What it may name.
         buffers: Its out-of-band buffers.
-        chained: Gives what is outside it.
+        chained: Returns what is outside it.
     """
 
     def __init__(
@@ -167,13 +167,13 @@ class _Machine:
         self.memo[index] = self.stack[-1]
 
     def tuple_of(self, parts: Iterable[Any]) -> None:
-        """Put a tuple onto the stack."""
+        """Push a tuple onto the stack."""
         made = tuple(parts)
         self.weigh(made, made)
         self.stack.append(made)
 
     def weigh(self, made: Any, parts: Iterable[Any]) -> None:
-        """Note how many parts an object has in all, each counted as often as it is there: so long takes its hash."""
+        """Record how many parts an object has in all, each counted as often as it is there: so long takes its hash."""
         weights = self.weights
         weight = weights.get(id(made), 0) + 1
         for part in parts:
@@ -191,7 +191,7 @@ class _Machine:
         return key
 
     def set_items(self, items: list[Any]) -> None:
-        """Put pairs into the dict on top of the stack."""
+        """Add pairs to the dict on top of the stack."""
         target = self.stack[-1]
         if len(items) % 2:
             malformed("a key without a value")
@@ -201,7 +201,7 @@ class _Machine:
             set_item(target, key if type(key) in _SCALARS else self.key(key), items[at + 1])
 
     def add_items(self, items: list[Any]) -> None:
-        """Put items into the list on top of the stack."""
+        """Add items to the list on top of the stack."""
         target = self.stack[-1]
         if isinstance(target, list):
             list.extend(target, items)
@@ -240,7 +240,7 @@ class _Machine:
         self.weigh(made, args)
 
     def build(self, state: Any) -> None:
-        """Give the object on top of the stack its state."""
+        """Set the state of the object on top of the stack."""
         made = self.stack[-1]
         kind = type(made)
         set_state = (self.names.maker(kind) or NOTHING).state

@@ -39,7 +39,7 @@ def reduce_as_data(obj: Any) -> tuple[Any, ...] | None:
 
 def named(module: str, name: str) -> Any:
     """
-    Stand for a class in a pickle; the client looks it up among those that are listed there.
+    Name a class in a pickle; the client looks it up among those that are listed there.
 
     Raises:
         TypeError: If it is called, as by a pickle that is opened where no class is listed.

@@ -55,7 +55,7 @@ def reduce(obj: Any) -> tuple[Any, ...] | None:
 
 def restore(kind: Any, *parts: Any) -> Any:
     """
-    Put together what `reduce` took apart.
+    Rebuild what `reduce` took apart.
 
     Args:
         kind: What it is.
@@ -130,7 +130,7 @@ def _masked() -> tuple[type, ...]:
 
 
 def _array(parts: Any) -> Any:
-    """Put an array together."""
+    """Rebuild an array."""
     import numpy as np
 
     if isinstance(parts, np.ndarray):

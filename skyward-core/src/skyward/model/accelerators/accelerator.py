@@ -168,7 +168,7 @@ class Accelerator:
 
     @property
     def manufacturer(self) -> str | None:
-        """Return who makes it; None where that is not known."""
+        """Return its manufacturer; None where that is not known."""
         return self.device.manufacturer if self.device is not None else None
 
     @property
@@ -193,7 +193,7 @@ class Accelerator:
         """
         Return whether a node with the offered accelerators has what is asked for.
 
-        What an offer does not tell, its memory or form factor, is taken to be right.
+        What an offer leaves out, its memory or form factor, is taken to be right.
 
         Args:
             offered: What a node would have; see `recognise` for what clouds call it.
@@ -355,7 +355,7 @@ def mig_profiles(name: str, memory: float | str | None = None) -> dict[str, int]
 
 
 def _maker(given: Accelerator | str) -> str | None:
-    """Return who makes an accelerator, as far as its name tells."""
+    """Return the manufacturer of an accelerator, as far as its name shows."""
     if isinstance(given, Accelerator):
         return given.manufacturer
     device = read(given).device or read(given.partition(":")[0]).device

@@ -110,7 +110,7 @@ class Catalogue:
 
 
 def _ask_plugins() -> None:
-    """Have installed plugins register their devices."""
+    """Ask installed plugins to register their devices."""
     # By name, because the doors for plugins stand above the values.
     import_module("skyward.registry").installed()
 

@@ -78,7 +78,7 @@ class Variant:
 
     Args:
         memory_gb: Memory as the device is sold under, in GB.
-        form_factors: The form factors it is made in with this memory; none where they are not told apart.
+        form_factors: The form factors it is made in with this memory; none where they are not distinguished.
         reported_gb: Other figures, in GB, that clouds and drivers give for the same device.
         mig: For each MIG profile, how many instances of it one device holds.
 
@@ -116,7 +116,7 @@ class Device:
 
     Args:
         name: Its name in Skyward; a Python identifier, because `sky.accelerators` has an attribute of that name.
-        manufacturer: Who makes it.
+        manufacturer: Its manufacturer.
         architecture: The generation that its maker counts it to.
         variants: What it is made with; the first is the usual one, which its factory means where no memory is given.
         spellings: What clouds call it beside its name.

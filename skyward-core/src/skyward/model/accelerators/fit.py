@@ -106,5 +106,5 @@ def _size(offer: object) -> tuple[float, ...]:
 
 
 def _number(offer: object, name: str) -> float:
-    """Return an offer's figure; 0 where it tells none."""
+    """Return an offer's figure; 0 where it has none."""
     return float(getattr(offer, name, None) or 0)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["NVIDIA"]
 
-# A type checker reads the names from here and the catalogue can't be read by one, so they stand in both;
+# A type checker reads the names from here and the catalogue can't be read by one, so they are in both;
 # a test holds the two together.
 NVIDIA: TypeAlias = Literal[
     "H100",

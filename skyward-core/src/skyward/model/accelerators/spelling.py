@@ -75,7 +75,7 @@ def read(text: str) -> Reading:
 
 
 def _read(text: str) -> Reading:
-    """Return what a name says to those who know the catalogue as it is now."""
+    """Return what a name means by the catalogue as it is now."""
     whole = CATALOGUE.spelled(text)
     if whole is not None:
         device, spelling = whole
@@ -141,7 +141,7 @@ def counted(text: str, parameter: str) -> tuple[str, float]:
         parameter: Name of the parameter it was given for, for the error.
 
     Raises:
-        ConfigError: If what stands in the count's place is no number.
+        ConfigError: If what is in the count's place is no number.
 
     >>> counted("H100:8", "accelerator"), counted("8x H100", "accelerator"), counted("T4", "accelerator")
     (('H100', 8.0), ('H100', 8.0), ('T4', 1.0))

@@ -69,26 +69,26 @@ from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progr
 
 @frozen(kw_only=True)
 class ClusterRequested(SkywardEvent):
-    """Tell that a pool is being opened for `spec`."""
+    """Report that a pool is being opened for `spec`."""
 
     spec: Spec | None = None
 
 
 @frozen(kw_only=True)
 class InstanceRequested(SkywardEvent):
-    """Tell that `node` needs an instance."""
+    """Report that `node` needs an instance."""
 
     node: int
 
 
 @frozen(kw_only=True)
 class BootstrapRequested(SkywardEvent):
-    """Tell that an instance that runs is about to be bootstrapped."""
+    """Report that an instance that runs is about to be bootstrapped."""
 
 
 @frozen(kw_only=True)
 class ShutdownRequested(SkywardEvent):
-    """Tell that the pool was asked to close, and why."""
+    """Report that the pool was asked to close, and why."""
 
     reason: str = ""
 
@@ -98,7 +98,7 @@ class ShutdownRequested(SkywardEvent):
 
 @frozen(kw_only=True)
 class InfraCreating(SkywardEvent):
-    """Tell that networks, keys and the like are being created."""
+    """Report that networks, keys and the like are being created."""
 
     provider: str = ""
     region: str | None = None
@@ -106,7 +106,7 @@ class InfraCreating(SkywardEvent):
 
 @frozen(kw_only=True)
 class InfraCreated(SkywardEvent):
-    """Tell that networks, keys and the like exist."""
+    """Report that networks, keys and the like exist."""
 
     provider: str = ""
     region: str | None = None
@@ -115,7 +115,7 @@ class InfraCreated(SkywardEvent):
 @frozen(kw_only=True)
 class InstanceLaunching(SkywardEvent):
     """
-    Tell that `count` instances are being asked for.
+    Report that `count` instances are being asked for.
 
     Args:
         accelerator: The accelerators of each, such as `"8 × A100 40GB"`; None without any.
@@ -151,17 +151,17 @@ class _InstanceFacts(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceLaunched(_InstanceFacts):
-    """Tell that the provider accepted the launch; the instance is billed from about now."""
+    """Report that the provider accepted the launch; the instance is billed from about now."""
 
 
 @frozen(kw_only=True)
 class InstanceRunning(_InstanceFacts):
-    """Tell that the instance runs and has an address."""
+    """Report that the instance runs and has an address."""
 
 
 @frozen(kw_only=True)
 class InstanceProvisioned(_InstanceFacts):
-    """Tell that the instance can be reached and is ready to be bootstrapped."""
+    """Report that the instance can be reached and is ready to be bootstrapped."""
 
 
 # Bootstrap
@@ -170,7 +170,7 @@ class InstanceProvisioned(_InstanceFacts):
 @frozen(kw_only=True)
 class BootstrapPhase(SkywardEvent):
     """
-    Tell how far one phase of a node's bootstrap is.
+    Report how far one phase of a node's bootstrap is.
 
     Args:
         phase: Name of the phase: "uv", "apt", "deps" …; "bootstrap" is the whole of it.
@@ -185,7 +185,7 @@ class BootstrapPhase(SkywardEvent):
 
 @frozen(kw_only=True)
 class BootstrapStarting(BootstrapPhase):
-    """Tell that the bootstrap of an instance begins."""
+    """Report that the bootstrap of an instance begins."""
 
     instance_id: str
     phase: str = "bootstrap"
@@ -194,7 +194,7 @@ class BootstrapStarting(BootstrapPhase):
 
 @frozen(kw_only=True)
 class BootstrapProgress(BootstrapPhase):
-    """Tell that a bootstrap enters its next phase, which is named by `step`."""
+    """Report that a bootstrap enters its next phase, which is named by `step`."""
 
     instance_id: str
     step: str
@@ -204,7 +204,7 @@ class BootstrapProgress(BootstrapPhase):
 
 @frozen(kw_only=True)
 class BootstrapCompleted(BootstrapPhase):
-    """Tell that the bootstrap of an instance is done."""
+    """Report that the bootstrap of an instance is done."""
 
     instance_id: str
     phase: str = "bootstrap"
@@ -220,14 +220,14 @@ class BootstrapConsole(SkywardEvent):
 
 @frozen(kw_only=True)
 class BootstrapCommand(SkywardEvent):
-    """Tell which command the bootstrap runs now."""
+    """Report which command the bootstrap runs now."""
 
     command: str
 
 
 @frozen(kw_only=True)
 class BootstrapFailed(SkywardEvent):
-    """Tell in which phase a bootstrap failed, and the end of what it wrote."""
+    """Report in which phase a bootstrap failed, and the end of what it wrote."""
 
     phase: str
     error: str
@@ -235,21 +235,21 @@ class BootstrapFailed(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceBootstrapped(SkywardEvent):
-    """Tell that the environment of `node` is complete."""
+    """Report that the environment of `node` is complete."""
 
     node: int
 
 
 @frozen(kw_only=True)
 class NodeReady(SkywardEvent):
-    """Tell that the workers of `node` take tasks."""
+    """Report that the workers of `node` take tasks."""
 
     node: int
 
 
 @frozen(kw_only=True)
 class ClusterProvisioned(SkywardEvent):
-    """Tell that all instances of the first order run and can be reached; `elapsed` is in seconds since the request."""
+    """Report that the first order's instances run and can be reached; `elapsed` is in seconds since the request."""
 
     nodes: int
     elapsed: float
@@ -257,7 +257,7 @@ class ClusterProvisioned(SkywardEvent):
 
 @frozen(kw_only=True)
 class ClusterReady(SkywardEvent):
-    """Tell that the pool takes tasks on `nodes` nodes; `elapsed` is in seconds since the request."""
+    """Report that the pool takes tasks on `nodes` nodes; `elapsed` is in seconds since the request."""
 
     nodes: int
     elapsed: float
@@ -269,7 +269,7 @@ class ClusterReady(SkywardEvent):
 @frozen(kw_only=True)
 class InstancePreempted(SkywardEvent):
     """
-    Tell that the instance of `node` was lost, or that the provider will take it back at `ends_at` (seconds since 1970).
+    Report that the instance of `node` was lost, or that the provider will reclaim it at `ends_at` (seconds since 1970).
 
     Where that is not `certain`, the provider only recommends to leave; nothing is done about it.
     """
@@ -283,7 +283,7 @@ class InstancePreempted(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceReplaced(SkywardEvent):
-    """Tell that `node` moved from the instance `old` to the instance `new` (their ids)."""
+    """Report that `node` moved from the instance `old` to the instance `new` (their ids)."""
 
     old: str
     new: str
@@ -292,7 +292,7 @@ class InstanceReplaced(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceStopping(SkywardEvent):
-    """Tell that an instance is being terminated, and of which node, where that is known."""
+    """Report that an instance is being terminated, and of which node, where that is known."""
 
     instance_id: str
     node: int | None = None
@@ -301,7 +301,7 @@ class InstanceStopping(SkywardEvent):
 
 @frozen(kw_only=True)
 class InstanceDestroyed(SkywardEvent):
-    """Tell that the provider confirmed the end of an instance."""
+    """Report that the provider confirmed the end of an instance."""
 
     instance_id: str
     node: int
@@ -310,14 +310,14 @@ class InstanceDestroyed(SkywardEvent):
 
 @frozen(kw_only=True)
 class PoolStopping(SkywardEvent):
-    """Tell that the pool takes no more tasks and begins to end its instances."""
+    """Report that the pool takes no more tasks and begins to end its instances."""
 
     reason: str = ""
 
 
 @frozen(kw_only=True)
 class ClusterDestroyed(SkywardEvent):
-    """Tell that nothing of the pool is left; `elapsed` is its whole life in seconds."""
+    """Report that nothing of the pool is left; `elapsed` is its whole life in seconds."""
 
     reason: str = ""
     elapsed: float = 0.0
@@ -328,7 +328,7 @@ class ClusterDestroyed(SkywardEvent):
 
 @frozen(kw_only=True)
 class CostUpdate(SkywardEvent):
-    """Tell what the pool has cost until now; money in USD, `hourly_rate` in USD an hour."""
+    """Report what the pool has cost until now; money in USD, `hourly_rate` in USD an hour."""
 
     elapsed_seconds: float
     accumulated_cost: float
@@ -340,7 +340,7 @@ class CostUpdate(SkywardEvent):
 @frozen(kw_only=True)
 class CostFinal(SkywardEvent):
     """
-    Tell what the pool has cost in the end, and what it saved against on-demand prices, in USD.
+    Report what the pool has cost in the end, and what it saved against on-demand prices, in USD.
 
     Args:
         hourly_rate: The most that an hour of it cost at any moment.
@@ -360,7 +360,7 @@ class CostFinal(SkywardEvent):
 
 @frozen(kw_only=True)
 class Error(SkywardEvent):
-    """Tell about trouble outside any task; `fatal` ends the pool."""
+    """Report trouble outside any task; `fatal` ends the pool."""
 
     message: str
     fatal: bool = False

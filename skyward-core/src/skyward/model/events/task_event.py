@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class TaskStarted(SkywardEvent):
-    """Tell that an attempt of a call began on `node`."""
+    """Report that an attempt of a call began on `node`."""
 
     task_id: str
     function: str
@@ -28,7 +28,7 @@ class TaskStarted(SkywardEvent):
 @frozen(kw_only=True)
 class TaskCompleted(SkywardEvent):
     """
-    Tell that an attempt of a call ended.
+    Report that an attempt of a call ended.
 
     Args:
         task_id: The id that its `TaskStarted` had.
@@ -56,7 +56,7 @@ class TaskCompleted(SkywardEvent):
 @frozen(kw_only=True)
 class Progress(SkywardEvent):
     """
-    Tell how many parts of one `map` or `gather` are done.
+    Report how many parts of one `map` or `gather` are done.
 
     Args:
         label: What is counted, such as the function's name; one bar per label.

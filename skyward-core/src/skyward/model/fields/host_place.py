@@ -13,7 +13,7 @@ __all__ = ["HostPlace", "place", "places"]
 
 
 class HostPlace(NamedTuple):
-    """Who is asked for, where, and at which port; None is what `~/.ssh/config` says."""
+    """The login user, the host and the port; None is what `~/.ssh/config` says."""
 
     user: str | None
     host: str
@@ -25,7 +25,7 @@ def place(text: str, parameter: str) -> HostPlace:
     Split a host from its user and its port.
 
     Args:
-        text: What was written; an IPv6 address with a port stands in brackets.
+        text: What was written; an IPv6 address with a port is in brackets.
         parameter: Name of the parameter it was given for.
 
     Raises:

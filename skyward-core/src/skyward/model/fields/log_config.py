@@ -91,7 +91,7 @@ class LogConfig:
     @property
     def rotation_bytes(self) -> int | None:
         """
-        Size at which a new file is begun, in bytes; None where age decides.
+        Return the size at which a new file is begun, in bytes; None where age decides.
 
         >>> LogConfig().rotation_bytes
         50000000
@@ -101,7 +101,7 @@ class LogConfig:
     @property
     def rotation_s(self) -> float | None:
         """
-        Age at which a new file is begun, in seconds; None where size decides.
+        Return the age at which a new file is begun, in seconds; None where size decides.
 
         >>> LogConfig(rotation="1 day").rotation_s
         86400.0

@@ -102,7 +102,7 @@ def known_only(given: Iterable[str], known: Iterable[str], taker: str) -> None:
 
 def suggesting(kind: type[Value]) -> type[Value]:
     """
-    Have a class of settings offer the nearest keyword when it is given one that it has not, and name what is missing.
+    Add to a class of settings an error that offers the nearest keyword for an unknown one, and names what is missing.
 
     Args:
         kind: An attrs class; its `USUAL` says what to write instead of too little.
@@ -315,7 +315,7 @@ def waiting(instance: Any, attribute: Any, value: object) -> None:
 
 def optional(check: Callable[[object, str], object]) -> Check:
     """
-    Return an attrs validator that lets None pass and hands all else to the check.
+    Return an attrs validator that accepts None and passes all else to the check.
 
     Args:
         check: Called with the value and the field's name; raises what is to be raised.

@@ -67,7 +67,7 @@ class Cluster:
         worker: How tasks are laid out on a node.
         nodes_reach_each_other: Whether the nodes have a network of their own between them.
         joined: Whether its nodes are to work together: True or False as `cluster=` says, None where it is not said.
-        key: What lets us in at the pool's machines; a provider has its public half let in, and gives its private half
+        key: What logs in at the pool's machines; a provider authorises its public half, and gives its private half
             to `SSHAddress`.
 
     >>> from skyward.model.instances.offer import Offer
@@ -102,7 +102,7 @@ class Topology:
 
     Args:
         ranks_per_node: How many ranks each node must have; None leaves it to the user and the other plugins.
-        collective: Whether the ranks of a broadcast form one job, in which none can go on without the others.
+        collective: Whether the ranks of a broadcast form one job, in which none can continue without the others.
         meeting: What the ranks meet by at the head's `head_port`, such as `"torch"`; None if they do not.
         partitions: Whether the plugin cuts the nodes' accelerators into the slices that `Accelerator(mig=)` asks for.
 

@@ -31,7 +31,7 @@ class Cost:
         accumulated: What is owed for the time until then, rounded up as the cloud does.
         hourly_rate: What an hour of the machines costs that are billed at that moment.
         savings: How much less that is than the same machines would have cost on demand.
-        spot_count: Machines billed at that moment that may be taken back.
+        spot_count: Machines billed at that moment that may be reclaimed.
         ondemand_count: Machines billed at that moment that may not.
         seconds: Seconds since the first machine was rented, or until the last one ended.
 
@@ -94,7 +94,7 @@ class NodeReceipt:
         provider: The provider's name.
         instance_type: The provider's name for this kind of machine.
         accelerator: Its accelerators, such as `"8 × A100 40GB"`; None without any, or where that is not known.
-        spot: Whether the provider might have taken it back.
+        spot: Whether the provider might have reclaimed it.
         hourly_rate: What it cost, in USD an hour; 0 where nothing is billed.
         seconds: From the answer to its launch until its end was confirmed.
         billed_seconds: The same, rounded up as the cloud does.
@@ -102,7 +102,7 @@ class NodeReceipt:
         preparing: Seconds from then until its workers took calls.
         computing: Seconds in which at least one call ran on it.
         idle: Seconds in which it was ready and no call ran.
-        ending: Seconds from its being given back until the provider confirmed its end.
+        ending: Seconds from the request to terminate it until the provider confirmed that.
         cost: In USD: its rate times the billed seconds.
         ended: Whether the provider confirmed its end; if not, it may still be billed.
     """

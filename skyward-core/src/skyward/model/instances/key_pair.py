@@ -14,7 +14,7 @@ class KeyPair:
     """
     Hold a fresh ed25519 key pair, made when it is first asked for.
 
-    It is gone with the pool, and its repr tells nothing.
+    It is gone with the pool, and its repr hides it.
 
     >>> pair = KeyPair()
     >>> pair.public.split()[0], pair

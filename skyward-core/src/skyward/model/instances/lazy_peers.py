@@ -22,7 +22,7 @@ class Peers(Sequence[T]):
 
     Args:
         count: How many nodes there are.
-        find: Gives private and public address of each, in order; called once, and may have to wait.
+        find: Returns private and public address of each, in order; called once, and may have to wait.
         make: Makes a node of its rank and its two addresses.
 
     >>> peers = Peers(1, lambda: [("10.0.0.1", None)], lambda rank, private, public: (rank, private))

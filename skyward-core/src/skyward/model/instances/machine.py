@@ -1,5 +1,5 @@
 """
-Rented machines, and what a provider tells about itself and them.
+Rented machines, and what a provider reports of itself and them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class InstanceState(Enum):
     """It runs and has an address. Reported too early, dialling it fails and is tried again."""
 
     ENDING = "ending"
-    """It was told to end, by us or the provider, and may still be billed. Its node is replaced at once."""
+    """Its termination was requested, by us or the provider; it may still be billed. Its node is replaced at once."""
 
     ENDED = "ended"
-    """It is gone and costs nothing. Reported too early, it is forgotten and goes on being billed."""
+    """It is gone and costs nothing. Reported too early, it is no longer watched and still billed."""
 
 
 def _directory(value: str) -> str:
@@ -91,7 +91,7 @@ class LocalAddress:
 
 
 Trust = Literal["known", "first-use"]
-"""Whose host keys are taken: only those that are known, or also that of a host that was never seen."""
+"""Which host keys are accepted: only those that are known, or also that of a host that was never seen."""
 
 
 def _host(value: str) -> str:
@@ -111,7 +111,7 @@ def _jump(value: str) -> str:
 
 
 def _trust(value: Trust) -> Trust:
-    """Return whose host keys are taken, checked."""
+    """Return which host keys are accepted, checked."""
     return "known" if choice(value, "trust", ("known", "first-use")) == "known" else "first-use"
 
 
@@ -145,12 +145,12 @@ class SSHAddress:
             says, `"none"` is none whatever it says.
         proxy_command: Command whose input and output lead to the machine; none to connect to it directly.
         known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
-        trust: Whose host keys are taken.
-        host_key: The only host key that is taken, as in a file of known hosts; for a machine whose key was chosen.
+        trust: Which host keys are accepted.
+        host_key: The only host key that is accepted, as in a file of known hosts; for a machine whose key was chosen.
         fingerprints: SHA256 fingerprints of the host keys that are accepted, and no others, such as
             `"SHA256:47DEQpj8HBSa…"`; for a machine whose keys the cloud lists by fingerprint. `host_key` wins.
-        settling_s: Seconds after its first answer in which a machine may still have another host key, or let us in not
-            yet, because what it does at its first boot goes on beside its SSH server; nothing is sent to it until then.
+        settling_s: Seconds after its first answer in which a machine may still have another host key, or refuse logins
+            yet, because what it does at its first boot runs beside its SSH server; nothing is sent to it until then.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -194,7 +194,7 @@ class Instance:
         address: How the client reaches it; None until it can be reached.
         instance_type: The provider's name for this kind of machine.
         region: Where it is, as the provider calls it.
-        spot: Whether the provider may take it back.
+        spot: Whether the provider may reclaim it.
         hourly_rate: What it costs, in USD per hour.
         on_demand_rate: What it would cost on demand, in USD per hour.
         ip: Address that the client reaches it at.
@@ -237,7 +237,7 @@ class LaunchRequest:
         cluster: The pool they are for, with the offer to be rented.
         nodes: Indices of the nodes.
         token: Names this request and no other: a repeated one with the same token must not rent twice.
-        spot: Whether the machines may be taken back.
+        spot: Whether the machines may be reclaimed.
         tags: What is to be written on each of them in the call that rents it, besides its node.
         machine_image: What they boot from, one that the provider listed for the cluster; None is what it takes by
             itself.
@@ -288,15 +288,15 @@ class ProviderFacts:
             guardian on the client's computer does; provider and infra have to be picklable then.
         billing_granularity_s: The shortest time that is billed, in seconds; None where nothing is billed.
         nodes_reach_each_other: Whether its machines have a network of their own between them.
-        spot: Whether it sells machines that it may take back.
+        spot: Whether it sells machines that it may reclaim.
         regions: Where it sells, as it calls these places; empty where it has no regions.
-        end_command: What a machine runs to end itself, in the way that stops the billing, when it has not heard from
-            its client for `ttl` seconds; empty where it is not ours to end.
+        end_command: What a machine runs to terminate itself, so that the billing stops, when it has no heartbeat from
+            its client for `ttl` seconds; empty where it is not ours to terminate.
         minimum_billed_s: Seconds that are billed at least, however short a machine lived.
         offers_ttl_s: How long what it sells may be kept before it is asked again, in seconds; 0 for not at all.
         offers_key: What else its offers depend on beside the provider's fields, such as the account; only a digest of
             it is written down.
-        notice_command: What a spot machine runs every five seconds to learn that it is taken back. It prints nothing as
+        notice_command: What a spot machine runs every five seconds to learn that it is reclaimed. It prints nothing as
             long as that is not so, else a JSON object: `reason`, `certain` (false for a mere recommendation to leave),
             and `at`, the end in seconds since 1970. Empty where that cannot be known.
         rents: Whether a launch makes machines and ending takes them away; False where they are there anyway.

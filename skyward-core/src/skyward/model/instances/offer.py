@@ -60,7 +60,7 @@ class Offer:
         memory_gb: Main memory, in GB.
         disk_gb: Disk space, in GB.
         architecture: Of its processor: `"x86_64"` or `"arm64"`.
-        spot_price: In USD per hour, for a machine that may be taken back.
+        spot_price: In USD per hour, for a machine that may be reclaimed.
         on_demand_price: In USD per hour, for one that may not.
         available: Whether the provider says that it can be had now; True where it says nothing.
         seen_at: When the provider said so, in seconds since the epoch.
@@ -91,7 +91,7 @@ class Offer:
     @property
     def key(self) -> str:
         """
-        Return what tells it from all other offers of its provider's.
+        Return what distinguishes it from all other offers of its provider's.
 
         >>> Offer(provider="aws", instance_type="p5.48xlarge", region="us-east-1", accelerator_count=8).key
         'aws/p5.48xlarge:8/us-east-1/-'
@@ -129,7 +129,7 @@ class Offer:
 
     @property
     def accelerator_manufacturer(self) -> str | None:
-        """Return who makes its accelerators; None where that is not known."""
+        """Return the manufacturer of its accelerators; None where that is not known."""
         seen = self.accelerator
         return None if seen is None else seen.manufacturer
 

@@ -1,5 +1,5 @@
 """
-What is written on a machine when it is rented, so that a list shows whose it is.
+What is written on a machine when it is rented, so that a list shows its owner.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PREFIX = "skyward:"
 @frozen(kw_only=True)
 class Tags:
     """
-    Say whose a machine is, and until when.
+    The owner of a machine, and its expiry.
 
     Args:
         pool_id: Identity of the use of the pool it was rented for.
         pool_name: What the user calls the pool.
         node: Index of its node; None where the cloud cannot say so for each machine.
-        owner: Who rented it, as `user@host`.
+        owner: The user that rented it, as `user@host`.
         client: Identity of the client process.
         token: Names the request that rented it.
         expires_at: When its client counts as gone unless it wrote a later time, in seconds since 1970; None never, 0

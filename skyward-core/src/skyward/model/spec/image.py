@@ -162,7 +162,7 @@ class Image:
         pip_extra_index_url: A further index for all packages.
         apt: System packages.
         env: Environment variables of the workers.
-        shell_vars: Environment variables whose text a shell on the node works out, when the node is made ready.
+        shell_vars: Environment variables whose text a shell on the node expands, when the node is made ready.
         includes: Files and folders of this machine to take along, besides the modules that travel anyway.
         excludes: Glob patterns of what to leave out of `includes`.
         metrics: What to sample on the nodes; None for nothing.
@@ -195,7 +195,7 @@ class Image:
     @property
     def needs_environment(self) -> bool:
         """
-        Whether it asks for Python packages beyond those that are installed here.
+        Return whether it asks for Python packages beyond those that are installed here.
 
         >>> Image(pip=["torch"]).needs_environment, Image(env={"DEBUG": "1"}).needs_environment
         (True, False)
@@ -235,12 +235,12 @@ class Image:
         Names that are drawn at random, such as that of the pool, are replaced by readable ones.
 
         Args:
-            ttl: Seconds without a word from the client after which the node ends itself; 0 for never.
+            ttl: Seconds without a word from the client after which the node stops; 0 for never.
 
         >>> "uv pip install" in Image(pip=["six"]).bootstrap()
         True
         """
-        # What renders it stands above the values in the house; only who asks for it pays for loading it.
+        # What renders it stands above the values; it is loaded only where it is asked for.
         from importlib import import_module
 
         script: str = import_module("skyward.plan.bootstrap.bootstrap_script").preview(self, ttl)

@@ -72,7 +72,7 @@ class Nodes:
     @property
     def floor(self) -> int:
         """
-        The fewest nodes the pool works with: it starts there and never shrinks below.
+        Return the fewest nodes the pool works with: it starts there and never shrinks below.
 
         >>> Nodes(4).floor, Nodes(4, min=2).floor
         (4, 2)
@@ -82,7 +82,7 @@ class Nodes:
     @property
     def ceiling(self) -> int:
         """
-        The most nodes the pool ever has.
+        Return the most nodes the pool ever has.
 
         >>> Nodes(4).ceiling, Nodes(4, max=16).ceiling
         (4, 16)
@@ -92,7 +92,7 @@ class Nodes:
     @property
     def elastic(self) -> bool:
         """
-        Whether the pool grows and shrinks with its work.
+        Return whether the pool grows and shrinks with its work.
 
         >>> Nodes(8, min=4).elastic, Nodes(8, max=16).elastic
         (False, True)

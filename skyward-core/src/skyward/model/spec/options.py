@@ -132,7 +132,7 @@ class Options:
             function of the providers and the spec that returns one provider, or several in the order to try.
         worker: How tasks are laid out on a node; None is `Worker()`.
         provision_timeout: How long a launch may take until the instance runs.
-        ssh_timeout: How long a machine that runs may take until it lets us in over SSH; None counts that as part of
+        ssh_timeout: How long a machine that runs may take until it accepts an SSH login; None counts that as part of
             making it ready.
         ssh_retry_interval: How long to wait before a machine is dialled again; None waits longer each time.
         bootstrap_timeout: How long making a node ready may take; None is what the image says.
@@ -193,7 +193,7 @@ class Options:
     @property
     def workers(self) -> Worker:
         """
-        How tasks are laid out on a node.
+        Return how tasks are laid out on a node.
 
         >>> Options().workers == Worker()
         True
@@ -203,7 +203,7 @@ class Options:
     @property
     def log_config(self) -> LogConfig | None:
         """
-        Where Skyward's own log goes; None where it is switched off.
+        Return where Skyward's own log goes; None where it is switched off.
 
         >>> Options(logging=False).log_config is None
         True

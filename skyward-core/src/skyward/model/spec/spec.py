@@ -163,7 +163,7 @@ class Spec:
         plugins: What prepares and wraps the work, outermost first.
         trust: How results, errors and events of nodes are opened: `"code"` as any pickle, which may run what it likes;
             `"data"` or `Data` as values of known libraries and of the classes that are listed; None is `"data"` where
-            the machines belong to strangers, else `"code"`.
+            the machines belong to third parties, else `"code"`.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -193,7 +193,7 @@ class Spec:
     @property
     def warnings(self) -> tuple[str, ...]:
         """
-        What the user should know before anything is rented, a sentence each.
+        Return what the user should know before anything is rented, a sentence each.
 
         >>> Spec().warnings
         ()

@@ -95,7 +95,7 @@ def opened_as(trust: Literal["code"] | Data | None, *, strangers: bool) -> Data 
 
     Args:
         trust: What the spec says.
-        strangers: Whether the machine belongs to strangers, which decides where the spec says nothing.
+        strangers: Whether the machine belongs to third parties, which decides where the spec says nothing.
 
     >>> opened_as(None, strangers=True)
     Data()

@@ -73,7 +73,7 @@ class Worker:
     @property
     def threads_per_process(self) -> int:
         """
-        How many threads of a worker process run tasks.
+        Return how many threads of a worker process run tasks.
 
         >>> Worker(concurrency=4).threads_per_process, Worker(concurrency=4, executor="process").threads_per_process
         (4, 1)
@@ -83,7 +83,7 @@ class Worker:
     @property
     def processes_per_rank(self) -> int:
         """
-        How many worker processes a rank has.
+        Return how many worker processes a rank has.
 
         >>> Worker(concurrency=4).processes_per_rank
         1

@@ -68,7 +68,7 @@ class Agent:
         self._drained_for = 0
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
-        self._neighbours = Neighbours(loop, self._store.blob, lambda told: self._tell(encode_json(Kind.ANSWER, told)))
+        self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._errands = Errands(loop, self._store, self._tell, directory)
         self._meeting = meeting_socket()
         self._said: dict[str, Any] = {}
@@ -170,7 +170,7 @@ class Agent:
             case Kind.SERVE | Kind.FETCH | Kind.GIVE:
                 self._errands.take(frame)
             case Kind.MEMBERS:
-                self._tell_workers(self._members.told(frame.body))
+                self._tell_workers(self._members.received(frame.body))
             case Kind.PEERS:
                 self._members.answered(frame.body)
             case Kind.FILES:
@@ -280,7 +280,7 @@ class Agent:
             self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
 
     def _enforce(self, process: ChildProcess, call: int) -> None:
-        """Give a cancelled call some seconds to leave, then end its process."""
+        """Wait some seconds for a cancelled call to stop, then end its process."""
         if call in process.in_flight:
             self._deadlines.cancelled(process, call)
 
@@ -291,7 +291,7 @@ class Agent:
                 process.forget(frame.body)
 
     def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
-        """Write the client's local modules where workers import from, and tell the workers."""
+        """Write the client's local modules where workers import from, and notify the workers."""
         write_packed(self._files_directory, body, fds)
         self._tell_workers(encode(Kind.FILES))
 
@@ -300,7 +300,7 @@ class Agent:
             process.tasks.send(frame)
 
     def _refresh(self) -> None:
-        """Start every worker anew; the client sends no task until that is done."""
+        """Restart every worker; the client sends no task until that is done."""
         self._refreshing = True
         self._each_process(lambda process: process.tasks.end() if process is not self._app_host else None)
 
@@ -359,11 +359,11 @@ class Agent:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
-        told = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
+        result = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
         if self._results is None:
-            self._tell(told, fds, Held(fds) if fds else None)
+            self._tell(result, fds, Held(fds) if fds else None)
         else:
-            self._results.send(told, fds, Held(fds))
+            self._results.send(result, fds, Held(fds))
             self._mind_backlog()
         if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
             process.tasks.end()
@@ -434,7 +434,7 @@ class Agent:
         self._mind_backlog()
 
     def _fail(self, why: str, process: ChildProcess | None = None) -> None:
-        """Tell the client that this node cannot go on."""
+        """Report to the client that this node cannot continue."""
         facts: dict[str, Any] = {"message": why}
         if process is not None:
             facts |= {"output": [line.text for line in process.last_lines], **process.cause()}

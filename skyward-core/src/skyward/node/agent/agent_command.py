@@ -51,7 +51,7 @@ class AgentCommand:
         self._timer = loop.call_later(timeout, partial(self._end, f"it took more than {timeout:g} s"))
 
     def reaped(self, status: int) -> None:
-        """Take note that it ended with this wait status."""
+        """Record that it ended with this wait status."""
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self._settle()
 

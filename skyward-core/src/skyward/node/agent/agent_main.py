@@ -29,7 +29,7 @@ async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> No
 
     Args:
         directory: The node's directory, this user's alone; made now if it is missing, and removed at the end.
-        begin: Gives the agent its client.
+        begin: Returns the agent its client.
     """
     loop = asyncio.get_running_loop()
     agent = Agent(loop, directory)

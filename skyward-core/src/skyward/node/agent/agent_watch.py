@@ -1,4 +1,4 @@
-"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is taken back."""
+"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is reclaimed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skyward.node.metrics.metrics import Sampler
 
 class Watching:
     """
-    Watch what the client asked for, and tell it.
+    Watch what the client asked for, and report to it.
 
     Args:
         loop: The agent's loop.
@@ -48,6 +48,6 @@ class Watching:
         self._notices.stop()
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note that a child of the agent ended, which may be a command of ours."""
+        """Record that a child of the agent ended, which may be a command of ours."""
         self._sampler.reaped(pid, status)
         self._notices.reaped(pid, status)

@@ -13,7 +13,7 @@ from skyward.node.agent.entry import TASK_FD, die_with_parent, read_start
 
 
 def main() -> None:
-    """Enter the contexts, tell what they set in the environment, and hold them until the agent closes the socket."""
+    """Enter the contexts, report what they set in the environment, and hold them until the agent closes the socket."""
     die_with_parent()
     sock = socket.socket(fileno=TASK_FD)
     config, plugins_pickle = read_start(sock)

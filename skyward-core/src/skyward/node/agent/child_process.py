@@ -66,14 +66,14 @@ class Pipe:
 
 class ChildProcess:
     """
-    Run one worker, or the app host, and tell what becomes of it.
+    Run one worker, or the app host, and report how it ends.
 
     Args:
         loop: The agent's loop.
         batch: Where the agent gathers writes.
         argv: The command line.
         env: Its whole environment.
-        lane: The lane it stands in.
+        lane: Its lane.
         slots: How many calls it runs at once.
         on_frame: Called with each frame it sends.
         on_put: Called with names and buffers that tasks put, once a result names them.
@@ -149,25 +149,25 @@ class ChildProcess:
         self.listen()
 
     def start(self, config: dict[str, Any], plugins_pickle: bytes) -> None:
-        """Tell the process what it is to be."""
+        """Send the first frame, which says what the process is to be."""
         text = json.dumps(config).encode()
         self.tasks.send(encode(Kind.START, len(text).to_bytes(4, "little") + text + plugins_pickle))
 
     def forget(self, digest: bytes) -> None:
-        """Have the worker drop a function, if it has it."""
+        """Send the worker the order to drop a function, if it has it."""
         if digest in self.known:
             self.known.discard(digest)
             self.tasks.send(encode(Kind.DROP, digest))
 
     def began(self, call: int, timeout: float) -> None:
-        """Take note that a call is sent to it."""
+        """Record that a call is sent to it."""
         if self.in_flight and self.slots > 1 and not self._shared:
             self._shared = True
             self.control.send(encode(Kind.SHARE, b"\1"))
         self.in_flight[call] = timeout
 
     def ended(self, call: int) -> None:
-        """Take note that a call came back."""
+        """Record that a call came back."""
         self.in_flight.pop(call, None)
         if self._shared and not self.in_flight:
             self._shared = False
@@ -203,7 +203,7 @@ class ChildProcess:
             end_group(self.pid)
 
     def gone(self, status: int, peak: int) -> None:
-        """Take note that the process was reaped with this wait status, and of the most memory that it ever held."""
+        """Record that the process was reaped with this wait status, and of the most memory that it ever held."""
         self.exit_status = status
         self._peak_mb = peak * _PEAK_UNIT / 1e6
         end_group(self.pid)
@@ -280,9 +280,9 @@ class ChildProcess:
     def _tell(self, stream: int, lines: list[tuple[int | None, str]], call: int) -> None:
         if not call and self.slots == 1:
             call = self._talking()
-        told = [LogLine(its_call or call, text) for its_call, text in lines]
-        self.last_lines.extend(told)
-        self._on_lines(self, stream, told)
+        lines_sent = [LogLine(its_call or call, text) for its_call, text in lines]
+        self.last_lines.extend(lines_sent)
+        self._on_lines(self, stream, lines_sent)
 
     def _talking(self) -> int:
         """Name the only call that can have written what is there now; 0 if there is none."""

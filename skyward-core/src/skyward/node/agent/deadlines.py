@@ -20,7 +20,7 @@ class Deadlines:
     """
     Watch the calls that have a timeout, and those that were cancelled.
 
-    A call's clock starts when it starts on the worker, which the slot table tells.
+    A call's clock starts when it starts on the worker, which is read from the slot table.
 
     Args:
         loop: The agent's loop.
@@ -65,5 +65,5 @@ class Deadlines:
         if over >= GRACE:
             process.kill(f"timeout:{call}")
         else:
-            # Told at each look until it is gone; the worker minds only the first.
+            # Sent at each look until the call is over; the worker acts on the first alone.
             process.control.send(encode(Kind.CANCEL, CANCEL.pack(call, CancelReason.TIMEOUT)))

@@ -54,7 +54,7 @@ def end_children() -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process of this machine whose environment carries the mark, and its children; only Linux tells."""
+    """Kill every process of this machine whose environment carries the mark, and its children; on Linux only."""
     entry = f"{MARK}={mark}".encode()
     for _ in range(_ROUNDS):
         found = False

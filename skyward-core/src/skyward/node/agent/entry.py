@@ -26,7 +26,7 @@ def read_start(tasks: socket.socket) -> tuple[dict[str, Any], bytes]:
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when the agent is gone, whatever user code does to the control thread."""
+    """Ask the kernel to end this process when the agent is gone, whatever user code does to the control thread."""
     if sys.platform == "linux":
         import ctypes
 

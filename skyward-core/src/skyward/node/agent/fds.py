@@ -22,7 +22,7 @@ class Held:
         self._fds = fds
 
     def hand_over(self) -> tuple[int, ...]:
-        """Return the descriptors to the caller, who closes them from now on."""
+        """Return the descriptors to the caller, which closes them from now on."""
         fds, self._fds = self._fds, ()
         return fds
 

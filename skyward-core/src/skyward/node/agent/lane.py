@@ -27,7 +27,7 @@ class WorkerLane:
 
     def gives_up(self, *, announced: bool) -> bool:
         """
-        Take note that its process ended, and return whether there is to be no other.
+        Record that its process ended, and return whether there is to be no other.
 
         Args:
             announced: Whether the node was ready before.

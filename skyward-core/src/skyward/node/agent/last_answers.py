@@ -17,7 +17,7 @@ def last_answers(process: ChildProcess) -> list[bytes]:
     """
     Render an answer for every call that the process leaves behind.
 
-    Calls that had not begun are given back, to be tried elsewhere.
+    Calls that had not begun are returned, to be tried elsewhere.
     Those that ran are failures; if one of them is known to be to blame, the others name it.
     """
     frames = []
@@ -48,7 +48,7 @@ def _last(lines: list[str]) -> list[str]:
 
 
 def _blame(process: ChildProcess, call: int) -> dict[str, Any]:
-    """Return what became of a call, and through whom."""
+    """Return the outcome of a call, and which process answered."""
     facts: dict[str, Any] = {
         "error": "WorkerDiedError",
         "culprit": process.culprit(),

@@ -20,7 +20,7 @@ WINDOW = OUTPUT_WINDOW
 """Bytes that may be sent before the client has read them, and one frame more."""
 
 SILENT = 15.0
-"""Seconds without a word after which a client counts as away; it gives signs of life far more often."""
+"""Seconds of silence after which a client counts as away; its heartbeats come far more often."""
 
 _PIECE = 256 << 10
 _LOOK = 1.0
@@ -33,7 +33,7 @@ class Lines:
 
     Args:
         tell: Sends a frame to the client.
-        processes: Gives those that run.
+        processes: Returns those that run.
     """
 
     def __init__(self, tell: Callable[..., None], processes: Callable[[], Iterable[ChildProcess]]) -> None:
@@ -65,19 +65,19 @@ class Lines:
         self._pace()
 
     def after(self, do: Callable[[tuple[int, ...]], None], fds: tuple[int, ...]) -> None:
-        """Do something with descriptors, which are taken over, after the lines and events that wait here."""
+        """Call something with descriptors, which are taken over, after the lines and events that wait here."""
         hold = Held(fds)
         self._held.append((0, lambda: do(hold.hand_over())))
         self._go_on()
 
     def read(self, size: int) -> None:
-        """Take note that the client has read so many bytes."""
+        """Record that the client has read so many bytes."""
         self._unread -= size
         self._go_on()
         self._pace()
 
     def when_sent(self, do: Callable[[], None]) -> None:
-        """Do something after the last line is sent."""
+        """Call something after the last line is sent."""
         self._sent = do
         self._look_whether_sent()
 
@@ -132,7 +132,7 @@ class SpooledLines(Lines):
 
     Args:
         tell: Sends a frame to the client.
-        processes: Gives those that run.
+        processes: Returns those that run.
         loop: The agent's loop.
         link: The way to the client.
         spool: Where lines wait.
@@ -156,7 +156,7 @@ class SpooledLines(Lines):
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
-        # Who is behind is listened to only while away: what is printed at the very moment of coming back is kept, too.
+        # A client that is behind is checked only while away: what is printed as it returns is kept, too.
         if self._spool.waiting or (self._unread > WINDOW and (self._hearing or self._link.away(SILENT))):
             self._spool.append(_LANE.pack(process.lane) + body, len(lines))
         else:
@@ -164,7 +164,7 @@ class SpooledLines(Lines):
         self._pace()
 
     def read(self, size: int) -> None:
-        """Take note that the client has read so many bytes, and send it more."""
+        """Record that the client has read so many bytes, and send it more."""
         self._unread -= size
         self._go_on()
         while self._spool.waiting and self._unread <= WINDOW:
@@ -196,7 +196,7 @@ class SpooledLines(Lines):
         return wanted
 
     def _look(self) -> None:
-        """See whether the client that is waited for is still there."""
+        """Check whether the client that is waited for is still there."""
         self._looking = None
         self._pace()
 

@@ -58,7 +58,7 @@ class Door:
             self._loop, self._batch, self._session, on_frame=on_frame, on_closed=on_closed, on_heard=self._beat
         )
         await self._call(call_path(os.path.dirname(path)))
-        # The directory is the owner's alone; a name in place only once everything is ready tells that it is.
+        # The directory is the owner's alone; a name that is in place only once everything is ready shows that it is.
         hidden = f"{path}.new"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(hidden)
@@ -90,7 +90,7 @@ class Door:
         return True
 
     def _beat(self) -> None:
-        """Tell the watchdog that the client is there, at most once a second."""
+        """Write a heartbeat of the client for the watchdog, at most once a second."""
         now = self._loop.time()
         if now - self._beaten_at < 1.0:
             return

@@ -1,4 +1,4 @@
-"""What an agent knows of the pool's members: versions, and who they are where a worker asked for that."""
+"""What an agent knows of the pool's members: versions, and their rows where a worker asked for them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MEMBERSHIPS: Final = 64
 """How many versions of the membership a node remembers."""
 
 ROSTERS: Final = 16
-"""Of how many versions an agent remembers who the members are; they share the rows that are the same."""
+"""Of how many versions an agent keeps the members; they share the rows that are the same."""
 
 
 class Members:
     """
-    Pass on what the client tells of the members, and ask it what workers ask.
+    Forward what the client sends of the members, and workers' questions to it.
 
     Args:
         ask: Sends a frame to the client.
@@ -37,9 +37,9 @@ class Members:
         """Return the frames that a process which starts has to know."""
         return list(self._versions.values())
 
-    def told(self, body: bytes) -> bytes:
+    def received(self, body: bytes) -> bytes:
         """
-        Take a MEMBERS frame of the client's, and give the one that workers have to know.
+        Take a MEMBERS frame of the client's, and return the one that workers have to know.
 
         Raises:
             ProtocolError: If it names no version.
@@ -54,7 +54,7 @@ class Members:
 
     def asked(self, process: ChildProcess, body: bytes) -> None:
         """
-        Answer a worker that asks who the members are, now or when the client has told.
+        Answer a worker that asks for the members, now or when the client has answered.
 
         Raises:
             ProtocolError: If it asks for no version.
@@ -79,7 +79,7 @@ class Members:
         if base and base not in self._rosters:
             raise ProtocolError(f"A PEERS frame is based on version {base}, which is not known here.")
         rows = applied(self._rosters[base] if base else {}, change)
-        # The client takes what it told last for known, so the oldest goes first.
+        # The client takes what it sent last for known, so the oldest goes first.
         self._rosters.pop(version, None)
         self._rosters[version] = rows
         while len(self._rosters) > ROSTERS:

@@ -43,7 +43,7 @@ class Neighbours:
         """
         Begin to answer a question.
 
-        `listen` asks for a port that others may knock at for so many seconds; `reach` asks which of a list of hosts and
+        `listen` asks for a port that takes connections for so many seconds; `reach` asks which of a list of hosts and
         ports can be connected to `within` so many seconds, and is answered with a reason for each that cannot;
         `checksum` asks for the SHA-256 of a buffer that a task put, null if it is not here.
 

@@ -1,4 +1,4 @@
-"""Learn that the machine will be taken back, by a command of its provider."""
+"""Learn that the machine will be reclaimed, by a command of its provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 class NoticeWatch:
     """
-    Ask now and then, and tell the client once of each kind of notice.
+    Ask at intervals, and report each kind of notice to the client once.
 
     Nothing is asked any more once the end is certain.
 
@@ -61,7 +61,7 @@ class NoticeWatch:
             self._command.kill()
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note that a child of the agent ended, which may be the command."""
+        """Record that a child of the agent ended, which may be the command."""
         if self._command is not None and self._command.pid == pid:
             command, self._command = self._command, None
             command.reaped(status)
@@ -107,17 +107,17 @@ def notice(output: str) -> dict[str, Any] | None:
         ValueError: If it is no notice.
 
     >>> notice("")
-    >>> notice('{"reason": "taken back", "certain": true, "at": 1e9}')["at"]
+    >>> notice('{"reason": "reclaimed", "certain": true, "at": 1e9}')["at"]
     1000000000.0
     """
     if not output.strip():
         return None
-    told = json.loads(output)
-    if not isinstance(told, dict):
+    found = json.loads(output)
+    if not isinstance(found, dict):
         raise ValueError(f"a notice is an object, not {output.strip()[:80]!r}")
-    at = told.get("at")
+    at = found.get("at")
     return {
-        "reason": str(told.get("reason", "")) or "its provider takes it back",
-        "certain": bool(told.get("certain", True)),
+        "reason": str(found.get("reason", "")) or "its provider reclaims it",
+        "certain": bool(found.get("certain", True)),
         "at": float(at) if isinstance(at, int | float) else None,
     }

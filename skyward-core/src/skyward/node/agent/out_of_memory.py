@@ -1,4 +1,4 @@
-"""What the kernel tells about memory that ran out, on the machine or in the control group that this process is in."""
+"""What the kernel reports about memory that ran out, on the machine or in the control group that this process is in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMITS = "memory.max", "memory.limit_in_bytes"
 
 def kills(root: Path = _ROOT) -> int:
     """
-    Count the processes that the kernel has killed for want of memory: those of our group, or all if groups don't tell.
+    Count the processes that the kernel has killed for lack of memory: those of our group, or all if groups don't count.
 
     Args:
         root: Where `/proc` and `/sys` are.
@@ -46,7 +46,7 @@ def limit_mb(root: Path = _ROOT) -> float | None:
 
 def total_mb(root: Path = _ROOT) -> float | None:
     """
-    Return the machine's memory, in MB; None if it does not tell.
+    Return the machine's memory, in MB; None if it is not known.
 
     Args:
         root: Where `/proc` is.
@@ -57,7 +57,7 @@ def total_mb(root: Path = _ROOT) -> float | None:
 
 def used_mb(root: Path = _ROOT) -> tuple[float, float | None]:
     """
-    Return the memory in use on the machine, and in our group if groups tell, in MB: caches are free.
+    Return the memory in use on the machine, and in our group if groups count, in MB: caches are free.
 
     Args:
         root: Where `/proc` and `/sys` are.
@@ -73,7 +73,7 @@ def used_mb(root: Path = _ROOT) -> tuple[float, float | None]:
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """Give the directories of the group that accounts for our memory, and of those around it, the innermost first."""
+    """Return the directories of the group that accounts for our memory, and of those around it, the innermost first."""
     top, path = root / _GROUPS, None
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")

@@ -19,7 +19,7 @@ _READ = 128 << 10
 
 
 def main() -> None:
-    """Pass bytes both ways until either side ends; the exit status tells the client to look for the agent."""
+    """Pass bytes both ways until either side ends; the exit status makes the client look for the agent."""
     with socket.socket(socket.AF_UNIX) as sock, contextlib.suppress(OSError):
         sock.connect(sys.argv[1])
         threading.Thread(target=_inward, args=(sock,), daemon=True).start()

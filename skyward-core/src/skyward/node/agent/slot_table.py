@@ -40,11 +40,11 @@ class SlotTable:
         self._map = mmap.mmap(fd, size_of(slots))
 
     def start(self, slot: int, call: int, thread: int) -> None:
-        """Note that a slot begins a call."""
+        """Record that a slot begins a call."""
         _SLOT.pack_into(self._map, slot * _SLOT.size, call, time.monotonic(), thread, 0)
 
     def stop(self, slot: int, call: int) -> None:
-        """Note that a slot is free, and which call it ran."""
+        """Record that a slot is free, and which call it ran."""
         _SLOT.pack_into(self._map, slot * _SLOT.size, 0, 0.0, 0, call)
 
     def running(self) -> list[RunningCall]:
@@ -59,7 +59,7 @@ class SlotTable:
         return [_SLOT.unpack_from(self._map, slot * _SLOT.size) for slot in range(self._slots)]
 
     def close(self) -> None:
-        """Let go of the page."""
+        """Close the page."""
         self._map.close()
         if self.fd >= 0:
             os.close(self.fd)

@@ -90,7 +90,7 @@ class Spool:
 
     @property
     def waiting(self) -> bool:
-        """Return whether there is anything to take, or to tell of."""
+        """Return whether there is anything to take, or to report."""
         return bool(self._parts or self._lost)
 
     @property

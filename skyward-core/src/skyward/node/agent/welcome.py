@@ -39,7 +39,7 @@ def meeting_socket() -> socket.socket:
     """
     Keep a port free for frameworks to meet at, until the socket is closed.
 
-    It does not listen, so Linux lets others listen there who allow addresses to be used again, and gives the port to
+    It does not listen, so Linux lets others listen there that allow addresses to be used again, and gives the port to
     no rank that asks for any.
     """
     sock = reserved_socket()
@@ -56,7 +56,7 @@ def reserved_socket() -> socket.socket:
 
 def open_up(reserved: socket.socket) -> None:
     """
-    Let a framework listen at a port that was kept; to be called right before it does, as others could as well.
+    Release a port that was kept for a framework; to be called right before that listens, as others could as well.
 
     Args:
         reserved: The socket that keeps it.

@@ -10,7 +10,7 @@ SHARE = 0.1
 """Which part of the memory that is."""
 
 LEAST = 64 << 20
-"""Bytes that are kept in any case, and where the machine does not tell what it has."""
+"""Bytes that are kept in any case, and where the machine's memory is not known."""
 
 
 def share_of_memory(root: Path = Path("/")) -> int:

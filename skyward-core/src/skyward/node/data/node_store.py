@@ -22,7 +22,7 @@ class NodeStore:
     """
     Keep what was sent once; the client says what to forget, so that both ends agree.
 
-    Where memory runs short, what is kept goes first, and the client hears of it. A buffer that has no room even then is
+    Where memory runs short, what is kept is dropped, and the client notified. A buffer that has no room even then is
     refused, and so are the calls that need it; the client sends it again with the next one.
 
     Args:
@@ -47,7 +47,7 @@ class NodeStore:
         return frame.kind != Kind.BLOB or self.make_room(*BLOB.unpack(frame.body))
 
     def make_room(self, name: bytes, size: int) -> bool:
-        """Let go of what was not used for longest until a buffer has room, and return whether it has."""
+        """Release what was not used for longest until a buffer has room, and return whether it has."""
         self.refused.pop(name, None)
         while (free := self._free()) is not None and free < size + RESERVE and self._blobs:
             oldest, _ = self._blobs.popitem(last=False)
@@ -147,7 +147,7 @@ class NodeStore:
         return found
 
     def drop(self, digest: bytes) -> None:
-        """Forget a function or a buffer."""
+        """Drop a function or a buffer."""
         if len(digest) == FUNCTION_DIGEST:
             self._functions.pop(digest, None)
         else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ssl
 
 CONNECT_WITHIN = 3.0
-"""Seconds in which a connection stands: twice TCP sends its first packet by then."""
+"""Seconds in which a connection is made: twice TCP sends its first packet by then."""
 
 SLOWEST = 1 << 20
 """Bytes a second, on average over each `stall` seconds, below which a source is given up: the client's own line is
@@ -58,7 +58,7 @@ class Fetching:
         self._lock = threading.Lock()
 
     def abandon(self) -> None:
-        """Give it up; may be called from any thread."""
+        """Abandon it; may be called from any thread."""
         self.abandoned = True
         with self._lock, contextlib.suppress(OSError):
             if self._wake is not None:
@@ -115,7 +115,7 @@ class Fetching:
             arriving.close()
 
     def _fill(self, tls: ssl.SSLSocket, arriving: Arriving) -> bytes:
-        """Take the content, and give its checksum."""
+        """Take the content, and return its checksum."""
         size, stall = self.errand.size, self.errand.stall
         buffer = memoryview(bytearray(min(_PIECE, size)))
         digest = hashlib.sha256()

@@ -1,5 +1,5 @@
 """
-The port where other nodes of the pool fetch stored buffers: each visitor in a thread, so calls are not kept waiting.
+The port where other nodes of the pool fetch stored buffers: each connection in a thread, so calls are not kept waiting.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 AUTHENTICATED_WITHIN = 5.0
-"""Seconds that a visitor has to prove that it is of the pool, and to say what it wants."""
+"""Seconds that a connection has to authenticate, and to say what it wants."""
 
 MOST_SILENT = 32
-"""Visitors that have not done so; the first of them goes when one more comes, as nodes do so at once."""
+"""Connections that have not done so; the first of them is closed when one more comes, as nodes do so at once."""
 
 MOST_SERVED = 8
-"""Visitors that are served at a time; the client asks for two, and more while some of them stall."""
+"""Connections that are served at a time; the client asks for two, and more while some of them stall."""
 
 _TAKEN_WITHIN = 30.0
-"""Seconds in which a visitor takes one piece."""
+"""Seconds in which a connection takes one piece."""
 
 _PIECE = 1 << 20
 _BACKLOG = 64
 _AGAIN = 1.0
-"""Seconds after which visitors are let in again where there was no descriptor for one."""
+"""Seconds after which connections are accepted again where there was no descriptor for one."""
 
 
 class _PeerVisit:
@@ -50,7 +50,7 @@ class _PeerVisit:
         self.limit: asyncio.TimerHandle | None = None
 
     def end(self) -> None:
-        """Have its thread stop."""
+        """Stop its thread."""
         with contextlib.suppress(OSError):
             self.wake.shutdown(socket.SHUT_RDWR)
 
@@ -63,7 +63,7 @@ class PeerDoor:
         loop: The agent's loop.
         context: The pool's TLS settings.
         listener: What listens, non-blocking; closed with the door.
-        find: Gives what is stored under a name, from any thread.
+        find: Returns what is stored under a name, from any thread.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class PeerDoor:
         return port
 
     def close(self) -> None:
-        """Let no visitor in any more, and end those that are there."""
+        """Stop listening, and close the connections that are there."""
         if not self._closed:
             self._closed = True
             self._loop.remove_reader(self._listener)
@@ -105,7 +105,7 @@ class PeerDoor:
         except (BlockingIOError, ConnectionError):
             return
         except OSError as error:
-            # Out of descriptors: the visitor stays there, and the loop would call this over and over.
+            # Out of descriptors: the connection stays in the queue, and the loop would call this over and over.
             _log.warning("peer.not_let_in reason=%s", error)
             self._loop.remove_reader(self._listener)
             self._loop.call_later(_AGAIN, self._open_again)
@@ -131,7 +131,7 @@ class PeerDoor:
             visit.end()
 
     def _speaks(self, visit: _PeerVisit) -> None:
-        """Take note, in the loop, that a visitor is of the pool."""
+        """Record, in the loop, that a connection is authenticated."""
         if visit in self._silent:
             self._silent.remove(visit)
             self._served.append(visit)
@@ -146,7 +146,7 @@ class PeerDoor:
                 visits.remove(visit)
         visit.wake.close()
 
-    # In a thread for each visitor.
+    # In a thread for each connection.
 
     def _serve(self, visit: _PeerVisit) -> None:
         try:
@@ -154,7 +154,7 @@ class PeerDoor:
             with visit.sock, self._context.wrap_socket(visit.sock, server_side=True) as tls:
                 self._hand_on(visit, tls)
         except (OSError, ValueError) as error:
-            # A stranger, or one that has left; a node says why to the client by itself.
+            # Not authenticated, or closed by its node, which reports why to the client by itself.
             _log.debug("peer.left reason=%s", error)
         finally:
             self._tell(self._gone, visit)

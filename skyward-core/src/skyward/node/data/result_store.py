@@ -114,10 +114,10 @@ class ResultStore:
 
     def begins(self, call: int, *, streams: bool) -> None:
         """
-        Take note that an attempt of a call begins.
+        Record that an attempt of a call begins.
 
         Args:
-            call: The attempt's id; one that was sent before is the same attempt, such as one that was given back.
+            call: The attempt's id; one that was sent before is the same attempt, such as one that was returned.
             streams: Whether it gives items: its end is worth nothing without them, and is not stored.
         """
         if streams:

@@ -1,5 +1,5 @@
 """
-Which network interface a node's traffic goes through, and how fast it is: what Linux tells of it.
+Which network interface a node's traffic goes through, and how fast it is, as Linux reports it.
 """
 
 from __future__ import annotations

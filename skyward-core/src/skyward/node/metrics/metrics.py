@@ -59,13 +59,13 @@ class Job:
 
 class Sampler:
     """
-    Measure what was asked for and tell the client.
+    Measure what was asked for, and report it to the client.
 
     While the client is away the latest measurements are kept, and no others.
 
     Args:
         loop: The agent's loop.
-        proc: Where the kernel tells about itself.
+        proc: Where the kernel describes itself.
         timeout: Seconds that a command has.
     """
 
@@ -107,7 +107,7 @@ class Sampler:
             command.kill()
 
     def reaped(self, pid: int, status: int) -> None:
-        """Take note that a child of the agent ended, which may be a command."""
+        """Record that a child of the agent ended, which may be a command."""
         command = self._commands.pop(pid, None)
         if command is not None:
             command.reaped(status)
@@ -133,7 +133,7 @@ class Sampler:
         self._tell(self._read_proc(due, now))
         self._sleep(now)
 
-    # What the kernel tells at once.
+    # What the kernel knows at once.
 
     def _read_proc(self, jobs: Sequence[Job], now: float) -> list[list[Any]]:
         texts: dict[str, str] = {}

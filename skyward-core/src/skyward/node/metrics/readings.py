@@ -53,7 +53,7 @@ def cpu_times(stat: str) -> CPUTimes | None:
         name, *ticks = line.split() or [""]
         if name == "cpu" and len(ticks) >= 4 and all(tick.isdecimal() for tick in ticks):
             times = [int(tick) for tick in ticks[:_CPU_FIELDS]]
-            # Idle, and waiting for a disk: kernels before 2.6 do not tell the latter.
+            # Idle, and waiting for a disk: kernels before 2.6 do not count the latter.
             return CPUTimes(sum(times) - sum(times[3:5]), sum(times))
     return None
 
@@ -74,7 +74,7 @@ def cpu_percent(before: CPUTimes, after: CPUTimes) -> float | None:
 
 def memory(meminfo: str) -> Memory | None:
     """
-    Read `/proc/meminfo`; what caches would give back is not in use.
+    Read `/proc/meminfo`; what caches would free is not in use.
 
     >>> memory("MemTotal: 2048 kB\\nMemFree: 100 kB\\nMemAvailable: 1024 kB")
     Memory(used=1.0, total=2.0)
@@ -120,7 +120,7 @@ def traffic(dev: str, interface: str | None = None) -> Traffic | None:
 
 def rate(before: int, after: int, seconds: float) -> float | None:
     """
-    Return what a counter grew by in a second; None if it began anew in between.
+    Return what a counter grew by in a second; None if it began again in between.
 
     >>> rate(100, 300, 2.0)
     100.0
@@ -155,7 +155,7 @@ def number(text: str) -> float | None:
 
 def gpu_query(sources: Sequence[str]) -> tuple[str, ...]:
     """
-    Return the command that tells of the GPUs.
+    Return the command that lists the GPUs.
 
     >>> gpu_query(["gpu", "gpu_temp"])[1]
     '--query-gpu=index,utilization.gpu,temperature.gpu'
@@ -166,7 +166,7 @@ def gpu_query(sources: Sequence[str]) -> tuple[str, ...]:
 
 def gpus(output: str, sources: Sequence[str]) -> dict[int, dict[str, float]] | None:
     """
-    Read what `gpu_query` printed: by the GPU's index, and by the source; what a GPU does not tell is left out.
+    Read what `gpu_query` printed: by the GPU's index, and by the source; what a GPU does not report is left out.
 
     >>> gpus("0, 35, 41\\n1, [N/A], 39\\n", ["gpu", "gpu_temp"])
     {0: {'gpu': 35.0, 'gpu_temp': 41.0}, 1: {'gpu_temp': 39.0}}

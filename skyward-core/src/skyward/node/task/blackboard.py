@@ -39,7 +39,7 @@ class Blackboard:
 
     Args:
         info: The rank's place.
-        share: Gives all ranks what each of them gives; called once, by every rank.
+        share: Returns all ranks what each of them gives; called once, by every rank.
 
     Raises:
         TransportError: If the head is not reached.
@@ -86,7 +86,7 @@ class Blackboard:
         return notes
 
     def close(self) -> None:
-        """Leave the board, which is there for the other ranks until they have left too."""
+        """Close this rank's connection; the board exists until the other ranks have left, too."""
         self._answers.close()
         self._sock.close()
 
@@ -109,7 +109,7 @@ class _Keeper:
         self._lock = threading.Lock()
 
     def port(self, info: InstanceInfo, secret: str) -> int:
-        """Make a board for a broadcast whose ranks know a secret, and tell where it is."""
+        """Make a board for a broadcast whose ranks know a secret, and return its address."""
         members = BoardMembers(info.job_id, info.broadcast, info.total_workers, secret)
         with self._lock:
             # A process that the worker forked has none.

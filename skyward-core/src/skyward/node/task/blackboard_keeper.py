@@ -19,7 +19,7 @@ from skyward.node.task.proof import nonce, question, reply, visitor as visitor_o
 __all__ = ["BoardMembers", "main", "noted", "run"]
 
 _PATIENCE = 10.0
-"""Seconds in which a visitor takes an answer."""
+"""Seconds in which a connection takes an answer."""
 
 _LARGEST = 4 << 20
 """The most that a rank may write at once, in bytes; a connection that writes more is dropped."""
@@ -61,7 +61,7 @@ class _Board:
 
 
 class _Visitor:
-    """Hold what a visitor was asked and has said so far, and on which board; it has one once it has proved itself."""
+    """Hold a connection's challenge, its bytes so far and its board; it has one once it is authenticated."""
 
     def __init__(self) -> None:
         self.asked = nonce()
@@ -144,7 +144,7 @@ def _read_orders(orders: int, before: bytearray, boards: dict[int, _Board]) -> b
 
 
 def _admit(listener: socket.socket, heard: selectors.BaseSelector) -> None:
-    """Let a visitor in and ask it; of those that say nothing, the first goes when there are too many."""
+    """Accept a connection and challenge it; of those that send nothing, the first is closed when there are too many."""
     with suppress(OSError):
         sock, _ = listener.accept()
         sock.settimeout(_PATIENCE)
@@ -163,7 +163,7 @@ def _drop(key: selectors.SelectorKey, heard: selectors.BaseSelector) -> None:
 
 
 def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:
-    """Take what a visitor says, and answer with the board; false if it leaves, talks nonsense or proves nothing."""
+    """Take what a connection sends, and answer with the board; false if it ends, makes no sense or proves nothing."""
     line = _line(sock, visitor.said)
     if line == b"":
         return True
@@ -181,7 +181,7 @@ def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:
 
 
 def _proved(sock: Any, visitor: _Visitor, line: bytes, board: _Board | None) -> bool:
-    """Return whether a visitor is of a broadcast, and prove to it that this is its head."""
+    """Return whether a connection is of a broadcast, and prove to it that this is its head."""
     if board is None:
         return False
     its = visitor_of(board.members.secret, visitor.asked, line)
@@ -212,7 +212,7 @@ def _left(visitor: _Visitor, boards: dict[int, _Board]) -> None:
 
 
 def _line(sock: Any, before: bytearray) -> bytes | None:
-    """Read what a visitor says: nothing if there is more to come, None from one that leaves or says too much."""
+    """Read what a connection sends: nothing if there is more to come, None from one that ends or sends too much."""
     try:
         data = sock.recv(_READ)
     except OSError:

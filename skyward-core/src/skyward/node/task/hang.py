@@ -64,14 +64,14 @@ def watched(
         limit: Seconds within which any of the ranks has to make a step.
         steps: Counts the steps that this rank has made; called in another thread.
         step: What making one is, such as `"entered a collective"`.
-        share: Gives all ranks what each of them gives; called once.
+        share: Returns all ranks what each of them gives; called once.
     """
     info = instance_info()
     if not info.broadcast or info.total_workers == 1:
         yield
         return
     watch = _Watch(info, Blackboard(info, share), limit, steps, step)
-    # The context tells whose call is to be ended.
+    # The context shows which call is to be ended.
     thread = threading.Thread(target=copy_context().run, args=(watch.run,), name="skyward-hang", daemon=True)
     thread.start()
     try:
@@ -82,7 +82,7 @@ def watched(
 
 
 class _Watch:
-    """Look again and again how far all ranks are; whichever sees first that none goes on ends the broadcast."""
+    """Look again and again how far all ranks are; whichever sees first that none makes progress ends the broadcast."""
 
     def __init__(
         self, info: InstanceInfo, board: Blackboard, limit: float, steps: Callable[[], int], step: str
@@ -109,7 +109,7 @@ class _Watch:
             if notes["at"] != before:
                 before, since = notes["at"], time.monotonic()
             elif time.monotonic() - since > self._limit and not _judges(notes):
-                # One of them is the judge: who comes first.
+                # One of them is the judge: the first.
                 notes = self._board.write(once="judge")
             if judges := _judges(notes):
                 notes = self._board.write(stacks=_stacks())

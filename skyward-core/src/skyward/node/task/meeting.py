@@ -1,4 +1,4 @@
-"""Where the ranks of a broadcast tell each other something: the port of their head that is kept free for that."""
+"""The rendezvous of a broadcast's ranks, which exchange values at the port of their head that is kept free for that."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SILENT = 256
 """Connections that may be open without having authenticated."""
 
 _PATIENCE = 5.0
-"""Seconds that the head waits for a visitor to authenticate."""
+"""Seconds that the head waits for a connection to authenticate."""
 
 
 def exchange(
@@ -51,7 +51,7 @@ def exchange(
     Every rank has to call it, as often as the others.
     They meet at `head_port` of the head, so nothing else may listen there meanwhile; in a call that is no broadcast
     there is no other rank to meet.
-    Ranks and head prove to each other that they are of the pool: what else connects, or listens there, is not heard.
+    Ranks and head prove to each other that they are of the pool: what else connects, or listens there, is refused.
 
     Args:
         value: What this rank gives; some KiB at most.
@@ -96,7 +96,7 @@ def _of(stranger: list[str]) -> str:
 def _gathered(
     info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, stranger: list[str]
 ) -> dict[int, str]:
-    """Have every other rank say its value, and tell them all; fewer if not all came."""
+    """Collect the value of every other rank, and send all of them to each; fewer if not all came."""
     listener = _until(lambda: listening(info.head_addr, info.head_port), deadline)
     if listener is None:
         stranger.append("the head itself cannot")
@@ -208,7 +208,7 @@ def listening(host: str, port: int) -> socket.socket | None:
 
 
 class _MeetingVisit:
-    """The challenge sent to a visitor, and its bytes so far."""
+    """The challenge sent to a connection, and its bytes so far."""
 
     __slots__ = ("asked", "said")
 
@@ -235,7 +235,7 @@ def _accept(listener: socket.socket, heard: dict[socket.socket, _MeetingVisit]) 
 
 
 def _more_of(sock: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> bytes | None:
-    """Read what a visitor says; give it once it is complete, and see off one that leaves or talks too much."""
+    """Read what a connection sends; return it once it is complete, and close one that ends or sends too much."""
     visit = heard.get(sock)
     if visit is None:
         # It was evicted in this round, by a newcomer.
@@ -255,7 +255,7 @@ def _more_of(sock: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> 
 
 
 def _understood(its: dict[str, Any] | None, said: dict[str, Any], ranks: int) -> dict[str, Any] | None:
-    """Return what a visitor says; None of one that is not of this broadcast."""
+    """Return what a connection sends; None of one that is not of this broadcast."""
     if its is None or (its.get("job"), its.get("broadcast")) != (said["job"], said["broadcast"]):
         return None
     return its if isinstance(its.get("rank"), int) and 0 < its["rank"] < ranks else None
@@ -266,7 +266,7 @@ def _tell(sock: socket.socket, line: bytes) -> None:
         sock.settimeout(1.0)
         sock.sendall(line)
     except OSError:
-        # It has gone, which its call tells of.
+        # It has gone, which its call reports.
         return
 
 

@@ -1,5 +1,5 @@
 """
-Which prints of a task are seen, and by whom: `stdout`, `stderr`, `silent`, `redirect_output`.
+Which prints of a task are seen, and where: `stdout`, `stderr`, `silent`, `redirect_output`.
 
 They act on what Python code writes to `sys.stdout` and `sys.stderr`, in the call that asks for it and in no other.
 What C code and subprocesses write to the descriptors is not theirs.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Route: TypeAlias = tuple[print_routing.Sink | None, print_routing.Sink | None]
 
     class Decorator(Protocol):
-        """Give a function back with its output filtered."""
+        """Return a function with its output filtered."""
 
         def __call__(self, fn: F, /) -> F: ...
 
@@ -107,7 +107,7 @@ def silent(fn: F, /) -> F:
 @contextlib.contextmanager
 def redirect_output(callback: Callable[[str], object]) -> Iterator[tuple[CallbackWriter, CallbackWriter]]:
     """
-    Hand each line that is printed to a callback instead of showing it.
+    Pass each line that is printed to a callback instead of showing it.
 
     The callback is called in the thread that prints; what it prints itself goes where it would go without this.
 
@@ -164,14 +164,14 @@ class CallbackWriter(io.TextIOBase):
     errors = "backslashreplace"
 
     def write(self, text: str, /) -> int:
-        """Hand over the lines that this completes, and keep the rest."""
+        """Pass on the lines that this completes, and keep the rest."""
         with self._lock:
             *lines, self._rest = (self._rest + text).split("\n")
         self._deliver(lines)
         return len(text)
 
     def flush(self) -> None:
-        """Hand over what there is of a line."""
+        """Pass on what there is of a line."""
         with self._lock:
             rest, self._rest = self._rest, ""
         self._deliver([rest] if rest else [])

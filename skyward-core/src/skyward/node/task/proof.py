@@ -64,7 +64,7 @@ def introduction(secret: str, line: bytes, said: dict[str, Any]) -> tuple[bytes,
 
 def visitor(secret: str, asked: str, line: bytes) -> dict[str, Any] | None:
     """
-    Read what a visitor says; None for one that does not know the secret, or makes no sense.
+    Read what a connection sends; None from one that does not know the secret, or makes no sense.
 
     Args:
         secret: The pool's.
@@ -91,7 +91,7 @@ def reply(secret: str, asked: str, answer: Any) -> bytes:
 
     Args:
         secret: The pool's.
-        asked: The visitor's nonce.
+        asked: The connection's nonce.
         answer: The answer, plain data.
     """
     return json.dumps({"answer": answer, "proof": _proof(secret, _LISTENS, asked, answer)}).encode() + b"\n"

@@ -48,7 +48,7 @@ def _put_nowhere(value: object) -> Any:
     from skyward.errors import NoPoolError
 
     raise NoPoolError(
-        "`sky.put` stands in code that runs on a node, but not in a task, and no pool is open there.",
+        "`sky.put` is called in code that runs on a node, but not in a task, and no pool is open there.",
         hint="Return the value, and put it in the program if more than one call needs it.",
     )
 
@@ -68,8 +68,8 @@ class TaskContext:
     Args:
         call_id: The call's id, above 0.
         function: Name of the function.
-        facts: What `instance_info` tells about this node and worker, whichever the members are.
-        membership: What it tells about the members: totals, peers, the head.
+        facts: What `instance_info` reports about this node and worker, whichever the members are.
+        membership: What it reports about the members: totals, peers, the head.
         emit: Sends an event to the client.
         abandon: Ends the call and its process with an error.
         retire: Has the process replaced once the call is answered.
@@ -125,7 +125,7 @@ class TaskContext:
         self._info: InstanceInfo | None = None
 
     def info(self) -> InstanceInfo:
-        """Tell about the place that the call runs in."""
+        """Describe the place that the call runs in."""
         if self._info is None:
             self._info = _PLACE.info({**self.facts, **self.membership})
         return self._info
@@ -141,7 +141,7 @@ class _RankPlace:
 
     def info(self, fields: dict[str, Any]) -> InstanceInfo:
         """
-        Tell about a place.
+        Describe a place.
 
         Args:
             fields: What `InstanceInfo` is made of.
@@ -226,7 +226,7 @@ def instance_info() -> InstanceInfo:
     """
     Return where in the pool this runs: node, rank, totals, and the machine.
 
-    Outside a task, as in `f.local(...)`, it tells of one node of one.
+    Outside a task, as in `f.local(...)`, it describes one node of one.
 
     >>> info = instance_info()
     >>> info.node, info.total_nodes, info.is_head
@@ -313,7 +313,7 @@ def emit_from_task(event: object) -> None:
 
 def put_from_task(value: object) -> Any:
     """
-    Keep a value at the node of the call that this code is part of, and give the Ref that stands for it.
+    Keep a value at the node of the call that this code is part of, and return the Ref that stands for it.
 
     Raises:
         NoPoolError: If it is part of none.
@@ -345,10 +345,10 @@ def abandon(error: BaseException) -> None:
 
 def retire() -> None:
     """
-    Have the worker process of the calling thread's call replaced by a fresh one, once that call is answered.
+    Replace the worker process of the calling thread's call by a fresh one, once that call is answered.
 
     For libraries whose state in a process cannot be made good again.
-    Other calls that run in the process are let go on to their end; outside a task nothing happens.
+    Other calls that run in the process are run to their end; outside a task nothing happens.
 
     >>> retire()
     """

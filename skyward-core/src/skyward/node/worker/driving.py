@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PATIENCE = 1.0
-"""Seconds that an event loop has to hear that its call is to stop, before the call is unwound where it stands."""
+"""Seconds that an event loop has to see that its call is to stop, before the call is unwound where it is."""
 
 
 class LoopInterrupted(Interrupted, KeyboardInterrupt):
@@ -60,7 +60,7 @@ class Driver:
 
     def items(self, stream: AsyncIterator[Any]) -> Iterator[Any]:
         """
-        Give what an async generator gives.
+        Yield what an async generator yields.
 
         Raises:
             Interrupted: If it was cancelled because the call is to stop.

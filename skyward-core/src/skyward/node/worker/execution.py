@@ -46,7 +46,7 @@ class Setting:
     Hold what every task of a worker shares.
 
     Args:
-        facts: What `instance_info` tells about this node and worker, whichever the members are.
+        facts: What `instance_info` reports about this node and worker, whichever the members are.
     """
 
     def __init__(self, facts: dict[str, Any]) -> None:
@@ -63,13 +63,13 @@ class Setting:
             del self.memberships[next(iter(self.memberships))]
 
     def info(self) -> InstanceInfo:
-        """Tell about this worker before any task."""
+        """Describe this worker before any task."""
         from skyward.model.instances.instance import InstanceInfo
 
         return InstanceInfo.from_dict(self.facts)
 
     def interrupt_main(self, frame: FrameType | None) -> None:
-        """Unwind the call in the main thread, if it is to be; called in the main thread by the signal."""
+        """Interrupt the call in the main thread, if it is to be; called in the main thread by the signal."""
         execution = self.main
         if execution is not None and execution.armed and execution.reason is not None:
             execution.armed = False
@@ -169,7 +169,7 @@ class Execution:
         return outcome
 
     def interrupt(self, reason: CancelReason) -> None:
-        """Have the call stop at its next bytecode; called in another thread."""
+        """Stop the call at its next bytecode; called in another thread."""
         with self._lock:
             if self.reason is not None:
                 return
@@ -189,7 +189,7 @@ class Execution:
                 timer.start()
 
     def acknowledged(self, items: int) -> None:
-        """Let its stream send more items."""
+        """Allow its stream to send more items."""
         with self._lock:
             output = self._output
         if output is not None:
@@ -329,7 +329,7 @@ class Execution:
         return self._driver
 
     def _insist(self, driver: Driver) -> None:
-        """Unwind a call whose event loop does not turn, because what it runs does not await anything."""
+        """Interrupt a call whose event loop does not turn, because what it runs does not await anything."""
         with self._lock:
             if self.armed and not driver.heard:
                 self._unwind()

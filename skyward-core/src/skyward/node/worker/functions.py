@@ -27,7 +27,7 @@ class FunctionStore:
         self._payloads[digest] = (flags, decode(body, FUNCTION.size, fds))
 
     def drop(self, digest: bytes) -> None:
-        """Forget a function."""
+        """Drop a function."""
         self._payloads.pop(digest[:FUNCTION_DIGEST], None)
         self._shared.pop(digest[:FUNCTION_DIGEST], None)
 

@@ -67,7 +67,7 @@ def call(recipe: ObjectRecipe, method: str, args: tuple[Any, ...], kwargs: dict[
         kwargs: Keyword arguments.
 
     Raises:
-        StateLostError: If it was made in a process that has ended, and is not to be made again.
+        StateLostError: If it was made in a process that has ended, and is not to be rebuilt.
         Exception: What making it or the method raises.
     """
     found = getattr(_object(recipe), method)
@@ -104,7 +104,7 @@ def _object(recipe: ObjectRecipe) -> Any:
                 raise StateLostError(
                     f"The {recipe.name} of this worker is gone: the process that held it has ended.",
                     node=context.info().node,
-                    hint=f'Make a new {recipe.name}(...), or say on_loss="rebuild" if it may be made again.',
+                    hint=f'Make a new {recipe.name}(...), or say on_loss="rebuild" if it may be rebuilt.',
                 )
             place.tried = True
             place.made = (_made(recipe),)

@@ -1,4 +1,4 @@
-"""How a worker learns who the members of a version are: at once with a small pool, else when a task asks."""
+"""How a worker learns the members of a version: at once with a small pool, else when a task asks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from skyward.model.instances.instance import PeerInfo
 
 PATIENCE: Final = 120.0
-"""Seconds that a task waits for who the members are; a link that is lost meanwhile may come back."""
+"""Seconds that a task waits for the members; a link that is lost meanwhile may come back."""
 
 REMEMBERED: Final = 4
-"""Of how many versions a worker remembers who the members are, for tasks that begin later."""
+"""Of how many versions a worker keeps the members, for tasks that begin later."""
 
 
 def peer(rank: int, private: str, public: str | None) -> PeerInfo:
@@ -45,7 +45,7 @@ class _Answer:
 
 class Directory:
     """
-    Ask the agent who the members of versions are; tasks wait for the answers in their own threads.
+    Ask the agent for the members of versions; tasks wait for the answers in their own threads.
 
     Args:
         send: Sends a frame to the agent.
@@ -61,35 +61,35 @@ class Directory:
         Return the members of a version, which are asked for when they are first looked at.
 
         Args:
-            membership: What a MEMBERS frame tells.
+            membership: What a MEMBERS frame holds.
         """
-        told: Sequence[tuple[str, str | None]] | None = membership.get("peers")
-        if told is not None:
-            return Peers(len(told), lambda: told, peer)
+        sent: Sequence[tuple[str, str | None]] | None = membership.get("peers")
+        if sent is not None:
+            return Peers(len(sent), lambda: sent, peer)
         version = membership["version"]
         return Peers(membership.get("total_nodes", 1), lambda: self.find(version), peer)
 
     def find(self, version: int, patience: float = PATIENCE) -> tuple[Row, ...]:
         """
-        Wait for who the members of a version are.
+        Wait for the members of a version.
 
         Args:
             version: The version.
             patience: Seconds to wait, at most.
 
         Raises:
-            TransportError: If the client does not tell in time.
+            TransportError: If the client does not answer in time.
         """
         answer = self._answer(version)
         if not answer.there.wait(patience):
             self._forget(version)
             raise TransportError(
-                f"The client did not tell within {patience:g} s which nodes the pool has: it may be away.",
+                f"The client did not send within {patience:g} s which nodes the pool has: it may be away.",
                 hint="Look at instance_info().peers early in a task.",
             )
         return answer.rows
 
-    def told(self, body: bytes) -> None:
+    def received(self, body: bytes) -> None:
         """
         Take a PEERS frame of the agent's; harmless if nothing waits for it any more.
 
@@ -103,7 +103,7 @@ class Directory:
                 return
             answer.rows = rows
             answer.there.set()
-            # The newest last, and none that a task still waits for is forgotten.
+            # The newest last, and none that a task still waits for is dropped.
             self._answers[version] = answer
             known = [each for each, answer in self._answers.items() if answer.there.is_set()]
             for each in known[:-REMEMBERED]:

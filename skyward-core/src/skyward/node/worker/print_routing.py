@@ -51,12 +51,12 @@ class Silence:
         return len(text)
 
     def flush(self) -> None:
-        """Have nothing to do."""
+        """Do nothing."""
 
 
 class RoutedStream:
     """
-    Stand before a stream of a process that is no worker, and let a route go past it.
+    Stand before a stream of a process that is no worker, with routes that bypass it.
 
     Args:
         stream: What stood there before, and has everything but what a route takes.
@@ -136,7 +136,7 @@ def routed(stdout: Sink | None = None, stderr: Sink | None = None) -> Iterator[N
 
 @contextlib.contextmanager
 def on_route(route: Route | None) -> Iterator[None]:
-    """Have the calling thread alone write where a route leads."""
+    """Direct what the calling thread writes to where a route leads."""
     token = _route.set(route or (None, None))
     try:
         yield

@@ -42,6 +42,6 @@ def put_here(value: object, *, data: bool) -> Ref[Any]:
         raise RefError(
             f"This node has no memory for a value of {size / (1 << 20):.1f} MiB that is put: "
             f"{free >> 20} MiB are free, and {RESERVE >> 20} MiB stay so.",
-            hint="Take a machine with more memory, put smaller parts, or let go of Refs that are needed no more.",
+            hint="Take a machine with more memory, put smaller parts, or delete Refs that are needed no more.",
         )
     return HERE.put(made)

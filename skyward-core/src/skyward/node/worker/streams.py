@@ -81,7 +81,7 @@ class OutputStream:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Let the generator's thread go on and find that nothing listens."""
+        """Wake the generator's thread, which finds that nothing reads."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -127,7 +127,7 @@ class InputStream(Iterator[Any]):
             self._changed.notify()
 
     def end(self, error: BaseException | None = None) -> None:
-        """Add the end, or the error that stands in for it."""
+        """Add the end, or the error in its place."""
         with self._changed:
             self._ended = True
             self._error = error

@@ -84,7 +84,7 @@ class TaggedStream(io.TextIOWrapper):
         self.flush()
 
     def __del__(self) -> None:
-        """Leave the pipe alone."""
+        """Keep the pipe open."""
 
 
 class TaggedBuffer(io.BufferedIOBase):
@@ -180,7 +180,7 @@ class TaggedBuffer(io.BufferedIOBase):
         self.flush()
 
     def __del__(self) -> None:
-        """Leave the pipe alone."""
+        """Keep the pipe open."""
 
     def _watch(self, call: int) -> None:
         context = runtime.owner()
@@ -205,7 +205,7 @@ class TaggedBuffer(io.BufferedIOBase):
             self._unended[call] = thread
 
     def _send_full(self, call: int, thread: int, line: bytes) -> bytes:
-        """Send all chunks that the line fills, and give the rest."""
+        """Send all chunks that the line fills, and return the rest."""
         room = _room(call)
         while len(line) >= room:
             piece, line = line[:room], line[room:]
@@ -247,7 +247,7 @@ class TaggedReader:
 
     def feed(self, data: bytes) -> list[tuple[int | None, str]]:
         """
-        Take bytes, and give the lines that they complete.
+        Take bytes, and return the lines that they complete.
 
         Args:
             data: As they came; cut anywhere.

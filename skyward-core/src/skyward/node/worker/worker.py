@@ -104,7 +104,7 @@ class WorkerProcess:
                 self._tasks.sendall(memoryview(frame)[sent:])
 
     def _hand_over(self, payload: Payload) -> None:
-        """Give the agent what a result refers to, just before it."""
+        """Send the agent what a result refers to, just before it."""
         names = [part for part in payload.parts if part.place == Place.THERE]
         for part, segment in zip(names, payload.stored, strict=True):
             frame = encode(Kind.BLOB, BLOB.pack(part.digest, part.size), fds=1)
@@ -212,14 +212,14 @@ class WorkerProcess:
 
     def _control_frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if frame.kind == Kind.RECALL:
-            back = self._give_back(RECALL.unpack(frame.body)[0])
+            back = self._return_calls(RECALL.unpack(frame.body)[0])
             self.send(encode(Kind.RECALLED, b"".join(map(CALL.pack, back))))
             return
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
             return
         if frame.kind == Kind.PEERS:
-            self._directory.told(frame.body)
+            self._directory.received(frame.body)
             return
         (call,) = CALL.unpack_from(frame.body)
         with self._state:
@@ -234,7 +234,7 @@ class WorkerProcess:
                 os.close(fd)
 
     def _share(self, *, shared: bool) -> None:
-        """Have another thread read while one runs a task, or no longer."""
+        """Start or stop another thread that reads while one runs a task."""
         with self._state:
             self._shared = shared
         if shared and self._take_back():
@@ -251,7 +251,7 @@ class WorkerProcess:
             case Kind.END:
                 execution.end(ITEM.unpack_from(frame.body)[1], frame.body[ITEM.size :])
 
-    def _give_back(self, keep: int) -> list[int]:
+    def _return_calls(self, keep: int) -> list[int]:
         """Take the last calls out of the queue; nothing waits there while a thread is ready to read."""
         if not self._take_back() and not self._receiving.acquire(blocking=False):
             return []

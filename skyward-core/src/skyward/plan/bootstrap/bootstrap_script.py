@@ -22,7 +22,7 @@ from skyward.shell_files import shell_file
 __all__ = ["Ground", "preview", "render"]
 
 ENDINGS = 1440
-"""How often a machine tries to end itself, once a minute: an API that it needs for that may be out of order."""
+"""How often a machine tries to terminate itself, once a minute: an API that it needs for that may be out of order."""
 
 _PLACEHOLDER = re.compile(r"(\{(?:uv|environment|python)\})")
 _VARIABLES = {"{uv}": '"$UV"', "{environment}": '"$ENVIRONMENT"', "{python}": '"$PYTHON"'}
@@ -36,7 +36,7 @@ _RESERVED = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "LINENO", "OPTIND", 
 @frozen(kw_only=True)
 class Ground:
     """
-    Where on the node things are; variables of the node's shell such as `$HOME` may stand in every text.
+    Where on the node things are; variables of the node's shell such as `$HOME` may be used in every text.
 
     Args:
         cache: Directory of everything that Skyward keeps there; `$SKYWARD_HOME` from then on.
@@ -64,17 +64,17 @@ def render(
     """
     Write the script that makes a machine ready and starts its agent.
 
-    It is for any POSIX shell, says what it does in lines that begin with `@@TOKEN`, and goes on where it was when it is
+    It is for any POSIX shell, reports progress in lines that begin with `@@TOKEN`, and continues where it was if it is
     run again.
 
     Args:
         image: What the node's environment must hold.
         ops: What plugins add.
         ground: Where things are.
-        agent: Command line of the agent; `$PYTHON` and `$NODE` may stand in it.
-        ttl: Seconds without a change of `$NODE/lease` after which the node ends itself; 0 for never.
-        life: Seconds after which it ends itself whatever happens; None for never.
-        end: Command that ends the machine, as far as it can end itself; its watchdog goes on without the node's
+        agent: Command line of the agent; `$PYTHON` and `$NODE` may be used in it.
+        ttl: Seconds without a change of `$NODE/lease` after which the node stops; 0 for never.
+        life: Seconds after which it stops whatever happens; None for never.
+        end: Command that terminates the machine, as far as it can do so itself; its watchdog runs without the node's
             directory then.
 
     >>> script = render(Image(), [], Ground(node="$SKYWARD_HOME/nodes/a-0", runtime="1f", token="t"),
@@ -109,7 +109,7 @@ def preview(image: Image, ttl: float = 0) -> str:
 
     Args:
         image: What the node's environment must hold.
-        ttl: Seconds without a word from the client after which the node ends itself; 0 for never.
+        ttl: Seconds without a word from the client after which the node stops; 0 for never.
 
     >>> "uv pip install" in preview(Image(pip=["six"]))
     True
@@ -229,7 +229,7 @@ def _agent(words: Sequence[str]) -> Iterable[str]:
 
 
 def _once(name: str, lines: Iterable[str], *, phase: bool = True, closed: bool = True) -> Iterable[str]:
-    """Guard lines so that they run once in the life of an environment."""
+    """Return lines that run once in the life of an environment."""
     yield f"  if todo {name}; then"
     if phase:
         yield f"    phase {name}"
@@ -267,7 +267,7 @@ def _parts(word: str) -> list[str]:
 
 
 def _shown(command: str) -> str:
-    """Write a command as one line to tell, with no password in it."""
+    """Write a command as one line to show, with no password in it."""
     return shlex.quote(redacted(command.strip()).replace("\\\n", " ").replace("\n", "\\n").replace("\r", "\\r"))
 
 

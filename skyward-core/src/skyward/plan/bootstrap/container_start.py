@@ -55,14 +55,14 @@ def container_start(
     login: str, host: HostKey, *, end: str, hidden: Sequence[str] = (), ttl: float | None = None
 ) -> ContainerStart:
     """
-    Write what makes a container of any image one that we reach, and that ends itself if no client comes for it.
+    Write what makes a container of any image one that we reach, and that terminates itself if no client connects to it.
 
-    Its SSH server listens at port 22, lets root in by one key and proves itself by another; it is installed where the
+    Its SSH server listens at port 22, authorises one key for root and has another as host key; it is installed where an
     image has none, and its end is the container's.
     A login has the image's variables; `END_COMMAND` runs `end`.
 
     Args:
-        login: The public key that is let in.
+        login: The public key that may log in.
         host: The container's own key.
         end: A line for a shell that ends the container's bill; where it fails, it is run again for ten minutes.
         hidden: Variables of the container that only `end` gets to see, such as its key.
@@ -85,7 +85,7 @@ def container_start(
         SECONDS=str(deadline),
         STEP=str(min(5, deadline)),
         ENDINGS=str(_ENDINGS),
-        # No client can come to it, so that it ends itself.
+        # No client can connect to it, so that it terminates itself.
         WAIT="wait;" if deadline else "",
     )
     script = " ".join(line.removesuffix(" \\") for line in text.split("\n") if not line.startswith("#"))

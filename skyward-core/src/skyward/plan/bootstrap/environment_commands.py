@@ -180,7 +180,7 @@ def _name(requirement: str) -> str:
 
 def hint(lines: Sequence[str]) -> str | None:
     """
-    Return what to do about a phase that failed, where its last lines tell.
+    Return what to do about a phase that failed, where its last lines show it.
 
     >>> hint(["Because nosuchpkg was not found in the package registry ..."])
     '\\nCheck the package names in Image(pip=[...]); one of them is not in the index.'

@@ -1,5 +1,5 @@
 """
-What a machine is given for its first boot: who it is, whom it lets in, and when it ends itself unasked.
+What a machine is given for its first boot: its identity, who may log in, and when it terminates itself unasked.
 
 For providers of any cloud.
 """
@@ -25,7 +25,7 @@ __all__ = ["HostKey", "boot_deadline", "cloud_config", "host_key"]
 _KIND = b"ssh-ed25519"
 
 _MARK = "skyward"
-"""Ends the line of a key that a pool lets itself in with."""
+"""Ends the line of a key that a pool logs in with."""
 
 
 @frozen
@@ -70,7 +70,7 @@ def boot_deadline(user: str, seconds: float, end: str) -> str:
     Write the shell commands that end a machine if no node was made on it.
 
     Args:
-        user: Who logs in.
+        user: The login user.
         seconds: How long it waits.
         end: The command that ends it.
 
@@ -90,11 +90,11 @@ def cloud_config(
     A machine that boots from an image of another one of ours forgets that one first.
 
     Args:
-        login: The public key that is let in.
+        login: The public key that may log in.
         host: The machine's own key.
-        user: Who logs in.
+        user: The login user.
         scripts: Shell commands to run.
-        first: Shell commands to run at every boot before SSH lets anything in.
+        first: Shell commands to run at every boot before SSH accepts logins.
 
     >>> text = cloud_config("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "..."), "ubuntu")
     >>> text.splitlines()[0]
@@ -108,7 +108,7 @@ def cloud_config(
         "ssh_authorized_keys": [f"{login} {_MARK}"],
         "ssh_pwauth": False,
         "disable_root": user != "root",
-        # Before SSH lets anything in; not at a later boot of the same machine, whose results are still to be fetched.
+        # Before SSH accepts logins; not at a later boot of the same machine, whose results are still to be fetched.
         "bootcmd": [
             ["cloud-init-per", "instance", "skyward", "sh", "-c", forget],
             *(["sh", "-c", script] for script in first),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes this machine ready for Skyward. Running it again goes on where it was.
+# Makes this machine ready for Skyward. Running it again continues where it was.
 set -eu
 NEWLINE='
 '
@@ -187,15 +187,15 @@ install_packages() {
 }
 try_python() {
   [ -x "$1" ] && [ ! -d "$1" ] || return 1
-  told=$("$1" -I -c 'import sys
+  answer=$("$1" -I -c 'import sys
 if sys.implementation.name != "cpython": sys.exit(1)
 print("%d.%d.%d" % sys.version_info[:3])
 print(sys.executable)' 2>/dev/null) || return 1
-  case ${told%%"$NEWLINE"*}. in
-    "$WANTED".*) PYTHON=${told#*"$NEWLINE"} ;;
+  case ${answer%%"$NEWLINE"*}. in
+    "$WANTED".*) PYTHON=${answer#*"$NEWLINE"} ;;
     *)
-      told="${told#*"$NEWLINE"} (${told%%"$NEWLINE"*})"
-      case "$FOUND," in *" $told,"*) ;; *) FOUND="${FOUND:+$FOUND,} $told" ;; esac
+      answer="${answer#*"$NEWLINE"} (${answer%%"$NEWLINE"*})"
+      case "$FOUND," in *" $answer,"*) ;; *) FOUND="${FOUND:+$FOUND,} $answer" ;; esac
       return 1
       ;;
   esac

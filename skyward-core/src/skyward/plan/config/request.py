@@ -50,7 +50,7 @@ class Request:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know before anything is rented, each sentence once."""
+        """Return what the user should know before anything is rented, each sentence once."""
         return tuple(dict.fromkeys(warning for spec in self.specs for warning in spec.warnings))
 
 

@@ -15,7 +15,7 @@ from skyward.model.instances.offer import Offer
 from skyward.model.spec.allocation import Allocation
 from skyward.model.spec.spec import Spec
 from skyward.plan.offers.nearest import Rejection, why_not
-from skyward.plan.offers.permission import Least, least_of, not_asked_for, seen, too_dear
+from skyward.plan.offers.permission import Least, least_of, not_asked_for, seen, too_expensive
 
 __all__ = ["Candidate", "Choice", "Refusal", "Rejection", "Unasked", "choose", "in_order"]
 __all__ += ["must_be_spot", "remaining"]
@@ -41,7 +41,7 @@ class Candidate:
 
     Args:
         offer: The offer.
-        spot: Whether the machine may be taken back.
+        spot: Whether the machine may be reclaimed.
         price: What it costs, in USD per hour.
     """
 
@@ -79,7 +79,7 @@ class Choice:
         on_demand: Ways to rent on demand, cheapest first.
         rejections: The offers that will not do.
         others: Ways to rent the offers that will do, on the market that will not.
-        unasked: Ways to rent that meet the spec, and that nothing asks for: much dearer than the cheapest, or with
+        unasked: Ways to rent that meet the spec, and that nothing asks for: too expensive, or with
             accelerators. They are named in errors, and not rented; cheapest first.
         least: The cheapest of what has met the spec so far.
         spec: What the user asks for.
@@ -134,7 +134,7 @@ def choose(spec: Spec, offers: Iterable[Offer], least: Least | None = None) -> C
     Return the offers that meet a spec from those that do not.
 
     Args:
-        spec: What the user asks for. What an offer does not tell counts as not met, except its disk, which clouds make
+        spec: What the user asks for. What an offer leaves out counts as not met, except its disk, which clouds make
             as large as it has to be.
         offers: What a provider sells now.
         least: The cheapest of what met the spec when it was looked for before; None the first time.
@@ -168,11 +168,11 @@ def choose(spec: Spec, offers: Iterable[Offer], least: Least | None = None) -> C
             (spot if candidate.spot else on_demand).append(candidate)
         others += [made for made in _markets(offer) if made not in affordable]
     least = least_of(least, spot=[made.price for made in spot], on_demand=[made.price for made in on_demand])
-    dear = {id(made): too_dear(spec, made.price, least, spot=made.spot) for made in (*spot, *on_demand)}
-    unasked += [Unasked(made, dear[id(made)]) for made in (*spot, *on_demand) if dear[id(made)]]
+    expensive = {id(made): too_expensive(spec, made.price, least, spot=made.spot) for made in (*spot, *on_demand)}
+    unasked += [Unasked(made, expensive[id(made)]) for made in (*spot, *on_demand) if expensive[id(made)]]
     return Choice(
-        spot=tuple(sorted((made for made in spot if not dear[id(made)]), key=_price)),
-        on_demand=tuple(sorted((made for made in on_demand if not dear[id(made)]), key=_price)),
+        spot=tuple(sorted((made for made in spot if not expensive[id(made)]), key=_price)),
+        on_demand=tuple(sorted((made for made in on_demand if not expensive[id(made)]), key=_price)),
         rejections=tuple(rejections),
         others=tuple(others),
         unasked=tuple(sorted(unasked, key=lambda each: each.candidate.price)),
@@ -185,7 +185,7 @@ def in_order(spec: Spec, choice: Choice, *, spot: bool | None = None) -> tuple[C
     """
     Return the ways to rent a machine in the order to try.
 
-    Spot comes first where the user prefers it, unless it is dearer than the cheapest machine on demand.
+    Spot comes first where the user prefers it, unless it is more expensive than the cheapest machine on demand.
 
     Args:
         spec: What the user asks for.
@@ -200,8 +200,8 @@ def in_order(spec: Spec, choice: Choice, *, spot: bool | None = None) -> tuple[C
     both = sorted((*choice.spot, *choice.on_demand), key=_price)
     if spec.allocation.strategy == "cheapest" or not choice.on_demand:
         return tuple(both)
-    dear = choice.on_demand[0].price
-    return tuple(sorted(both, key=lambda made: not (made.spot and made.price <= dear)))
+    least = choice.on_demand[0].price
+    return tuple(sorted(both, key=lambda made: not (made.spot and made.price <= least)))
 
 
 def must_be_spot(allocation: Allocation, *, total: int, spot: int, staying: int) -> int:
@@ -224,7 +224,7 @@ def must_be_spot(allocation: Allocation, *, total: int, spot: int, staying: int)
 
 def remaining(candidates: Sequence[Candidate], refusals: Iterable[Refusal], *, now: float) -> tuple[Candidate, ...]:
     """
-    Leave out what was refused a short while ago, and what a quota forbids with it.
+    Remove what was refused a short while ago, and what a quota forbids with it.
 
     Args:
         candidates: The ways to rent a machine, in order.

@@ -1,4 +1,4 @@
-"""How an error tells that memory ran out, and what it advises."""
+"""How an error reports that memory ran out, and what it advises."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def told(facts: Mapping[str, Any]) -> str:
+def described(facts: Mapping[str, Any]) -> str:
     """
     Return what memory had to do with the end of a process that was killed.
 
     Args:
-        facts: What its agent found: `ran_out`, whether the kernel has killed for want of memory while it lived; in MB,
+        facts: What its agent found: `ran_out`, whether the kernel has killed for lack of memory while it lived; in MB,
             and None where unknown, `peak`, the most that it held, `limit` of the whole node, and the machine's `total`.
 
-    >>> told({"ran_out": True, "peak": 295.2, "limit": 300.0, "total": 16000.0})
-    ', probably for want of memory: it held up to 0.30 GB, and the limit of the whole node is 0.30 GB'
-    >>> told({"ran_out": False, "peak": 12500.0, "limit": None, "total": 16000.0})
+    >>> described({"ran_out": True, "peak": 295.2, "limit": 300.0, "total": 16000.0})
+    ', probably for lack of memory: it held up to 0.30 GB, and the limit of the whole node is 0.30 GB'
+    >>> described({"ran_out": False, "peak": 12500.0, "limit": None, "total": 16000.0})
     " (often the kernel's out-of-memory killer: it held up to 12 GB, and the machine has 16 GB)"
-    >>> told({})
+    >>> described({})
     ''
     """
     if not facts:
@@ -29,7 +29,7 @@ def told(facts: Mapping[str, Any]) -> str:
     figures = ", and ".join(filter(None, (held, most)))
     figures = f": {figures}" if figures else ""
     if facts.get("ran_out"):
-        return f", probably for want of memory{figures}"
+        return f", probably for lack of memory{figures}"
     return f" (often the kernel's out-of-memory killer{figures})"
 
 
@@ -38,7 +38,7 @@ def advice(facts: Mapping[str, Any]) -> str:
     Return what to do, if memory ran out.
 
     Args:
-        facts: As for `told`.
+        facts: As for `described`.
 
     >>> advice({"ran_out": False})
     ''

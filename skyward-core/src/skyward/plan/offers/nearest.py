@@ -164,7 +164,7 @@ def described(rejection: Rejection) -> str:
         "region": offer.region or "unknown",
     }
     wanted = [wish.partition("=")[0] for wish in rejection.wishes]
-    told = ", ".join(f"{name}={facts[name]}" for name in wanted if name in facts)
+    shown = ", ".join(f"{name}={facts[name]}" for name in wanted if name in facts)
     prices = [
         f"${price:.4g}/h {way}"
         for way, price in (("spot", offer.spot_price), ("on demand", offer.on_demand_price))
@@ -175,11 +175,11 @@ def described(rejection: Rejection) -> str:
         price = "free"
     place = f" in {offer.zone or offer.region}" if offer.zone or offer.region else ""
     sold = "" if offer.available else ", none left"
-    return f"{offer.instance_type}{place}, {price}{sold}{f', with {told}' if told else ''}"
+    return f"{offer.instance_type}{place}, {price}{sold}{f', with {shown}' if shown else ''}"
 
 
 def _without(spec: Spec, rejections: Sequence[Rejection]) -> str:
-    """Say that none of the offers has the accelerators, and which there are instead."""
+    """Return that none of the offers has the accelerators, and which there are instead."""
     wanted = "" if spec.accelerator is None else spec.accelerator.name
     names = sorted({seen.name for one in rejections if (seen := one.offer.accelerator) is not None})
     there = f"; the accelerators there are {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else ""

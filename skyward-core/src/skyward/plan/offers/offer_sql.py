@@ -18,7 +18,7 @@ from skyward.plan.offers.wanted import Order, Wanted
 __all__ = ["INSERT", "SCHEMA", "VERSION", "counting", "offer_of", "row_of", "sql"]
 
 VERSION = 1
-"""Of the tables; a file of another version is made anew."""
+"""Of the tables; a file of another version is rebuilt."""
 
 _FIELDS = (
     "provider",
@@ -164,7 +164,7 @@ def _conditions(wanted: Wanted) -> Iterator[Condition]:
 
 
 def _accelerator(asked: Accelerator) -> Iterator[Condition]:
-    """Yield what `Accelerator.accepts` tells, as conditions."""
+    """Yield what `Accelerator.accepts` checks, as conditions."""
     yield "accelerator = ? AND accelerator_count >= ?", (compact(asked.name), asked.count)
     if asked.form_factor is not None:
         yield "(accelerator_form_factor IS NULL OR accelerator_form_factor = ?)", (asked.form_factor,)

@@ -1,5 +1,5 @@
 """
-Limits of renting without permission: no machine much dearer than the cheapest, no accelerator that was not asked for.
+Limits of renting without permission: no machine far more expensive than the cheapest, no accelerator not asked for.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from attrs import evolve, frozen
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.spec import Spec
 
-__all__ = ["DEARER", "Least", "least_of", "not_asked_for", "seen", "too_dear"]
+__all__ = ["OVERPRICED", "Least", "least_of", "not_asked_for", "seen", "too_expensive"]
 
-DEARER = 2.0
+OVERPRICED = 2.0
 """The most that a machine may cost without `max_hourly_cost`, in multiples of the cheapest."""
 
 
@@ -35,7 +35,7 @@ class Least:
 
 def seen(least: Least, offers: Iterable[Offer]) -> Least:
     """
-    Take note of whether a provider sells machines without accelerators, available now or not.
+    Record whether a provider sells machines without accelerators, available now or not.
 
     Args:
         least: What was known before.
@@ -46,7 +46,7 @@ def seen(least: Least, offers: Iterable[Offer]) -> Least:
 
 def least_of(least: Least, *, spot: Iterable[float], on_demand: Iterable[float]) -> Least:
     """
-    Take note of the lowest prices.
+    Record the lowest prices.
 
     Args:
         least: What was known before.
@@ -82,9 +82,9 @@ def not_asked_for(spec: Spec, offer: Offer, least: Least) -> str:
     return f"has {offer.accelerator_count:g} × {offer.accelerator_name}, which is not asked for"
 
 
-def too_dear(spec: Spec, price: float, least: Least, *, spot: bool) -> str:
+def too_expensive(spec: Spec, price: float, least: Least, *, spot: bool) -> str:
     """
-    Say that a machine costs more than may be paid without permission; nothing if it does not.
+    Return why a machine costs more than may be paid without permission; nothing if it does not.
 
     Where both markets are allowed, a spot machine may cost what one on demand may.
 
@@ -94,13 +94,13 @@ def too_dear(spec: Spec, price: float, least: Least, *, spot: bool) -> str:
         least: The cheapest of what meets the spec.
         spot: On which market.
 
-    >>> too_dear(Spec(), 0.7, Least(spot=0.1, on_demand=0.5), spot=True)
+    >>> too_expensive(Spec(), 0.7, Least(spot=0.1, on_demand=0.5), spot=True)
     ''
-    >>> too_dear(Spec(), 1.2, Least(spot=0.1, on_demand=0.5), spot=False)
+    >>> too_expensive(Spec(), 1.2, Least(spot=0.1, on_demand=0.5), spot=False)
     'costs more than twice $0.5/h, the cheapest that meets the requirements'
     """
     lowest = least.spot if spot and least.on_demand is None else least.on_demand
-    if spec.max_hourly_cost is not None or lowest is None or price <= DEARER * lowest:
+    if spec.max_hourly_cost is not None or lowest is None or price <= OVERPRICED * lowest:
         return ""
     return f"costs more than twice ${lowest:.4g}/h, the cheapest that meets the requirements"
 

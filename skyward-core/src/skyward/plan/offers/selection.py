@@ -36,7 +36,7 @@ class ProviderView:
     offers: tuple[Offer, ...] = field(default=(), converter=_offers)
 
     def has_spot_capacity(self, spec: Spec | None = None) -> bool:
-        """Return whether it sells machines that may be taken back, at this moment."""
+        """Return whether it sells machines that may be reclaimed, at this moment."""
         return any(offer.spot_price is not None and offer.available is not False for offer in self.offers)
 
     @property
@@ -89,8 +89,8 @@ def select_cheapest(providers: Sequence[ProviderView], spec: Spec) -> tuple[Prov
     >>> def view(name, price):
     ...     offer = Offer(provider=name, instance_type="x", on_demand_price=price)
     ...     return ProviderView(name=name, provider=None, spec=Spec(), offers=[offer])
-    >>> [view.name for view in select_cheapest([view("dear", 3.0), view("cheap", 1.0)], Spec())]
-    ['cheap', 'dear']
+    >>> [view.name for view in select_cheapest([view("expensive", 3.0), view("cheap", 1.0)], Spec())]
+    ['cheap', 'expensive']
     """
     return in_order(providers, "cheapest")
 

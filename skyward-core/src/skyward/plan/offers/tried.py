@@ -39,7 +39,7 @@ def each(reasons: Sequence[tuple[str, str]]) -> str:
 
 def tried(refusals: Sequence[Refusal], choice: Choice) -> str:
     """
-    Return what was tried in vain, each way to rent once, and what comes nearest of the rest.
+    Return what was tried without success, each way to rent once, and what comes nearest of the rest.
 
     Nothing may have been tried: what was for sale a moment ago can be gone when it is looked for again.
 
@@ -96,8 +96,8 @@ def unasked(choice: Choice) -> str:
     if not choice.unasked:
         return ""
     first, more = choice.unasked[0], len(choice.unasked) - 1
-    dearer = "1 dearer offer was" if more == 1 else f"{more} dearer offers were"
-    others = f" {dearer} not tried either." if more else ""
+    rest = "1 more expensive offer was" if more == 1 else f"{more} more expensive offers were"
+    others = f" {rest} not tried either." if more else ""
     # Rounded up, or it would not be enough.
     enough = math.ceil(round(first.candidate.price * 1000, 6)) / 1000
     return f"Not tried: {first.candidate}, {first.why}. max_hourly_cost={enough:.6g} would allow it.{others}"

@@ -40,7 +40,7 @@ ORDERS = (
 @frozen
 class Order:
     """
-    Order offers by one of their facts; those that do not tell it come last either way.
+    Order offers by one of their facts; those without it come last either way.
 
     Args:
         by: One of `ORDERS`.
@@ -84,16 +84,16 @@ class Wanted:
     """
     Say which offers are wanted; what is None does not matter.
 
-    An offer that does not tell a fact that is asked for is not wanted, except memory and form factor of an
+    An offer without a fact that is asked for is not wanted, except memory and form factor of an
     accelerator that is asked for by name, which are then taken to be right.
 
     Args:
-        accelerator: What it must have, as `Accelerator.accepts` tells.
+        accelerator: What it must have, as `Accelerator.accepts` checks.
         cpu_only: Whether it must be without accelerators.
         provider: The provider's name.
         region: Where it must be.
         accelerator_architecture: Generation of its accelerators.
-        manufacturer: Who makes its accelerators.
+        manufacturer: That of its accelerators.
         accelerator_memory_gb: Memory of one accelerator at least.
         accelerator_memory_most_gb: Memory of one accelerator at most.
         accelerator_count: Accelerators at least.
@@ -180,9 +180,9 @@ def select(wanted: Wanted, offers: Iterable[Offer]) -> list[Offer]:
     """
     found = sorted((offer for offer in offers if wanted.accepts(offer)), key=lambda offer: offer.key)
     for one in reversed(wanted.orders or (Order("price"),)):
-        told, untold = _split(found, _reader(wanted, one.by))
+        known, unknown = _split(found, _reader(wanted, one.by))
         # Sorting in reverse keeps equal ones in their order too.
-        found = [*sorted(told, key=_reader(wanted, one.by), reverse=one.descending), *untold]
+        found = [*sorted(known, key=_reader(wanted, one.by), reverse=one.descending), *unknown]
     return found[: wanted.limit]
 
 
@@ -192,10 +192,10 @@ def _reader(wanted: Wanted, name: str) -> Callable[[Offer], Any]:
 
 
 def _split(offers: Sequence[Offer], read: Callable[[Offer], Any]) -> tuple[list[Offer], list[Offer]]:
-    """Return the offers that tell a fact, and those that do not."""
+    """Return the offers that have a fact, and those that do not."""
     return [one for one in offers if read(one) is not None], [one for one in offers if read(one) is None]
 
 
 def _at_least(figure: float | None, least: float | None) -> bool:
-    """Return whether a figure that may not be told is large enough."""
+    """Return whether a figure that may be unknown is large enough."""
     return least is None or (figure is not None and figure >= least)

@@ -61,7 +61,7 @@ class Groups:
         return {call for group in self._groups.values() for call, its_node, _ in group.members if its_node == node}
 
     def remove(self, call: int) -> tuple[int, ...]:
-        """Forget the group of a call, and return all of its calls."""
+        """Remove the group of a call, and return all of its calls."""
         calls = self.of(call)
         del self._groups[self._keys[call]]
         for member in calls:
@@ -69,6 +69,6 @@ class Groups:
         return calls
 
     def clear(self) -> None:
-        """Forget all groups."""
+        """Remove all groups."""
         self._groups.clear()
         self._keys.clear()

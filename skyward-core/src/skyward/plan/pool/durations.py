@@ -44,7 +44,7 @@ class Durations:
 
     def learn(self, function: bytes, seconds: float) -> None:
         """
-        Take note of how long a call ran.
+        Record how long a call ran.
 
         Args:
             function: Names what it ran.
@@ -52,12 +52,12 @@ class Durations:
         """
         expected = self._expected.get(function)
         if expected is None:
-            # A microsecond, so that what took no time that a clock can tell may still take longer one day.
+            # A microsecond, so that what took no time that a clock can measure may still take longer one day.
             self._expected[function] = max(seconds, _SHORTEST)
             self._weights[function] = 0.5
             if len(self._expected) > _FUNCTIONS:
-                forgotten = next(iter(self._expected))
-                del self._expected[forgotten], self._weights[forgotten]
+                oldest = next(iter(self._expected))
+                del self._expected[oldest], self._weights[oldest]
             return
         weight = self._weights[function]
         self._expected[function] = expected + weight * (min(seconds, _LEAP * expected) - expected)

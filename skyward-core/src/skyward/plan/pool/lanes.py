@@ -1,9 +1,9 @@
 """
-How much may be sent ahead to a worker that is busy, and what it is to give back.
+How much may be sent ahead to a worker that is busy, and what it is to return.
 
 A worker that ends a call and has no other is idle until its answer has travelled to the client and the next call back:
 for one round trip. It is never idle if calls that take as long as a round trip wait there already.
-What waits there cannot begin elsewhere, so it is no more than that, and it is given back where it would wait longer
+What waits there cannot begin elsewhere, so it is no more than that, and it is returned where it would wait longer
 than it takes to have it run elsewhere.
 """
 
@@ -48,10 +48,10 @@ LARGE: Final = 64 << 10
 """Bytes of arguments from which on each call is looked at by itself."""
 
 PATIENCE: Final = 4.0
-"""How many times as long as expected the calls of a lane may take before those that wait there are given back."""
+"""How many times as long as expected the calls of a lane may take before those that wait there are recalled."""
 
 RECALL_WITHIN: Final = 2.0
-"""Seconds, and as many round trips, after which a lane that gave nothing back is asked once more."""
+"""Seconds, and as many round trips, after which a lane that returned nothing is asked once more."""
 
 _SAMPLES: Final = 8
 
@@ -64,7 +64,7 @@ class LaneKey(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """A lane that is to give back calls which have not begun, and how many of them it may keep."""
+    """A lane that is to return calls which have not begun, and how many of them it may keep."""
 
     key: LaneKey
     keep: int
@@ -109,7 +109,7 @@ class Node:
 
     def measured(self, away: float) -> None:
         """
-        Take note of how long a call was away that did not have to wait.
+        Record how long a call was away that did not have to wait.
 
         The least of the latest ones counts: any of the others may have waited for a processor.
 
@@ -178,7 +178,7 @@ class Lane:
         self.waiting_bytes += size
 
     def begin(self, entry: Entry) -> None:
-        """Take note that a call waits no longer: it begins, or is gone."""
+        """Record that a call waits no longer: it begins, or is gone."""
         function, size = entry
         left = self.waiting[function] - 1
         if left:

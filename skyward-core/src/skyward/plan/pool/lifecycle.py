@@ -51,7 +51,7 @@ class PoolState:
 
     @property
     def staying(self) -> int:
-        """Count the nodes that are not being given back."""
+        """Count the nodes that are not being terminated."""
         return len(self.nodes) - self.nodes.count(NodeStatus.LEAVING)
 
     def is_ready(self, node: int) -> bool:
@@ -98,7 +98,7 @@ class Lost:
 
 @frozen
 class Leaves:
-    """A ready node's machine is about to be taken back; it sees its calls out by itself, and its place is free."""
+    """A ready node's machine is about to be reclaimed; it drains by itself, and its place is free."""
 
     node: int
 
@@ -113,7 +113,7 @@ class Resized:
 
 @frozen
 class Ended:
-    """A leaving node's machine is given back."""
+    """A leaving node's machine is terminated."""
 
     node: int
 
@@ -150,12 +150,12 @@ class Terminate:
 
 @frozen
 class Announce:
-    """Tell that the pool is usable."""
+    """Report that the pool is usable."""
 
 
 @frozen
 class GiveUp:
-    """Tell that the pool cannot be had."""
+    """Report that the pool cannot be opened."""
 
     reason: str
 
@@ -287,7 +287,7 @@ def _start_failed(
         return state, ()
     failures = state.nodes[node].failures + counts
     if final or (counts and failures >= state.attempts):
-        # A pool that works goes on with the nodes it has; one that never did asks for nothing more.
+        # A pool that works continues with the nodes it has; one that never did asks for nothing more.
         desired = max(0, state.desired - 1) if state.usable else 0
         state = evolve(_with(state, node, NodeStatus.LEAVING), desired=desired)
         if state.usable and state.ready_count:
@@ -297,7 +297,7 @@ def _start_failed(
 
 
 def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tuple[PoolState, tuple[Command, ...]]:
-    """Grow at free places; shrink by nodes that are not ready yet, then by those named, the highest places first."""
+    """Add nodes at free places; remove those that are not ready yet, then those named, the highest places first."""
     surplus = state.staying - desired
     state = evolve(state, desired=desired, needed=min(state.needed, desired))
     if surplus <= 0:

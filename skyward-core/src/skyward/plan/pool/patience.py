@@ -47,7 +47,7 @@ class Left:
 @frozen(kw_only=True)
 class Patience:
     """
-    Decide how to go on while handlers are behind; all times are of one clock, in seconds.
+    Decide how to continue while handlers are behind; all times are of one clock, in seconds.
 
     They are waited for as long as their calls end, each within `STUCK_S`.
 
@@ -83,7 +83,7 @@ class Patience:
         return cls(handled=handled, moved_at=now, warn_at=now + WARN_AFTER_S, until=until)
 
     def seen(self, now: float, *, handled: int) -> Self:
-        """Take note of how many calls have ended."""
+        """Record how many calls have ended."""
         return self if handled == self.handled else evolve(self, handled=handled, moved_at=now)
 
     def ended(self, now: float) -> bool:
@@ -95,7 +95,7 @@ class Patience:
         return now >= self.warn_at
 
     def warned(self, now: float) -> Self:
-        """Take note that there was one."""
+        """Record that there was one."""
         return evolve(self, warn_at=now + WARN_EVERY_S)
 
     def wait_s(self, now: float) -> float:

@@ -23,7 +23,7 @@ class NodeStatus(Enum):
     READY = "ready"
     """It takes calls."""
     LEAVING = "leaving"
-    """It is being given back."""
+    """It is being terminated."""
 
 
 @frozen

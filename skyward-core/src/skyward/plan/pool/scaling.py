@@ -13,7 +13,7 @@ from skyward.model.spec.nodes import Nodes, NodeSpec, nodes
 @frozen(kw_only=True)
 class PoolLoad:
     """
-    What is to be done, and who is idle.
+    What is to be done, and which nodes are idle.
 
     Args:
         queued: Calls that wait for a slot.

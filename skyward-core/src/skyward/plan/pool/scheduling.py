@@ -3,7 +3,7 @@ Which call goes to which lane: a state machine that is given the time, and does 
 
 Callers take turns, and calls go round robin to free slots.
 Calls are also sent ahead to busy lanes, as many as cover the time that a node is away (`lanes.py`); what was sent ahead
-and has not begun is given back when a slot is free sooner.
+and has not begun is recalled when a slot is free sooner.
 A group (a broadcast) is placed as a whole or not at all, and once it is its turn nothing overtakes it: two groups, or
 a group and queued calls, cannot wait for each other.
 Submitting, cancelling, placing and ending a call take constant time, whatever waits and however many nodes there are.
@@ -226,7 +226,7 @@ class Scheduler:
         return sorted(self.withdraw(*(group[0] for group in groups if all(map(unwanted, group)))))
 
     def clear(self) -> None:
-        """Empty the queue; what was sent to lanes stays."""
+        """Clear the queue; what was sent to lanes stays."""
         self._queue.clear()
         self._groups.clear()
         self._pinned.clear()
@@ -265,7 +265,7 @@ class Scheduler:
 
     def finished(self, call: int, seconds: float | None = None, *, now: float = 0.0) -> int | None:
         """
-        Note that a call ended.
+        Record that a call ended.
 
         Args:
             call: Its id.
@@ -292,7 +292,7 @@ class Scheduler:
             follower, next_one = next(islice(lane.calls.items(), lane.capacity - 1, None))
             lane.begin(next_one)
         if not lane.node.alive:
-            # Nothing is sent to it any more, but what was sent ahead and not yet given back may begin.
+            # Nothing is sent to it any more, but what was sent ahead and not yet returned may begin.
             return follower
         if not lane.waiting:
             self._ahead.pop(lane.key, None)
@@ -308,7 +308,7 @@ class Scheduler:
 
     def recalls(self, now: float) -> list[Recall]:
         """
-        List the lanes that are to give back calls, which would wait there longer than elsewhere.
+        List the lanes that are to return calls, which would wait there longer than elsewhere.
 
         Args:
             now: Seconds on the clock that `assign` goes by.
@@ -325,7 +325,7 @@ class Scheduler:
         return found
 
     def recalled(self, key: LaneKey) -> None:
-        """Note that a lane gave back what it was asked for; `finished` takes each of the calls."""
+        """Record that a lane returned what it was asked for; `finished` takes each of the calls."""
         if key in self._lanes:
             self._lanes[key].recalled_at = None
 
@@ -383,7 +383,7 @@ class Scheduler:
         return None
 
     def _list(self, lane: Lane) -> None:
-        """Have a busy lane looked at anew when a call may be sent ahead."""
+        """List a busy lane to be looked at again when a call may be sent ahead."""
         lane.spare_for = b""
         if not lane.listed:
             lane.listed = True
@@ -419,7 +419,7 @@ class Scheduler:
 
     def _assign_pinned(self, made: list[Assignment], now: float, *, only_its_turn: bool) -> None:
         """
-        Place calls that only one node may run, on the nodes where something changed.
+        Assign calls that only one node may run, on the nodes where something changed.
 
         Args:
             made: What is to be sent.

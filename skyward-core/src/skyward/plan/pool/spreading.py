@@ -1,9 +1,9 @@
 """
-Who gets a large buffer from whom, when several nodes of one network need it: over the client's line about once.
+Which node gets a large buffer from which, when several nodes of one network need it: over the client's line about once.
 
 The client sends it to the first node; each node that has it hands it on to others, `FAN_OUT` at a time, so the number
 of copies grows geometrically and every one of them helps (a binomial broadcast, as MPI libraries build it, made
-anew at each step of what is known then: Thakur, Rabenseifner and Gropp, 2005, doi:10.1177/1094342005051521).
+at each step by what is known then: Thakur, Rabenseifner and Gropp, 2005, doi:10.1177/1094342005051521).
 A node that cannot be reached, stalls or hands on other bytes costs one try; after `MOST_TRIES` the client sends the
 buffer itself.
 """
@@ -96,7 +96,7 @@ class Roads:
 
     def learn(self, source: int, node: int, outcome: TransferOutcome) -> Roads:
         """
-        Take note of how a transfer ended.
+        Record how a transfer ended.
 
         >>> roads = Roads().learn(1, 2, TransferOutcome.UNREACHED)
         >>> roads.lead(1, 2), roads.lead(1, 3)
@@ -119,7 +119,7 @@ class Roads:
         )
 
     def without(self, node: int) -> Roads:
-        """Have a node take no part."""
+        """Exclude a node."""
         return evolve(self, apart=self.apart | {node})
 
 
@@ -133,7 +133,7 @@ class Copies:
         arriving: Nodes that it is on its way to, and from where.
         wanted: Nodes that need it and that it is not on its way to, in the order in which they asked.
         stalled: Nodes that the client sends it to, without progress.
-        tries: How often each node has fetched it in vain.
+        tries: How often each node has failed to fetch it.
     """
 
     holders: tuple[int, ...] = ()
@@ -148,18 +148,18 @@ class Copies:
         return not (self.arriving or self.wanted)
 
     def want(self, node: int) -> Copies:
-        """Take note that a node needs the buffer."""
+        """Record that a node needs the buffer."""
         if node in self.holders or node in self.arriving or node in self.wanted:
             return self
         return evolve(self, wanted=(*self.wanted, node))
 
     def landed(self, node: int) -> Copies:
-        """Take note that a node has the buffer."""
+        """Record that a node has the buffer."""
         left = self.without(node)
         return evolve(left, holders=(*left.holders, node))
 
     def failed(self, node: int, outcome: TransferOutcome) -> Copies:
-        """Take note that a node did not get the buffer from where it was to come; it still needs it."""
+        """Record that a node did not get the buffer from where it was to come; it still needs it."""
         source = self.arriving.get(node)
         if source is None:
             return self
@@ -168,15 +168,15 @@ class Copies:
         return left.lost(source) if outcome in (TransferOutcome.GONE, TransferOutcome.WRONG) else left
 
     def stall(self, node: int) -> Copies:
-        """Take note that what the client sends to a node makes no progress; nothing waits for it any more."""
+        """Record that what the client sends to a node makes no progress; nothing waits for it any more."""
         return evolve(self, stalled=self.stalled | {node})
 
     def lost(self, node: int) -> Copies:
-        """Take note that a node does not have the buffer any more."""
+        """Record that a node does not have the buffer any more."""
         return evolve(self, holders=_but(self.holders, node)) if node in self.holders else self
 
     def without(self, node: int) -> Copies:
-        """Forget a node; what fetches from it says by itself how that ends."""
+        """Remove a node; what fetches from it reports by itself how that ends."""
         return Copies(
             holders=_but(self.holders, node),
             arriving=_but_key(self.arriving, node),
@@ -205,7 +205,7 @@ def decide(
 
     Args:
         copies: Where the copies are.
-        roads: Who can fetch from whom.
+        roads: Which node can fetch from which.
         able: Nodes that others can connect to now.
         busy: How many transfers each node serves now, of all buffers.
 

@@ -100,6 +100,6 @@ class Turns(Generic[T]):
         return [call for queue in self._queues.values() for call in queue]
 
     def clear(self) -> None:
-        """Empty the queue."""
+        """Clear the queue."""
         self._queues.clear()
         self._callers.clear()

@@ -118,7 +118,7 @@ class Trial:
         import asyncssh
 
         async def run() -> str:
-            async with await dial(address, patience=self.patience, told=lambda _: None) as connection:
+            async with await dial(address, patience=self.patience, report=lambda _: None) as connection:
                 with suppress(asyncssh.Error, OSError, TimeoutError, TransportError):
                     return str((await connection.run(command, timeout=self.patience)).stdout).strip()
             return ""
