@@ -10,7 +10,7 @@ import skyward as sky
 from skyward.engine.instances.instance_watch import LATER, RUNNING_WITHIN, SOON
 from skyward.engine.instances.launch import LIFE
 from skyward.hookspecs import InstanceState
-from skyward.plan.instances.instance_list import APPEARING, ORPHANED_FOR
+from skyward.plan.instances.list_comparison import APPEARING, ORPHANED_FOR
 from skyward.testing import ListingLag, NeverBoots, Unreachable
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PoolEndedError, ProvisionError
-from skyward.plan.instances.instance_list import Known, ListFindings, Orphan, compare
+from skyward.plan.instances.list_comparison import Known, ListFindings, Orphan, compare
 
 if TYPE_CHECKING:
     from skyward.engine.instances.provisioning import Provisioning

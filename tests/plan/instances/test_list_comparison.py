@@ -11,7 +11,7 @@ from attrs import evolve
 
 from skyward.model.instances.machine import Instance, InstanceState, SSHAddress
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.instance_list import APPEARING, ORPHANED_FOR, Known, ListFindings, Orphan, compare
+from skyward.plan.instances.list_comparison import APPEARING, ORPHANED_FOR, Known, ListFindings, Orphan, compare
 
 ADDRESS = SSHAddress(host="10.0.0.1")
 PENDING = Instance(id="i-1", node=0, provider="x", state=InstanceState.PENDING)
