@@ -18,9 +18,11 @@ from attrs import evolve
 from skyward import plugin as hooks
 from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
+from skyward.engine.guardian.durable_records import Records
 from skyward.engine.instances.launch import Launching
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.instances.regions import Regions
 from skyward.engine.instances.rented import Rented
 from skyward.engine.instances.terminator import Terminator
 from skyward.engine.nodes.buffer_sharing import Sharing
@@ -42,10 +44,12 @@ from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.op import AptInstall
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.bootstrap.environment_commands import Step, apt_packages, not_installed, op_step
+from skyward.plan.instances.instance_events import NodeReady
 from skyward.plan.pool.retry_policy import worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.instances.blueprint import Blueprint
+    from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
@@ -68,6 +72,7 @@ class Provisioning:
         spec: The spec that is tried.
         pool_id: The pool's id.
         reporting: Where events go.
+        instances: What is known of the pool's instances.
         like: The pool as it was opened, where its other nodes are of another cloud.
     """
 
@@ -78,6 +83,7 @@ class Provisioning:
         spec: Spec,
         pool_id: str,
         reporting: Reporting,
+        instances: PoolInstances,
         *,
         like: Cluster | None = None,
     ) -> None:
@@ -101,16 +107,29 @@ class Provisioning:
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
         anything = self._any_offer()
+        self._instances = instances
+        self.regions = Regions(self._provider, pool_id, request.options, reporting)
+        records = Records(self._provider, anything, reporting)
         self._launching = Launching(
             self._provider,
             anything,
             request.options,
             reporting,
             self.machine_images,
+            instances,
+            self.regions,
+            records,
             ranks=like.ranks_per_node if like is not None else None,
         )
         self.terminator = Terminator(
-            anything, self._provider.facts, request.options, self._launching, reporting, self._host
+            anything,
+            self._provider.facts,
+            request.options,
+            instances,
+            self.regions,
+            records,
+            reporting,
+            self._host,
         )
 
     @property
@@ -125,8 +144,23 @@ class Provisioning:
 
     @property
     def launching(self) -> Launching:
-        """Rent and give back."""
+        """Return what launches instances."""
         return self._launching
+
+    async def close(self) -> str:
+        """
+        Terminate what is left of the pool's instances at the cloud, as `Terminator.close` does.
+
+        Raises:
+            LeftBehindError: If instances are left.
+        """
+        try:
+            failed = await self.terminator.close()
+        finally:
+            await self._launching.close()
+        if not failed:
+            await self._launching.settle()
+        return failed
 
     @property
     def provider_name(self) -> str:
@@ -186,6 +220,7 @@ class Provisioning:
             shell = NodeShell(self._engine, node, rented, info)
             shell.on_busy = self._reporting.busy
             shell.trust = opened_as(self.spec.trust, strangers=self.facts.strangers)
+            self._instances.add(shell)
             self._reporting.launched(shell)
             take(shell)
 
@@ -207,7 +242,7 @@ class Provisioning:
         # A list may tell of all of them at once.
         await self._turns.take()
         shell.host = self._host(shell)
-        await self._launching.regions.may_end(shell.blueprint.cluster)
+        await self.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
@@ -224,6 +259,7 @@ class Provisioning:
 
     def ready(self, shell: NodeShell) -> None:
         """Take note that a node takes calls."""
+        self._instances.send(NodeReady(shell.rented.key))
         self._reporting.node_ready(shell)
         self.machine_images.begin(shell)
 
