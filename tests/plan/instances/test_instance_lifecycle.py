@@ -41,22 +41,22 @@ def row(name: str, state: str = "running", *, node: int = 0, token: str | None =
 
 def asked(at: float, token: str = "t", nodes: Sequence[int] = (0,)) -> Event:
     """Ask for instances."""
-    return events.Requested(token=token, cloud="a1", nodes=tuple(nodes), rate=0.5, at=at)
+    return events.LaunchRequested(token=token, cloud="a1", nodes=tuple(nodes), rate=0.5, at=at)
 
 
 def answer(at: float, *rows: Instance, token: str = "t") -> Event:
     """Answer a launch."""
-    return events.Answered(token=token, instances=rows, at=at)
+    return events.LaunchAnswered(token=token, instances=rows, at=at)
 
 
 def lost(at: float, token: str = "t") -> Event:
     """Lose the answer to a launch."""
-    return events.LostAnswer(token=token, at=at)
+    return events.LaunchUnanswered(token=token, at=at)
 
 
 def refused(at: float, token: str = "t") -> Event:
     """Refuse a launch."""
-    return events.Refused(token=token, at=at)
+    return events.LaunchRefused(token=token, at=at)
 
 
 def listed(at: float, *rows: Instance) -> Event:
@@ -66,7 +66,7 @@ def listed(at: float, *rows: Instance) -> Event:
 
 def ready(name: str = "a") -> Event:
     """Have a node take calls."""
-    return events.NodeReady(("x", name))
+    return events.BecameReady(("x", name))
 
 
 def drains(name: str = "a") -> Event:
@@ -323,7 +323,7 @@ def told(commands: Iterable[Command]) -> str:
         match command:
             case events.Assign(instance) | events.Surplus(instance) | events.Bill(instance):
                 lines.append(f"{words[type(command)]}:{instance.id}")
-            case events.Terminate(keys):
+            case events.TerminateInstances(keys):
                 lines.append(f"terminate:{','.join(name for _, name in keys)}")
             case events.NotRunning(key) | events.EndBill(key):
                 lines.append(f"{'not running' if isinstance(command, events.NotRunning) else 'end bill'}:{key[1]}")

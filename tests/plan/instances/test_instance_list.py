@@ -12,9 +12,9 @@ from attrs import evolve
 
 from skyward.model.instances.machine import Instance, InstanceState, SSHAddress
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.instance_events import Began, Busy, Gone, Listed, NotRunning, Terminate
+from skyward.plan.instances.instance_events import Began, Busy, Gone, Listed, NotRunning, TerminateInstances
 from skyward.plan.instances.instance_list import APPEARING, MISSES, ORPHANED_FOR, take_list
-from skyward.plan.instances.instance_record import InstanceMap, InstanceRecord, InstanceTable, LaunchRecord, Phase
+from skyward.plan.instances.instance_record import InstanceMap, InstanceRecord, InstanceTable, LaunchAttempt, Phase
 
 ADDRESS = SSHAddress(host="10.0.0.1")
 PENDING = Instance(id="i-1", node=0, provider="x", state=InstanceState.PENDING)
@@ -90,7 +90,7 @@ def test_an_instance_that_was_just_rented_may_be_missing() -> None:
 )
 def test_what_an_awaited_launch_rents_is_no_orphan(tags: Tags | None, awaited: bool) -> None:
     """What does not say by which request it was rented may be of any."""
-    launch = LaunchRecord(token="t", cloud="a1", nodes=(1,), rate=0.0, phase=Phase.REQUESTED, at=0.0)
+    launch = LaunchAttempt(token="t", cloud="a1", nodes=(1,), rate=0.0, phase=Phase.REQUESTED, at=0.0)
     orphan = Instance(id="i-2", node=0, provider="x", tags=tags)
     table, _ = look(table_of(SEEN).with_launch(launch), RUNNING, orphan)
     assert awaited is (("x", "i-2") not in table.instances)
@@ -105,7 +105,7 @@ def test_an_orphan_is_terminated_after_its_time(state: InstanceState) -> None:
     table, _ = look(SEEN, RUNNING, orphan)
     table, commands = look(table, RUNNING, orphan, now=ORPHANED_FOR)
     assert [] == commands
-    assert [Terminate((("x", "i-2"),))] == look(table, RUNNING, orphan, now=1.0 + ORPHANED_FOR)[1]
+    assert [TerminateInstances((("x", "i-2"),))] == look(table, RUNNING, orphan, now=1.0 + ORPHANED_FOR)[1]
 
 
 def test_what_an_instance_does_while_it_boots_is_reported_once() -> None:
@@ -127,7 +127,9 @@ def test_a_pool_that_leaves_terminates_all_that_is_listed() -> None:
     names = ["stranger", *(phase.value for phase in phases)]
     rows = [evolve(ENDING, id=name) for name in names]
     _, commands = look(table, RUNNING, *rows)
-    assert [Terminate(tuple(("x", name) for name in names))] == [one for one in commands if isinstance(one, Terminate)]
+    assert [TerminateInstances(tuple(("x", name) for name in names))] == [
+        one for one in commands if isinstance(one, TerminateInstances)
+    ]
 
 
 def test_a_list_that_changes_nothing_keeps_the_records() -> None:

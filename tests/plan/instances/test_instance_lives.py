@@ -99,7 +99,7 @@ class Lives(RuleBasedStateMachine):
                 self.billed.add(instance.id)
             case events.EndBill(key):
                 self.billed.discard(key[1])
-            case events.Terminate(keys):
+            case events.TerminateInstances(keys):
                 assert keys
                 if isinstance(event, events.Listed):
                     in_use = [key for key in keys if key in before.instances and before.instances[key].phase.of_node]
@@ -122,7 +122,7 @@ class Lives(RuleBasedStateMachine):
         """Ask for machines, maybe also for a node that waits for one already."""
         launch = Launch(f"t{next(self.numbers)}", tuple(sorted(nodes)))
         self.launches.append(launch)
-        self.send(events.Requested(token=launch.token, cloud="a1", nodes=launch.nodes, rate=1.0, at=self.now))
+        self.send(events.LaunchRequested(token=launch.token, cloud="a1", nodes=launch.nodes, rate=1.0, at=self.now))
 
     @precondition(lambda self: self.open_launches)
     @rule(data=st.data(), running=st.booleans(), lag=st.sampled_from([0.0, 3.0, LATE - 1.0]))
@@ -143,12 +143,12 @@ class Lives(RuleBasedStateMachine):
         launch.over = True
         rows = tuple(data.draw(st.permutations([one.row for one in launch.machines])))
         if not heard:
-            self.send(events.LostAnswer(token=launch.token, at=self.now))
+            self.send(events.LaunchUnanswered(token=launch.token, at=self.now))
         elif rows:
             twice = rows[: data.draw(st.integers(0, 1))]
-            self.send(events.Answered(token=launch.token, instances=rows + twice, at=self.now))
+            self.send(events.LaunchAnswered(token=launch.token, instances=rows + twice, at=self.now))
         else:
-            self.send(events.Refused(token=launch.token, at=self.now))
+            self.send(events.LaunchRefused(token=launch.token, at=self.now))
 
     @precondition(lambda self: self.machines)
     @rule(data=st.data(), state=st.sampled_from(InstanceState))
@@ -177,7 +177,7 @@ class Lives(RuleBasedStateMachine):
         key = data.draw(st.sampled_from([*self.nodes]))
         match what:
             case "ready":
-                self.send(events.NodeReady(key))
+                self.send(events.BecameReady(key))
             case "drain":
                 self.send(events.Reclaimed(key))
             case _:
@@ -218,7 +218,7 @@ class Lives(RuleBasedStateMachine):
         """Leave the pool: what the cloud has then is terminated, or reported by name."""
         for launch in self.open_launches:
             launch.over = True
-            self.send(events.LostAnswer(token=launch.token, at=self.now))
+            self.send(events.LaunchUnanswered(token=launch.token, at=self.now))
         for key in list(self.nodes):
             self.release(key)
         self._finish()

@@ -34,7 +34,14 @@ from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance, LaunchRequest
 from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.instance_events import Answered, Assign, LostAnswer, Refused, Requested, Surplus
+from skyward.plan.instances.instance_events import (
+    Assign,
+    LaunchAnswered,
+    LaunchRefused,
+    LaunchRequested,
+    LaunchUnanswered,
+    Surplus,
+)
 from skyward.plan.instances.owned_instances import forgotten, of_another
 from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.ssh.boot_wait import listening
@@ -323,7 +330,7 @@ class Launching:
         assigned = [
             command.instance
             for command in self._instances.send(
-                Answered(token=token, instances=tuple(instances), at=self._instances.now())
+                LaunchAnswered(token=token, instances=tuple(instances), at=self._instances.now())
             )
             if isinstance(command, Assign | Surplus)
         ]
@@ -352,18 +359,18 @@ class Launching:
         token, nodes = request.token, tuple(request.nodes)
         timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
         self._instances.send(
-            Requested(token=token, cloud=self._cluster.pool_id, nodes=nodes, rate=rate, at=self._instances.now())
+            LaunchRequested(token=token, cloud=self._cluster.pool_id, nodes=nodes, rate=rate, at=self._instances.now())
         )
         try:
             with self._reporting.meter.renting(self._provider.name, len(nodes), rate):
                 instances = await rent(self._provider, self._regions, request, infra, timeout=timeout)
         except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
             self._records.answered(token)
-            self._instances.send(Refused(token=token, at=self._instances.now()))
+            self._instances.send(LaunchRefused(token=token, at=self._instances.now()))
             raise
         except BaseException:
             self._records.unanswered()
-            self._instances.send(LostAnswer(token=token, at=self._instances.now()))
+            self._instances.send(LaunchUnanswered(token=token, at=self._instances.now()))
             raise
         self._records.answered(token, (one.id for one in instances))
         return [one for one in instances if not of_another(one, self._cluster.pool_id)]

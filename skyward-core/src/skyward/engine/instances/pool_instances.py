@@ -18,8 +18,8 @@ from skyward.plan.instances.instance_events import (
     Gone,
     Listed,
     NotRunning,
-    Terminate,
     Terminated,
+    TerminateInstances,
 )
 from skyward.plan.instances.instance_lifecycle import step, unended
 from skyward.plan.instances.instance_list import look_until
@@ -98,7 +98,7 @@ class PoolInstances:
             The instances to be terminated.
         """
         event = Listed(cloud=cloud, instances=tuple(rows), at=self.now(), patience=self._patience)
-        doomed = [command.keys for command in self.send(event) if isinstance(command, Terminate)]
+        doomed = [command.keys for command in self.send(event) if isinstance(command, TerminateInstances)]
         return tuple(key for keys in doomed for key in keys)
 
     def send(self, event: Event) -> tuple[Command, ...]:

@@ -12,7 +12,7 @@ from skyward.model.instances.machine import Instance
 from skyward.plan.instances.instance_record import Key
 
 __all__ = [
-    "Answered",
+    "LaunchAnswered",
     "Assign",
     "Began",
     "Bill",
@@ -24,15 +24,15 @@ __all__ = [
     "Event",
     "Gone",
     "Listed",
-    "LostAnswer",
-    "NodeReady",
+    "LaunchUnanswered",
+    "BecameReady",
     "NotRunning",
     "Reclaimed",
-    "Refused",
+    "LaunchRefused",
     "Released",
-    "Requested",
+    "LaunchRequested",
     "Surplus",
-    "Terminate",
+    "TerminateInstances",
     "Terminated",
     "TerminationFailed",
     "TerminationRefused",
@@ -40,7 +40,7 @@ __all__ = [
 
 
 @frozen(kw_only=True)
-class Requested:
+class LaunchRequested:
     """Instances are about to be asked for, one for each node; `rate` is what one costs, in USD an hour."""
 
     token: str
@@ -51,7 +51,7 @@ class Requested:
 
 
 @frozen(kw_only=True)
-class Answered:
+class LaunchAnswered:
     """A launch was answered, with instances of this pool."""
 
     token: str
@@ -60,7 +60,7 @@ class Answered:
 
 
 @frozen(kw_only=True)
-class Refused:
+class LaunchRefused:
     """A launch was refused: it rented nothing."""
 
     token: str
@@ -68,7 +68,7 @@ class Refused:
 
 
 @frozen(kw_only=True)
-class LostAnswer:
+class LaunchUnanswered:
     """The answer to a launch was lost: what it rented, if anything, may be listed late."""
 
     token: str
@@ -86,7 +86,7 @@ class Listed:
 
 
 @frozen
-class NodeReady:
+class BecameReady:
     """An instance's node takes calls."""
 
     key: Key
@@ -137,12 +137,12 @@ class CloudLeft:
 
 
 Event: TypeAlias = (
-    Requested
-    | Answered
-    | Refused
-    | LostAnswer
+    LaunchRequested
+    | LaunchAnswered
+    | LaunchRefused
+    | LaunchUnanswered
     | Listed
-    | NodeReady
+    | BecameReady
     | Reclaimed
     | Released
     | Terminated
@@ -220,10 +220,12 @@ class Confirmed:
 
 
 @frozen
-class Terminate:
+class TerminateInstances:
     """Ask the cloud to terminate instances."""
 
     keys: tuple[Key, ...]
 
 
-Command: TypeAlias = Assign | Surplus | Began | Busy | Gone | NotRunning | Bill | EndBill | Confirmed | Terminate
+Command: TypeAlias = (
+    Assign | Surplus | Began | Busy | Gone | NotRunning | Bill | EndBill | Confirmed | TerminateInstances
+)

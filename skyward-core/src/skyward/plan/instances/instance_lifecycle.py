@@ -9,27 +9,27 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from skyward.plan.instances.instance_events import (
-    Answered,
     Assign,
+    BecameReady,
     Bill,
     CloudLeft,
     Command,
     Event,
+    LaunchAnswered,
+    LaunchRefused,
+    LaunchRequested,
+    LaunchUnanswered,
     Listed,
-    LostAnswer,
-    NodeReady,
     Reclaimed,
-    Refused,
     Released,
-    Requested,
     Surplus,
-    Terminate,
     Terminated,
+    TerminateInstances,
     TerminationFailed,
     TerminationRefused,
 )
 from skyward.plan.instances.instance_list import confirmed, runs, take_list
-from skyward.plan.instances.instance_record import InstanceRecord, InstanceTable, Key, LaunchRecord, Phase
+from skyward.plan.instances.instance_record import InstanceRecord, InstanceTable, Key, LaunchAttempt, Phase
 
 __all__ = ["step", "unended"]
 
@@ -45,14 +45,15 @@ def step(table: InstanceTable, event: Event) -> _Step:
         event: What happened.
 
     >>> from skyward.model.instances.machine import Instance
-    >>> table, _ = step(InstanceTable(), Requested(token="t", cloud="a1", nodes=(0,), rate=0.1, at=0.0))
-    >>> table, commands = step(table, Answered(token="t", instances=(Instance(id="i", node=0, provider="x"),), at=1.0))
+    >>> table, _ = step(InstanceTable(), LaunchRequested(token="t", cloud="a1", nodes=(0,), rate=0.1, at=0.0))
+    >>> rented = (Instance(id="i", node=0, provider="x"),)
+    >>> table, commands = step(table, LaunchAnswered(token="t", instances=rented, at=1.0))
     >>> table.instances["x", "i"].phase, [type(command).__name__ for command in commands]
     (<Phase.PENDING: 'pending'>, ['Assign'])
     """
     match event:
-        case Requested():
-            launch = LaunchRecord(
+        case LaunchRequested():
+            launch = LaunchAttempt(
                 token=event.token,
                 cloud=event.cloud,
                 nodes=event.nodes,
@@ -61,15 +62,15 @@ def step(table: InstanceTable, event: Event) -> _Step:
                 at=event.at,
             )
             return table.with_launch(launch), ()
-        case Answered():
+        case LaunchAnswered():
             return _answered(table, event)
-        case Refused():
+        case LaunchRefused():
             return _launch_is(table, event.token, Phase.TERMINATED, event.at), ()
-        case LostAnswer():
+        case LaunchUnanswered():
             return _launch_is(table, event.token, Phase.UNCONFIRMED, event.at), ()
         case Listed():
             return take_list(table, event)
-        case NodeReady(key):
+        case BecameReady(key):
             return _moved(table, key, (Phase.PENDING, Phase.RUNNING), Phase.READY), ()
         case Reclaimed(key):
             return _moved(table, key, (Phase.PENDING, Phase.RUNNING, Phase.READY), Phase.DRAINING), ()
@@ -103,7 +104,7 @@ def unended(table: InstanceTable, cloud: str) -> dict[str, str]:
     return {one.id: one.reason or "Its end is not confirmed." for one in left}
 
 
-def _answered(table: InstanceTable, event: Answered) -> _Step:
+def _answered(table: InstanceTable, event: LaunchAnswered) -> _Step:
     launch = table.launches[event.token]
     table = _launch_is(table, event.token, Phase.PENDING, event.at)
     records: dict[Key, InstanceRecord] = {}
@@ -145,7 +146,7 @@ def _released(table: InstanceTable, key: Key) -> _Step:
     record = table.instances.get(key)
     if record is None or record.phase is Phase.TERMINATED:
         return table, ()
-    return table.changed([_at_rest(record, Phase.TERMINATING)]), (Terminate((key,)),)
+    return table.changed([_at_rest(record, Phase.TERMINATING)]), (TerminateInstances((key,)),)
 
 
 def _terminated(table: InstanceTable, keys: Sequence[Key]) -> _Step:

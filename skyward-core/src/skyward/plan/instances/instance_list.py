@@ -19,7 +19,7 @@ from skyward.plan.instances.instance_events import (
     Gone,
     Listed,
     NotRunning,
-    Terminate,
+    TerminateInstances,
 )
 from skyward.plan.instances.instance_record import InstanceRecord, InstanceTable, Key, Phase
 
@@ -93,7 +93,7 @@ def take_list(table: InstanceTable, event: Listed) -> tuple[InstanceTable, tuple
             doomed.add(key)
     if doomed:
         listed = ((row.provider, row.id) for row in event.instances)
-        commands.append(Terminate(tuple(key for key in dict.fromkeys(listed) if key in doomed)))
+        commands.append(TerminateInstances(tuple(key for key in dict.fromkeys(listed) if key in doomed)))
     return table.changed(records, removed), tuple(commands)
 
 

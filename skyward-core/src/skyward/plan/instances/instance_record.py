@@ -11,7 +11,7 @@ from zlib import crc32
 
 from attrs import evolve, field, frozen
 
-__all__ = ["InstanceMap", "InstanceRecord", "InstanceTable", "Key", "LaunchRecord", "Phase"]
+__all__ = ["InstanceMap", "InstanceRecord", "InstanceTable", "Key", "LaunchAttempt", "Phase"]
 
 Key: TypeAlias = tuple[str, str]
 """Names an instance: its provider, and the provider's id of it."""
@@ -95,7 +95,7 @@ class InstanceRecord:
 
 
 @frozen(kw_only=True)
-class LaunchRecord:
+class LaunchAttempt:
     """
     Hold what is known of one launch.
 
@@ -201,14 +201,14 @@ class InstanceTable:
     """
 
     instances: InstanceMap = field(factory=InstanceMap)
-    launches: Mapping[str, LaunchRecord] = field(factory=dict)
+    launches: Mapping[str, LaunchAttempt] = field(factory=dict)
     closing: frozenset[str] = frozenset()
 
     def of(self, cloud: str) -> Iterator[InstanceRecord]:
         """Yield the records of one cloud."""
         return (record for record in self.instances.records() if record.cloud == cloud)
 
-    def with_launch(self, launch: LaunchRecord) -> InstanceTable:
+    def with_launch(self, launch: LaunchAttempt) -> InstanceTable:
         """Return the same table but for one launch."""
         return evolve(self, launches={**self.launches, launch.token: launch})
 
