@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 import skyward as sky
-from skyward.engine.instances.instance_watch import LATER, RUNNING_WITHIN, SOON
+from skyward.engine.instances.instance_watch import LATER, SOON
 from skyward.engine.instances.launch import LIFE
+from skyward.engine.instances.pool_instances import RUNNING_WITHIN
 from skyward.hookspecs import InstanceState
 from skyward.plan.instances.instance_list import APPEARING, ORPHANED_FOR
 from skyward.testing import ListingLag, NeverBoots, Unreachable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skyward import plugin as hooks
@@ -20,6 +20,7 @@ from skyward.plan.pool.retry_policy import start_failure, worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
+    from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.event_loop import EngineLoop
     from skyward.errors import PoolEndedError
@@ -42,7 +43,7 @@ class Clouds:
         home: Makes nodes at the cloud that the pool is opened on.
         ids: Gives an id for each further cloud, so that none takes another's machines for its own.
         reporting: Where events go.
-        nodes: Gives the nodes that have machines.
+        instances: What is known of the pool's instances.
         ended: Takes the error that says that another program ended the pool.
     """
 
@@ -53,7 +54,7 @@ class Clouds:
         home: Provisioning,
         ids: Iterator[str],
         reporting: Reporting,
-        nodes: Callable[[], Iterable[NodeShell]],
+        instances: PoolInstances,
         ended: Callable[[PoolEndedError], None],
     ) -> None:
         self._engine = engine
@@ -61,7 +62,7 @@ class Clouds:
         self._home = home
         self._ids = ids
         self._reporting = reporting
-        self._nodes = nodes
+        self._instances = instances
         self._ended = ended
         self._known: dict[str, Provisioning] = {}
         self._watches: dict[str, InstanceWatch] = {}
@@ -127,7 +128,7 @@ class Clouds:
         """
         for watch in self._watches.values():
             watch.close()
-        return [failed for failed in await self._everywhere(lambda cloud: cloud.terminator.close()) if failed]
+        return [failed for failed in await self._everywhere(lambda cloud: cloud.close()) if failed]
 
     async def abort(self) -> None:
         """
@@ -148,11 +149,7 @@ class Clouds:
         name = provisioning.pool_id
         self._known[name] = provisioning
         self._watches[name] = InstanceWatch(
-            self._engine,
-            provisioning,
-            self._request.options,
-            lambda: [shell for shell in self._nodes() if shell.blueprint.cluster.pool_id == name],
-            ended=self._ended,
+            self._engine, provisioning, self._instances, self._request.options, ended=self._ended
         )
 
     async def _others(self) -> list[Spec]:
@@ -231,13 +228,19 @@ class Clouds:
             if (known := self._of_spec(spec)) is not None:
                 return known
             provisioning = Provisioning(
-                self._engine, self._request, spec, next(self._ids), self._reporting, like=self._home.cluster
+                self._engine,
+                self._request,
+                spec,
+                next(self._ids),
+                self._reporting,
+                self._instances,
+                like=self._home.cluster,
             )
             self._reporting.meter.follow(provisioning.facts)
             try:
                 await provisioning.open()
             except BaseException:
-                if failed := await provisioning.terminator.close():
+                if failed := await provisioning.close():
                     self._reporting.error(failed, fatal=True)
                 raise
             self._add(provisioning)

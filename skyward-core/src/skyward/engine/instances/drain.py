@@ -9,8 +9,11 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from skyward.plan.instances.instance_events import Reclaimed
+
 if TYPE_CHECKING:
     from skyward.engine.calls.dispatch import Dispatch
+    from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.nodes.node_shell import NodeShell
 
 _log = logging.getLogger(__name__)
@@ -25,6 +28,7 @@ class Drain:
 
     Args:
         dispatch: Where their calls are.
+        instances: Takes which are about to be reclaimed.
         closing: Returns whether the pool is being left.
         give_back: Ends a node and gives its machine back.
     """
@@ -32,21 +36,18 @@ class Drain:
     def __init__(
         self,
         dispatch: Dispatch,
+        instances: PoolInstances,
         closing: Callable[[], bool],
         give_back: Callable[[NodeShell, str], Awaitable[None]],
     ) -> None:
         self._dispatch = dispatch
+        self._instances = instances
         self._closing = closing
         self._give_back = give_back
         # Below all places of the pool, so that a place is free at once.
         self._seats = itertools.count(-1, -1)
         self._why: dict[NodeShell, str] = {}
         self._gone = asyncio.Event()
-
-    @property
-    def shells(self) -> tuple[NodeShell, ...]:
-        """List the nodes that are going."""
-        return tuple(self._why)
 
     def begin(self, shell: NodeShell, reason: str) -> Coroutine[Any, Any, None]:
         """
@@ -57,6 +58,7 @@ class Drain:
             reason: Why it goes.
         """
         self._why[shell] = reason
+        self._instances.send(Reclaimed(shell.rented.key))
         shell.seat = next(self._seats)
         self._dispatch.set_aside(shell.index, shell.seat)
         return self._see_off(shell)

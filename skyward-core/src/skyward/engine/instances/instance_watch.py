@@ -1,44 +1,40 @@
-"""Look at a provider's list of a pool's machines, now and then: which run, which are gone, which have no node."""
+"""List a pool's instances at one cloud, now and then, and renew their expiry: the source of list events."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from skyward.engine.pool.event_loop import EngineLoop
-from skyward.errors import PoolEndedError, ProvisionError
-from skyward.plan.instances.instance_list import Known, ListFindings, Orphan, compare
+from skyward.errors import PoolEndedError
 
 if TYPE_CHECKING:
+    from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.provisioning import Provisioning
-    from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.spec.options import Options
 
 _log = logging.getLogger(__name__)
 
 SOON = 1.0
-"""Seconds between two looks while machines are on their way, at least."""
+"""Seconds between two looks while instances boot, at least."""
 
 LATER = 5.0
-"""The same at most; between them, a part of the time for which they have been on their way."""
-
-RUNNING_WITHIN = 600.0
-"""Seconds until a rented machine has to run, where no option says otherwise."""
+"""The same at most; between them, a part of the time for which they have been booting."""
 
 _PART = 0.05
 
 
 class InstanceWatch:
     """
-    Watch the machines of one pool; lives in the engine's loop.
+    Watch the instances of one pool at one cloud; lives in the engine's loop.
 
     Args:
         engine: The loop.
-        provisioning: Lists them, and ends those that have no node.
-        options: How long things may take.
-        nodes: Gives the nodes that have machines.
+        provisioning: Lists them, and terminates orphans.
+        instances: Takes what is listed.
+        options: How often to look.
         ended: Takes the error that says that another program ended the pool.
     """
 
@@ -46,32 +42,33 @@ class InstanceWatch:
         self,
         engine: EngineLoop,
         provisioning: Provisioning,
+        instances: PoolInstances,
         options: Options,
-        nodes: Callable[[], Iterable[NodeShell]],
         *,
         ended: Callable[[PoolEndedError], None],
     ) -> None:
         self._engine = engine
         self._launching = provisioning.launching
+        self._terminator = provisioning.terminator
+        self._regions = provisioning.regions
+        self._cloud = provisioning.pool_id
+        self._instances = instances
         self._options = options
-        self._nodes = nodes
         self._ended = ended
-        self._known: dict[str, Known] = {}
-        self._orphans: tuple[Orphan, ...] = ()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._renewed = self._looked = engine.loop.time()
         self._spacing = SOON
 
     def look(self) -> None:
-        """Look soon, but not at once, because there is a new machine; the first one begins the watch."""
+        """Look soon, but not at once, because there is a new instance; the first one begins the watch."""
         self._looked = self._engine.loop.time()
         self._woken.set()
         if self._task is None:
             self._task = self._engine.loop.create_task(self._run())
 
     def doubt(self) -> None:
-        """Look soon, because a machine does not answer; who doubts on and on is heard less and less."""
+        """Look soon, because an instance does not answer; doubts that go on have effect less and less often."""
         self._woken.set()
 
     def close(self) -> None:
@@ -100,51 +97,20 @@ class InstanceWatch:
             self._looked = self._engine.loop.time()
 
     def _interval(self) -> float:
-        """Return the seconds until the next look: in proportion, no machine that comes is found late."""
-        pending = [shell.since for shell in self._nodes() if not shell.runs]
-        if not pending:
+        """Return the seconds until the next look: in proportion, no instance that boots is found late."""
+        newest = self._instances.newest_boot(self._cloud)
+        if newest is None:
             return self._options.reconcile_tick_interval
-        return min(LATER, max(SOON, _PART * (self._engine.loop.time() - max(pending))))
+        return min(LATER, max(SOON, _PART * (self._engine.loop.time() - newest)))
 
     async def _tick(self) -> None:
-        under_way = set(self._launching.under_way)
-        listed = await self._launching.regions.listed()
+        listed = await self._regions.listed()
         await self._launching.check_called_off(listed)
-        under_way |= self._launching.under_way
-        shells = {shell.instance.id: shell for shell in self._nodes() if not shell.leaving}
-        known = [
-            self._known.get(name, Known(id=name, since=shell.since, runs=shell.runs)) for name, shell in shells.items()
-        ]
-        found = compare(
-            known,
-            listed,
-            orphans=self._orphans,
-            held=self._launching.held,
-            under_way=under_way,
-            now=self._engine.loop.time(),
-            patience=self._options.provision_timeout or RUNNING_WITHIN,
-        )
-        self._known = {machine.id: machine for machine in found.known}
-        self._orphans = found.orphans
-        self._tell(shells, found)
-        self._launching.orphans.count(listed, [orphan.id for orphan in found.orphans])
-        if found.unwanted:
-            await self._launching.end_orphans(found.unwanted)
-        await self._renew(tuple(shells))
+        await self._terminator.end_orphans(self._instances.listed(self._cloud, listed))
+        await self._renew()
 
-    def _tell(self, shells: dict[str, NodeShell], found: ListFindings) -> None:
-        for name, doing in found.busy:
-            shells[name].on_busy(shells[name], doing)
-        for instance in found.running:
-            shells[instance.id].began(instance)
-        for name, why in found.gone:
-            shells[name].gone(why)
-        for name in found.overdue:
-            shell = shells[name]
-            patience = self._options.provision_timeout or RUNNING_WITHIN
-            shell.never(ProvisionError(f"{shell.where} did not run within {patience:g} s.", node=shell.index))
-
-    async def _renew(self, ids: tuple[str, ...]) -> None:
+    async def _renew(self) -> None:
+        ids = self._instances.in_use(self._cloud)
         if ids and self._engine.loop.time() - self._renewed >= self._launching.life / 2:
             await self._launching.renew(ids)
             self._renewed = self._engine.loop.time()

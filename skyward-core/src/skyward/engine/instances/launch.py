@@ -1,4 +1,4 @@
-"""Rent machines for the nodes of a pool: one offer after the other, until each node has one, and give them back."""
+"""Launch instances for the nodes of a pool: one offer after the other, until each node has one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from skyward.engine.calls.batches import all_of
-from skyward.engine.guardian.durable_records import Records
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.identity import CLIENT, owner
 from skyward.engine.instances.launch_requests import rent
 from skyward.engine.instances.offer_queue import OfferQueue
-from skyward.engine.instances.orphans import Orphans
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import PROVIDER_TIMEOUT, Regions
 from skyward.engine.instances.rented import Rented
@@ -33,10 +31,17 @@ from skyward.errors import (
 )
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster
-from skyward.model.instances.machine import Instance, InstanceState, LaunchRequest
+from skyward.model.instances.machine import Instance, LaunchRequest
 from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.left_behind import reason
+from skyward.plan.instances.instance_events import (
+    Assign,
+    LaunchAnswered,
+    LaunchRefused,
+    LaunchRequested,
+    LaunchUnanswered,
+    Surplus,
+)
 from skyward.plan.instances.owned_instances import forgotten, of_another
 from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.ssh.boot_wait import listening
@@ -44,7 +49,9 @@ from skyward.ssh.visits import KeptVisit, keeping
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
+    from skyward.engine.guardian.durable_records import Records
     from skyward.engine.instances.machine_image_choice import MachineImages
+    from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.model.instances.machine_image import MachineImage
     from skyward.model.spec.options import Options
 
@@ -62,7 +69,7 @@ LIFE = 3600.0
 
 class Launching:
     """
-    Rent and give back the machines of one pool.
+    Launch the instances of one pool at one cloud.
 
     Args:
         provider: Where they come from.
@@ -70,6 +77,9 @@ class Launching:
         options: How long things may take.
         reporting: Where events go.
         machine_images: What they boot from.
+        instances: Takes what is asked for, and what comes of it.
+        regions: What they share, region by region.
+        records: Let journal and guardian know of them.
         ranks: How many ranks each has to have; None for as many as those of the first offer.
     """
 
@@ -80,6 +90,9 @@ class Launching:
         options: Options,
         reporting: Reporting,
         machine_images: MachineImages,
+        instances: PoolInstances,
+        regions: Regions,
+        records: Records,
         *,
         ranks: int | None = None,
     ) -> None:
@@ -93,15 +106,11 @@ class Launching:
         self.offers = OfferQueue(provider, cluster)
         self.kept = KeptVisit()
         self._blueprints: dict[int, Blueprint] = {}
-        self._records = Records(provider, cluster, reporting)
+        self._instances = instances
+        self._regions = regions
+        self._records = records
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
-        self.regions = Regions(provider, cluster.pool_id, options, reporting)
-        self.orphans = Orphans(provider.name, self.regions, reporting.meter)
-        self.under_way: set[str] = set()
-        self.held: set[str] = set()
-        self._ended: set[str] = set()
-        self.unended: dict[str, str] = {}
         self.first: Blueprint
 
     @property
@@ -208,91 +217,17 @@ class Launching:
             SkywardError: If the provider does not answer.
         """
         await self._provider.look_at_clock()
-        await self.regions.renew(ids, self._expiry())
-
-    async def end(self, rented: Rented, itself: Callable[[], Awaitable[bool]]) -> None:
-        """
-        Give a machine back.
-
-        Args:
-            rented: The machine.
-            itself: Has it end itself, if the provider does not end it, and returns whether it was told to.
-
-        Raises:
-            SkywardError: If it may still exist.
-        """
-        cluster, infra, ids = rented.blueprint.cluster, rented.infra, (rented.instance.id,)
-        try:
-            try:
-                await self.regions.end(cluster, infra, ids)
-            except Exception as error:
-                self.unended[rented.instance.id] = reason(error)
-                if not await itself():
-                    raise
-                await self.regions.ended(cluster, infra, ids)
-                ended = f"{rented.instance.id} could not be ended, and has ended itself: {reason(error)}"
-                self._reporting.error(ended, fatal=False)
-        finally:
-            # One that could not be ended has no node from now on, and the watch tries again.
-            self.held.discard(rented.instance.id)
-        self.unended.pop(rented.instance.id, None)
-        self._ended.add(rented.instance.id)
-        self._records.ended(rented.token, rented.instance.id)
-
-    async def end_orphans(self, ids: Sequence[str]) -> None:
-        """
-        End machines that no node has.
-
-        Raises:
-            SkywardError: If one may still exist.
-        """
-        await self.orphans.end(ids)
-        self.unended = {name: why for name, why in self.unended.items() if name not in ids}
+        await self._regions.renew(ids, self._expiry())
 
     async def close(self) -> None:
-        """
-        End what no node had, and take away what all machines shared.
-
-        Raises:
-            SkywardError: If something may still exist; `hand_over` leaves it to the guardian, if there is one.
-        """
+        """Let go of what was kept for the first node, and of questions that are not answered yet."""
+        for question in (*self._looking, *self._regions.checks):
+            question.cancel()
         await self.kept.close()
-        try:
-            await self._end_all()
-        finally:
-            for question in (*self._looking, *self.regions.checks):
-                question.cancel()
+
+    async def settle(self) -> None:
+        """Remove the mark that another program ended the pool, once all that it asked for is done."""
         await self._call_off.close()
-        await self._records.close()
-
-    async def hand_over(self) -> int | None:
-        """Leave what was not given back to the guardian, and return which process that is, if there is one."""
-        return await self._records.hand_over()
-
-    async def _end_all(self) -> None:
-        try:
-            if (self._records.kept or self.unended) and self.regions.used:
-                async for _ in self.orphans.looks():
-                    await self._end_listed()
-            self._records.settled()
-        finally:
-            # What finds and reaches the machines that are left goes with the last of them.
-            if not self.unended:
-                await self.regions.release()
-
-    async def _end_listed(self) -> None:
-        listed = await self.regions.listed()
-        # A list that lags has machines whose end was confirmed a moment ago.
-        left = [one.id for one in listed if one.state is not InstanceState.ENDED and one.id not in self._ended]
-        self.orphans.count(listed, left)
-        self.unended = {name: why for name, why in self.unended.items() if name in left}
-        if not left:
-            return
-        try:
-            await self.end_orphans(left)
-        except Exception as error:
-            self.unended = dict.fromkeys(left, reason(error))
-            raise
 
     async def _warn_of_forgotten(self) -> None:
         """Say which machines of this user no client looks after any more; a provider that cannot tell is let be."""
@@ -365,7 +300,7 @@ class Launching:
             )
         await self.check_called_off()
         await self._records.opening(blueprint.cluster)
-        infra = await self.regions.shared(blueprint.cluster)
+        infra = await self._regions.shared(blueprint.cluster)
         token = secrets.token_hex(8)
         request = LaunchRequest(
             cluster=blueprint.cluster,
@@ -391,31 +326,17 @@ class Launching:
             )
         )
         await self._records.asked(request, infra)
-        timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
-        self.under_way.add(token)
-        self.orphans.asked(token, candidate.price)
-        try:
-            with self._reporting.meter.renting(self._provider.name, len(nodes), candidate.price):
-                instances = await rent(self._provider, self.regions, request, infra, timeout=timeout)
-        except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
-            self._records.answered(token)
-            raise
-        except BaseException:
-            self._records.unanswered()
-            self.orphans.unanswered()
-            raise
-        finally:
-            self.under_way.discard(token)
-        self._records.answered(token, (one.id for one in instances))
-        wanted = {
-            one.node: one
-            for one in instances
-            if one.node in request.nodes and not of_another(one, self._cluster.pool_id)
-        }
-        self.held |= {one.id for one in wanted.values()}
-        if wanted:
+        instances = await self._rent(request, infra, candidate.price)
+        assigned = [
+            command.instance
+            for command in self._instances.send(
+                LaunchAnswered(token=token, instances=tuple(instances), at=self._instances.now())
+            )
+            if isinstance(command, Assign | Surplus)
+        ]
+        if assigned:
             later = self._expiry() if self._expires else None
-            self.regions.check_end(blueprint.cluster, infra, [one.id for one in wanted.values()][:1], later)
+            self._regions.check_end(blueprint.cluster, infra, [assigned[0].id], later)
         return [
             Rented(
                 instance=one,
@@ -425,8 +346,34 @@ class Launching:
                 token=token,
                 machine_image=machine_image,
             )
-            for one in wanted.values()
+            for one in assigned
         ]
+
+    async def _rent(self, request: LaunchRequest, infra: Any, rate: float) -> list[Instance]:
+        """
+        Have instances rented, and return those that are of this pool.
+
+        Raises:
+            SkywardError: If there are none.
+        """
+        token, nodes = request.token, tuple(request.nodes)
+        timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
+        self._instances.send(
+            LaunchRequested(token=token, cloud=self._cluster.pool_id, nodes=nodes, rate=rate, at=self._instances.now())
+        )
+        try:
+            with self._reporting.meter.renting(self._provider.name, len(nodes), rate):
+                instances = await rent(self._provider, self._regions, request, infra, timeout=timeout)
+        except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
+            self._records.answered(token)
+            self._instances.send(LaunchRefused(token=token, at=self._instances.now()))
+            raise
+        except BaseException:
+            self._records.unanswered()
+            self._instances.send(LaunchUnanswered(token=token, at=self._instances.now()))
+            raise
+        self._records.answered(token, (one.id for one in instances))
+        return [one for one in instances if not of_another(one, self._cluster.pool_id)]
 
     def _blueprint(self, offer: Offer) -> Blueprint:
         known = self._blueprints.get(id(offer))

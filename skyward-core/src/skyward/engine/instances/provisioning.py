@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import json
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,34 +14,34 @@ from attrs import evolve
 from skyward import plugin as hooks
 from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
+from skyward.engine.guardian.durable_records import Records
 from skyward.engine.instances.launch import Launching
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
+from skyward.engine.instances.regions import Regions
 from skyward.engine.instances.rented import Rented
 from skyward.engine.instances.terminator import Terminator
 from skyward.engine.nodes.buffer_sharing import Sharing
 from skyward.engine.nodes.host import Host, HostAddress, Prepared
+from skyward.engine.nodes.local_environments import LocalEnvironments
 from skyward.engine.nodes.local_host import LocalHost
-from skyward.engine.nodes.local_machine import missing_packages, shell_variables
 from skyward.engine.nodes.node_facts import facts_of
 from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.nodes.upload_rates import Uploads
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
-from skyward.engine.source.environment import image_steps, prepare, runtime_directory
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
 from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image, check_python
-from skyward.model.spec.op import AptInstall
 from skyward.model.spec.trust_setting import opened_as
-from skyward.plan.bootstrap.environment_commands import Step, apt_packages, not_installed, op_step
+from skyward.plan.instances.instance_events import BecameReady
 from skyward.plan.pool.retry_policy import worth_another_start
 
 if TYPE_CHECKING:
-    from skyward.engine.instances.blueprint import Blueprint
+    from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
@@ -68,6 +64,7 @@ class Provisioning:
         spec: The spec that is tried.
         pool_id: The pool's id.
         reporting: Where events go.
+        instances: What is known of the pool's instances.
         like: The pool as it was opened, where its other nodes are of another cloud.
     """
 
@@ -78,6 +75,7 @@ class Provisioning:
         spec: Spec,
         pool_id: str,
         reporting: Reporting,
+        instances: PoolInstances,
         *,
         like: Cluster | None = None,
     ) -> None:
@@ -90,9 +88,7 @@ class Provisioning:
         self._reporting = reporting
         self._worker = request.options.workers
         self._provider = ProviderHandle(spec.provider)
-        self._preparing: dict[str, asyncio.Task[Path]] = {}
-        self._variables: asyncio.Task[dict[str, str]] | None = None
-        self._looked = False
+        self._local = LocalEnvironments(reporting, request.options.bootstrap_timeout)
         self._plugins_pickle = b""
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
@@ -101,16 +97,29 @@ class Provisioning:
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
         anything = self._any_offer()
+        self._instances = instances
+        self.regions = Regions(self._provider, pool_id, request.options, reporting)
+        records = Records(self._provider, anything, reporting)
         self._launching = Launching(
             self._provider,
             anything,
             request.options,
             reporting,
             self.machine_images,
+            instances,
+            self.regions,
+            records,
             ranks=like.ranks_per_node if like is not None else None,
         )
         self.terminator = Terminator(
-            anything, self._provider.facts, request.options, self._launching, reporting, self._host
+            anything,
+            self._provider.facts,
+            request.options,
+            instances,
+            self.regions,
+            records,
+            reporting,
+            self._host,
         )
 
     @property
@@ -125,8 +134,23 @@ class Provisioning:
 
     @property
     def launching(self) -> Launching:
-        """Rent and give back."""
+        """Return what launches instances."""
         return self._launching
+
+    async def close(self) -> str:
+        """
+        Terminate what is left of the pool's instances at the cloud, as `Terminator.close` does.
+
+        Raises:
+            LeftBehindError: If instances are left.
+        """
+        try:
+            failed = await self.terminator.close()
+        finally:
+            await self._launching.close()
+        if not failed:
+            await self._launching.settle()
+        return failed
 
     @property
     def provider_name(self) -> str:
@@ -186,6 +210,7 @@ class Provisioning:
             shell = NodeShell(self._engine, node, rented, info)
             shell.on_busy = self._reporting.busy
             shell.trust = opened_as(self.spec.trust, strangers=self.facts.strangers)
+            self._instances.add(shell)
             self._reporting.launched(shell)
             take(shell)
 
@@ -207,7 +232,7 @@ class Provisioning:
         # A list may tell of all of them at once.
         await self._turns.take()
         shell.host = self._host(shell)
-        await self._launching.regions.may_end(shell.blueprint.cluster)
+        await self.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
@@ -224,6 +249,7 @@ class Provisioning:
 
     def ready(self, shell: NodeShell) -> None:
         """Take note that a node takes calls."""
+        self._instances.send(BecameReady(shell.rented.key))
         self._reporting.node_ready(shell)
         self.machine_images.begin(shell)
 
@@ -272,7 +298,7 @@ class Provisioning:
                 Path(address.directory),
                 self._mark(shell),
                 env={**os.environ, **shell.blueprint.image.env},
-                prepare=partial(self._local_environment, shell),
+                prepare=partial(self._local.prepare, shell),
             )
         if isinstance(address, SSHAddress):
             # Late, so that a pool at home does not load what SSH needs.
@@ -316,52 +342,6 @@ class Provisioning:
         """Name a node like no other, on whatever machine it is."""
         return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
 
-    async def _local_environment(self, shell: NodeShell) -> Prepared:
-        """Return the interpreter of the image's environment and its variables; made once, however many nodes wait."""
-        blueprint = shell.blueprint
-        ops = [op for op in blueprint.ops if op.scope == "environment"]
-        await self._look_for_packages(blueprint)
-        for op in blueprint.ops:
-            if op.scope != "environment" and not isinstance(op, AptInstall):
-                self._reporting.publish(
-                    events.BootstrapConsole(line=f"not run on this machine: {op}", instance=shell.info)
-                )
-        if not blueprint.image.needs_environment and not ops:
-            return Prepared(python=sys.executable, env=await self._local_variables(shell, None))
-        steps = (*image_steps(blueprint.image), *map(op_step, ops))
-        key = _environment_key(blueprint.image, steps if ops else ())
-        if key not in self._preparing:
-            timeout = self._bootstrap_timeout(blueprint.image)
-            self._preparing[key] = asyncio.ensure_future(
-                in_thread(partial(prepare, key, steps, timeout=timeout, tell=self._tell_phase(shell)))
-            )
-        python = await asyncio.shield(self._preparing[key])
-        variables = await self._local_variables(shell, python)
-        return Prepared(python=str(python), env={**variables, "PYTHONPATH": str(runtime_directory())})
-
-    async def _look_for_packages(self, blueprint: Blueprint) -> None:
-        """Tell once which system packages this machine lacks, which are not installed here."""
-        wanted, self._looked = () if self._looked else apt_packages(blueprint.image, blueprint.ops), True
-        if wanted and (line := not_installed(wanted, await in_thread(missing_packages, wanted))):
-            self._reporting.publish(events.Error(message=line))
-
-    async def _local_variables(self, shell: NodeShell, python: Path | None) -> Mapping[str, str]:
-        """Return what the image's `shell_vars` print here; as elsewhere, its `env` counts more than they."""
-        image = shell.blueprint.image
-        if not image.shell_vars:
-            return {}
-        if self._variables is None:
-            timeout = self._bootstrap_timeout(image)
-            self._variables = asyncio.ensure_future(in_thread(partial(shell_variables, image, python, timeout=timeout)))
-        found = await asyncio.shield(self._variables)
-        return {name: text for name, text in found.items() if name not in image.env}
-
-    def _tell_phase(self, shell: NodeShell) -> Any:
-        def tell(phase: str, event: Any) -> None:
-            self._reporting.preparing(shell, events.BootstrapPhase(phase=phase, event=event))
-
-        return tell
-
     def _config(self, shell: NodeShell, prepared: Prepared) -> dict[str, Any]:
         python = prepared.python
         env = {**shell.blueprint.image.env, **prepared.env}
@@ -403,14 +383,6 @@ class Provisioning:
         if self._worker.per_node != "accelerator":
             return {}
         return {"CUDA_VISIBLE_DEVICES": str(rank), "SKYWARD_DEVICE": str(rank)}
-
-
-def _environment_key(image: Image, steps: tuple[Step, ...]) -> str:
-    """Name an environment by what is in it: the image, and what plugins add to it."""
-    tag = f"py{sys.version_info.major}.{sys.version_info.minor}-{image.content_hash()}"
-    if not steps:
-        return tag
-    return f"{tag}-{hashlib.sha256(json.dumps([step.content for step in steps]).encode()).hexdigest()[:8]}"
 
 
 def _pickled(plugins: tuple[Any, ...]) -> bytes:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from skyward.engine.instances.blueprint import Blueprint
     from skyward.model.instances.machine import Instance
     from skyward.model.instances.machine_image import MachineImage
+    from skyward.plan.instances.instance_record import Key
     from skyward.plan.offers.choice import Candidate
 
 
@@ -33,3 +34,8 @@ class Rented:
     infra: Any
     token: str
     machine_image: MachineImage | None = None
+
+    @property
+    def key(self) -> Key:
+        """Return what names the instance in the pool's table."""
+        return self.instance.provider, self.instance.id

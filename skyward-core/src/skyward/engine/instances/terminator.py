@@ -1,11 +1,10 @@
-"""Terminate nodes and their machines; one that its cloud does not end shuts itself down, and a warning says so."""
+"""Terminate instances: those of nodes and orphans; one that its cloud does not terminate shuts itself down."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -13,39 +12,53 @@ from attrs import evolve
 from skyward.engine.calls.batches import BatchTurns
 from skyward.errors import SkywardError
 from skyward.model.instances.machine import InstanceState
-from skyward.plan.instances.left_behind import left_behind
+from skyward.plan.instances.instance_events import (
+    CloudLeft,
+    Released,
+    Terminated,
+    TerminationFailed,
+    TerminationRefused,
+)
+from skyward.plan.instances.instance_list import runs
+from skyward.plan.instances.left_behind import left_behind, reason
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
-    from skyward.engine.instances.launch import Launching
+    from skyward.engine.guardian.durable_records import Records
+    from skyward.engine.instances.pool_instances import PoolInstances
+    from skyward.engine.instances.regions import Regions
     from skyward.engine.nodes.host import Host
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.instances.cluster import Cluster
     from skyward.model.instances.machine import Instance, ProviderFacts
     from skyward.model.spec.options import Options
+    from skyward.plan.instances.instance_record import Key
 
 _log = logging.getLogger(__name__)
 
 BOOTING = 60.0
-"""Seconds that a machine is waited for that does not run yet, so that it can be told to end itself."""
+"""Seconds to wait for an instance that does not run yet, so that it can be asked to shut itself down."""
 
 TOGETHER = 64
-"""Nodes that are begun to be given back in one turn of the loop, which takes some milliseconds."""
+"""Nodes that begin to be terminated in one turn of the loop, which takes some milliseconds."""
 
 _LOOK = 1.0
+_LAST_LOOKS = 2.0
 
 
 class Terminator:
     """
-    Terminate what one pool has; lives in the engine's loop.
+    Terminate what one pool has at one cloud; lives in the engine's loop.
 
     Args:
         cluster: The pool, whatever its offer.
         facts: What holds for the provider.
         options: How long things may take.
-        launching: Ends machines.
+        instances: What is known of the pool's instances.
+        regions: Ask the cloud.
+        records: What journal and guardian know.
         reporting: Where events go.
-        reach: Says how the machine of a node is reached.
+        reach: Returns the host of a node's instance.
     """
 
     def __init__(
@@ -53,103 +66,161 @@ class Terminator:
         cluster: Cluster,
         facts: ProviderFacts,
         options: Options,
-        launching: Launching,
+        instances: PoolInstances,
+        regions: Regions,
+        records: Records,
         reporting: Reporting,
         reach: Callable[[NodeShell], Host],
     ) -> None:
         self._cluster = cluster
         self._facts = facts
         self._options = options
-        self._launching = launching
+        self._instances = instances
+        self._regions = regions
+        self._records = records
         self._reporting = reporting
         self._reach = reach
-        self._unconfirmed: list[NodeShell] = []
         self._turns = BatchTurns(TOGETHER)
 
     async def end(self, shell: NodeShell, patience: float) -> str:
         """
-        End a node and give its machine back.
+        End a node and terminate its instance.
 
         Args:
             shell: The node.
             patience: Seconds that it has to leave in good order.
 
         Returns:
-            What could not be given back, with ids; empty if all was.
+            What could not be terminated, with ids; empty if all was.
         """
+        self._instances.send(Released(shell.rented.key))
         try:
             await self._turns.take()
             await shell.end(min(patience, self._options.shutdown_timeout))
         except Exception:
-            # Whatever is wrong with the node, its machine is given back.
+            # Whatever is wrong with the node, its instance is terminated.
             _log.exception("node.end_failed node=%s", shell.index)
         finally:
-            trouble = await self._end_machine(shell)
+            trouble = await self._end_instance(shell)
         return trouble
 
-    async def _end_machine(self, shell: NodeShell) -> str:
+    async def end_orphans(self, keys: Sequence[Key]) -> None:
+        """
+        Terminate instances that no node has; harmless if there are none.
+
+        Args:
+            keys: The instances, as the table asked for it.
+
+        Raises:
+            SkywardError: If one may still exist.
+        """
+        if not keys:
+            return
+        ids = [name for _, name in keys]
+        _log.warning("machines.orphaned provider=%s ids=%s", self._cluster.provider, ",".join(ids))
         try:
-            await self._launching.end(shell.rented, partial(self._told_to_end, shell))
-        except Exception as error:
-            self._unconfirmed.append(shell)
-            return f"{shell.where} may still exist: {error}"
-        except asyncio.CancelledError:
-            self._launching.unended.setdefault(shell.instance.id, "Its end was not waited for.")
+            await self._regions.end_anywhere(ids)
+        except BaseException as error:
+            self._failed(keys, error)
             raise
-        finally:
-            await shell.let_go()
-        return ""
+        self._instances.send(Terminated(tuple(keys)))
 
     async def close(self) -> str:
         """
-        End what is left of the pool's machines, and let the provider take down what all shared.
+        Terminate everything that the cloud still lists, and let the provider take down what all instances shared.
 
         Returns:
             What else may be left; empty if nothing is.
 
         Raises:
-            LeftBehindError: If machines are left.
+            LeftBehindError: If instances are left.
         """
         trouble, guardian = "", None
+        self._instances.send(CloudLeft(self._cluster.pool_id))
         try:
-            await self._launching.close()
+            await self._end_all()
         except Exception as error:
             trouble = str(error)
-            guardian = await self._launching.hand_over()
-        self.check(guardian)
+            guardian = await self._records.hand_over()
+        else:
+            await self._records.close()
+        self._check(guardian)
         if trouble:
             name, provider = self._cluster.pool_name, self._cluster.provider
             return f"Something of pool {name!r} may still exist at {provider}: {trouble}"
-        if self._launching.billed:
-            # None of them is on the provider's list any more.
-            for shell in self._unconfirmed:
-                self._reporting.destroyed(shell, "its end was confirmed when the pool was left")
         return ""
 
     async def abort(self) -> None:
         """
-        Leave what is not given back to the guardian, if there is one.
+        Leave what is not terminated to the guardian, if there is one.
 
         Raises:
-            LeftBehindError: If machines are left.
+            LeftBehindError: If instances are left.
         """
-        self.check(await self._launching.hand_over())
+        self._instances.send(CloudLeft(self._cluster.pool_id))
+        self._check(await self._records.hand_over())
 
-    def check(self, guardian: int | None) -> None:
-        """
-        Tell which machines are left.
+    def _check(self, guardian: int | None) -> None:
+        """Raise what names the instances that are left; a guardian is the process that goes on terminating them."""
+        if unended := self._instances.unended(self._cluster.pool_id):
+            raise left_behind(unended, self._cluster, self._facts, guardian=guardian)
 
-        Args:
-            guardian: The process that goes on ending them, if there is one.
+    async def _end_instance(self, shell: NodeShell) -> str:
+        try:
+            await self._terminate(shell)
+        except Exception as error:
+            self._failed((shell.rented.key,), error)
+            return f"{shell.where} may still exist: {error}"
+        except asyncio.CancelledError as error:
+            self._failed((shell.rented.key,), error)
+            raise
+        finally:
+            await shell.let_go()
+        return ""
 
-        Raises:
-            LeftBehindError: If any is.
-        """
-        if self._launching.unended:
-            raise left_behind(self._launching.unended, self._cluster, self._facts, guardian=guardian)
+    async def _terminate(self, shell: NodeShell) -> None:
+        rented = shell.rented
+        cluster, infra, key = rented.blueprint.cluster, rented.infra, rented.key
+        ids = (rented.instance.id,)
+        try:
+            await self._regions.end(cluster, infra, ids)
+        except Exception as error:
+            self._instances.send(TerminationRefused(key, reason(error)))
+            if not await self._shut_down(shell):
+                raise
+            await self._regions.ended(cluster, infra, ids)
+            ended = f"{rented.instance.id} could not be ended, and has ended itself: {reason(error)}"
+            self._reporting.error(ended, fatal=False)
+        self._instances.send(Terminated((key,)))
+        self._records.ended(rented.token, rented.instance.id)
 
-    async def _told_to_end(self, shell: NodeShell) -> bool:
-        """Have a machine end itself, because its cloud does not."""
+    def _failed(self, keys: Sequence[Key], error: BaseException) -> None:
+        known = self._instances.unended(self._cluster.pool_id)
+        why = reason(error)
+        if isinstance(error, asyncio.CancelledError):
+            why = known.get(keys[0][1], "Its end was not waited for.")
+        self._instances.send(TerminationFailed(tuple(keys), why))
+
+    async def _end_all(self) -> None:
+        cloud = self._cluster.pool_id
+        try:
+            if (self._records.kept or self._instances.unended(cloud)) and self._regions.used:
+                await self._end_listed()
+                while (left := (self._instances.look_until(cloud) or 0.0) - self._instances.now()) > 0:
+                    await asyncio.sleep(min(left, _LAST_LOOKS))
+                    await self._end_listed()
+            self._records.settled()
+        finally:
+            # What finds and reaches the instances that are left goes with the last of them.
+            if not self._instances.unended(cloud):
+                await self._regions.release()
+
+    async def _end_listed(self) -> None:
+        rows = await self._regions.listed()
+        await self.end_orphans(self._instances.listed(self._cluster.pool_id, rows))
+
+    async def _shut_down(self, shell: NodeShell) -> bool:
+        """Have an instance shut itself down, because its cloud does not terminate it."""
         if not self._facts.end_command:
             return False
         if shell.host is None:
@@ -161,18 +232,18 @@ class Terminator:
         return await shell.host.end_machine()
 
     async def _running(self, instance: Instance) -> Instance | None:
-        """Wait until a machine runs, if it ever will."""
+        """Wait until an instance runs, if it ever will."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(BOOTING, self._options.shutdown_timeout)
         while loop.time() < deadline:
             try:
-                listed = await self._launching.regions.listed()
+                listed = await self._regions.listed()
             except SkywardError:
                 return None
             row = next((one for one in listed if one.id == instance.id), None)
             if row is not None and row.state in (InstanceState.ENDING, InstanceState.ENDED):
                 return None
-            if row is not None and row.state is InstanceState.RUNNING and row.address is not None:
+            if row is not None and runs(row):
                 return evolve(instance, state=row.state, address=row.address)
             await asyncio.sleep(_LOOK)
         return None

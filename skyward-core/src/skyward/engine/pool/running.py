@@ -21,6 +21,7 @@ from skyward.engine.instances.autoscaling import Sizing
 from skyward.engine.instances.clouds import Clouds
 from skyward.engine.instances.drain import Drain
 from skyward.engine.instances.launch_batches import Orders
+from skyward.engine.instances.pool_instances import PoolInstances
 from skyward.engine.instances.provisioning import Provisioning
 from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
@@ -78,7 +79,8 @@ class Running:
         self.reporting = Reporting(dispatcher, meter)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
         self.maker = CallMaker(self._shipping, self.options, self.feed)
-        self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting)
+        self.instances = PoolInstances(self.reporting, self.options.provision_timeout)
+        self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting, self.instances)
         self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
         self.dispatch = Dispatch(
             self.engine,
@@ -112,9 +114,8 @@ class Running:
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
-        self._drains = Drain(self.dispatch, lambda: self._state.closing, self._terminate_machine)
-        self._shells: Callable[[], tuple[NodeShell, ...]] = lambda: (*self._nodes.values(), *self._drains.shells)
-        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self._shells, self._ended)
+        self._drains = Drain(self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine)
+        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
 
     # From the user's threads.
 
@@ -136,7 +137,7 @@ class Running:
     @property
     def instance_count(self) -> int:
         """Count the machines there are, ready or not."""
-        return len(self._shells())
+        return len(self.instances.shells)
 
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
@@ -232,7 +233,7 @@ class Running:
     async def abort(self, within: float) -> None:
         """Terminate every node within seconds; what takes longer is left to the guardian."""
         self._patience = 0.0
-        for shell in self._shells():
+        for shell in self.instances.shells:
             shell.abort()
         await finished(self._tasks, within)
         await self._clouds.abort()
@@ -326,7 +327,7 @@ class Running:
                 self._start_failed(node, failure)
 
     def _launched(self, shell: NodeShell) -> None:
-        if shell.index in self._nodes:
+        if self.instances.is_surplus(shell):
             # The place was given away while this machine was on its way.
             self._spawn(self._terminate_machine(shell, "its place is taken"))
             return
