@@ -64,20 +64,23 @@ from skyward.plan.offers.volume import (
 # Accounts, what clouds tell of machines, creating machines and finding them, volumes.
 from skyward.providers.account_hooks import AccountHooks
 from skyward.providers.call_batch import CallBatch, rented
-from skyward.providers.created import Created, Inventory, of_token
+from skyward.providers.created import Created, Inventory, of_pool, of_token
 from skyward.providers.credentials import Credential
 from skyward.providers.facts import by_id, facts, identified, sold
 from skyward.providers.host_pins import HostPins
 from skyward.providers.key_account import KeyAccount
 from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
+from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
+from skyward.providers.shell_text import shell_text
 from skyward.providers.volumes import Mount, until_free
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
     Api,
     ErrorRow,
+    Joined,
     Limit,
     Login,
     Meaning,
@@ -96,6 +99,7 @@ from skyward.rest import (
     listed,
     meaning_by,
     number,
+    objects,
     optional,
     readable,
     reply_of,
@@ -124,6 +128,7 @@ __all__ = [
     "Instance",
     "InstanceState",
     "Inventory",
+    "Joined",
     "KeyAccount",
     "KeyPair",
     "LaunchRequest",
@@ -155,6 +160,7 @@ __all__ = [
     "ahead_of_reply",
     "boot_deadline",
     "by_id",
+    "check_places",
     "check_volume",
     "choice",
     "chosen",
@@ -186,7 +192,9 @@ __all__ = [
     "nearest",
     "node_number",
     "number",
+    "of_pool",
     "of_token",
+    "objects",
     "optional",
     "port",
     "positive",
@@ -198,6 +206,7 @@ __all__ = [
     "reply_of",
     "runpod_base",
     "several",
+    "shell_text",
     "shortened",
     "sold",
     "suggesting",

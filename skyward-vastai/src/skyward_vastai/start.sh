@@ -1,0 +1,18 @@
+# shellcheck shell=sh disable=SC1083,SC2154
+# What a container does when it starts. Its key is a variable of its first process and of this script, but of no SSH
+# session; what Vast.ai wrote of keys may end without a newline.
+umask 077
+h=${HOME:-/root}
+mkdir -p "$h/.ssh" "$h/.skyward"
+printf '\n%s\n' @LOGIN@ >>"$h/.ssh/authorized_keys"
+touch "$h/.no_auto_tmux"
+cat >"$h/.skyward/own" <<OWN
+key='$CONTAINER_API_KEY'
+id='${CONTAINER_ID:-${VAST_CONTAINERLABEL#C.}}'
+OWN
+cat >"$h/.skyward/end" <<'END'
+@END@
+END
+if ! command -v curl && ! command -v python3; then
+  (apt-get update && apt-get install -y --no-install-recommends curl ca-certificates) &
+fi >/dev/null 2>&1
