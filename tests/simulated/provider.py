@@ -83,6 +83,7 @@ class Row:
         answered: Whether the launch was answered that rented it.
         asked_at: When its end was first asked for; None never.
         doing: What it does before it runs, in words.
+        reason: Why it is of no use, in words.
     """
 
     machine: SimulatedMachine
@@ -96,6 +97,7 @@ class Row:
     answered: bool = False
     asked_at: float | None = None
     doing: str | None = None
+    reason: str | None = None
 
     @property
     def id(self) -> str:
@@ -343,4 +345,5 @@ class ScriptedCloud:
             on_demand_rate=offer.on_demand_price,
             tags=evolve(row.request.tags_of(row.node), **({"expires_at": 0.0} if self.called_off else {})),
             doing=row.doing,
+            reason=row.reason,
         )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 import skyward as sky
 from skyward.errors import CapacityError, ConfigError, CredentialsError, HostKeyError, ProvisionError, TransportError
+from skyward.model.instances.machine import SSHAddress
+from skyward.ssh.dial import dial
 from tests.hosts import Host
 from tests.ssh.conftest import Site
 
@@ -76,6 +80,27 @@ def test_changed_host_key(site: Site) -> None:
         ["ssh-keygen", "-l", "-f", str(host.base / "host_key.pub")], check=True, capture_output=True, text=True
     )
     assert shown.stdout.split()[1] in str(error)
+
+
+def test_pinned_fingerprint(site: Site) -> None:
+    """The host whose key has it is entered, and one whose key has another is sent nothing."""
+    host = site.hosts[0]
+    printed = subprocess.run(
+        ["ssh-keygen", "-l", "-f", str(host.base / "host_key.pub")], check=True, capture_output=True, text=True
+    )
+    right, wrong = printed.stdout.split()[1], f"SHA256:{'A' * 43}"
+    address = SSHAddress(host=host.address, port=host.port, user="root", keys=[str(site.key)], fingerprints=[right])
+
+    async def said(address: SSHAddress) -> str:
+        async with await dial(address, patience=20.0) as connection:
+            return str((await connection.run("echo there")).stdout).strip()
+
+    assert "there" == asyncio.run(said(address))
+    with pytest.raises(HostKeyError, match=r"IS NOT THE EXPECTED ONE.*Nothing was sent") as caught:
+        asyncio.run(said(evolve(address, fingerprints=[wrong])))
+    assert right in str(caught.value)
+    assert wrong in str(caught.value)
+    assert 1 == host.entered()
 
 
 def test_unknown_host_key_where_only_known_ones_are_trusted(site: Site) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from skyward.errors import HostKeyError
 from skyward.model.instances.machine import SSHAddress
 from skyward.ssh.host_keys import HostKeys
 
@@ -56,3 +57,29 @@ def test_a_key_that_was_given_is_in_no_file(tmp_path: Path) -> None:
     assert not keys.client().validate_host_public_key("gpu-box", "10.0.0.5", 22, other)
     assert "give the new one: SSHAddress(host_key=...)" in str(keys.refusal())
     assert "ssh-keygen" not in str(keys.refusal())
+
+
+@pytest.mark.parametrize("before", ["", "gpu-box"])
+def test_a_pinned_fingerprint_is_the_only_key_that_is_accepted(tmp_path: Path, before: str) -> None:
+    """Whatever the file of known hosts says of the host, and nothing is written to it."""
+    path = tmp_path / "known_hosts"
+    right, other = (asyncssh.generate_private_key("ssh-ed25519").convert_to_public() for _ in range(2))
+    written = f"{before} {other.export_public_key().decode().strip()}\n" if before else ""
+    path.write_text(written)
+    address = SSHAddress(host="gpu-box", known_hosts=str(path), fingerprints=["SHA256:" + "A" * 43, fingerprint(right)])
+    keys = HostKeys(address)
+    assert not any(keys.known("gpu-box", "10.0.0.5", 22))
+    assert keys.client().validate_host_public_key("gpu-box", "10.0.0.5", 22, right)
+    assert keys.refusal() is None
+    assert not keys.client().validate_host_public_key("gpu-box", "10.0.0.5", 22, other)
+    refusal = keys.refusal()
+    assert isinstance(refusal, HostKeyError)
+    assert fingerprint(right) in str(refusal)
+    assert fingerprint(other) in str(refusal)
+    assert "give the new one: SSHAddress(fingerprints=...)" in str(refusal)
+    assert written == path.read_text()
+
+
+def fingerprint(key: asyncssh.SSHKey) -> str:
+    """Return the fingerprint of a key as ssh-keygen prints it."""
+    return key.get_fingerprint()

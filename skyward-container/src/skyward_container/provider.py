@@ -21,9 +21,11 @@ from skyward.provider import (
     Offer,
     ProviderFacts,
     ProvisionError,
+    choice,
     gigabytes,
     hookimpl,
     identified,
+    positive,
     suggesting,
 )
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
@@ -32,7 +34,7 @@ from skyward_container.machine import HOST_KEY, instance_of, labels
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.container")
 
 # The container's first process is its SSH server; nothing but the pool's key is let in.
 _START = """
@@ -63,19 +65,12 @@ def _image(value: str | DockerImage) -> str:
 
 def _binary(value: str | None) -> Literal["docker", "podman"] | None:
     """Return the command line's name, checked."""
-    if value not in (None, "docker", "podman"):
-        raise ConfigError(f'binary must be "docker" or "podman", not {value!r}.')
-    return value  # type: ignore[return-value]
+    return None if value is None else choice(value, "binary", ("docker", "podman"))  # type: ignore[return-value]
 
 
 def _cpus(value: float | None) -> float | None:
     """Return a number of processors, checked."""
-    if value is None:
-        return None
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < float("inf"):
-        raise ConfigError(f"cpus must be a number of processors above zero, not {value!r}.")
-    return float(value)
+    return None if value is None else positive(value, "cpus")
 
 
 def _memory(value: str | float | None) -> float | None:

@@ -9,14 +9,13 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.provider import ConfigError, Misread, Volume, chosen, listed, mount_disk, mount_share, optional, text
-from skyward_verda.account import Account
+from skyward.provider import Api, ConfigError, Misread, Volume, chosen, listed, mount_disk, mount_share, optional, text
 from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of
 
 __all__ = ["PATH", "OwnVolume", "find_volume", "living", "mount_script"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.verda")
 
 PATH = "/volumes"
 
@@ -45,19 +44,19 @@ class OwnVolume(Volume):
     mount_command: str = ""
 
 
-async def find_volume(account: Account, wanted: str) -> OwnVolume:
+async def find_volume(api: Api, wanted: str) -> OwnVolume:
     """
     Look for a volume.
 
     Args:
-        account: Who asks.
+        api: The API.
         wanted: Its id or name.
 
     Raises:
         ConfigError: If there is none, or there are several of the name, or it is the disk of a pool's machine.
         SkywardError: If Verda refuses.
     """
-    known: list[OwnVolume] = await account.api.get(
+    known: list[OwnVolume] = await api.get(
         PATH, read=lambda answer: [_volume(row) for row in listed(answer, "") if row.get("status") not in _GOING]
     )
     if any(wanted in (one.id, one.name) and pool_of(one.name) is not None for one in known):
@@ -70,18 +69,18 @@ async def find_volume(account: Account, wanted: str) -> OwnVolume:
     return chosen([one for one in known if pool_of(one.name) is None], wanted, "Verda")
 
 
-async def living(account: Account, machines: Sequence[str]) -> list[str]:
+async def living(api: Api, machines: Sequence[str]) -> list[str]:
     """
     Return those of a volume's machines that exist: one that was deleted a moment ago may still be named as its holder.
 
     Args:
-        account: Who asks.
+        api: The API.
         machines: Their ids.
 
     Raises:
         SkywardError: If Verda refuses.
     """
-    rows = [(name, await unless_gone(account.api.get(f"/instances/{name}", also=(404,)))) for name in machines]
+    rows = [(name, await unless_gone(api.get(f"/instances/{name}", also=(404,)))) for name in machines]
     return [name for name, row in rows if row is not None and row.get("status") not in _GOING]
 
 

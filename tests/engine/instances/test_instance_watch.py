@@ -84,6 +84,27 @@ def test_a_machine_that_its_cloud_takes_back_is_replaced_whatever_its_link_says(
     assert ["cloud-0"] == [event.instance_id for event in heard.of(sky.InstancePreempted)]
 
 
+def test_a_pools_error_says_why_the_provider_calls_a_machine_useless(engine: SimulatedEngine) -> None:
+    """Instead of that it ended; the event of a node that was ready says it, too."""
+    cloud = ScriptedCloud(NeverBoots())
+    pool, _ = compute(cloud, max_provision_attempts=1)
+
+    def fail(hook: str) -> None:
+        for row in cloud.rows:
+            row.state, row.reason = InstanceState.ENDING, "the image could not be pulled"
+
+    cloud.when = fail
+    with pytest.raises(sky.ProvisionError, match="was lost: the provider says: the image could not be pulled"):
+        pool.open()
+    assert [] == cloud.there
+    cloud = ScriptedCloud()
+    pool, heard = compute(cloud)
+    with pool:
+        cloud.rows[0].state, cloud.rows[0].reason = InstanceState.ENDED, "out of credit."
+        engine.until(lambda: len(cloud.rows) == 2, within=2 * EVERY)
+    assert ["the provider says: out of credit"] == [event.reason for event in heard.of(sky.InstancePreempted)]
+
+
 def test_a_machine_that_was_never_listed_is_given_up(engine: SimulatedEngine) -> None:
     """After `APPEARING` seconds, for lists lag behind."""
     cloud = ScriptedCloud(ListingLag(seconds=APPEARING - 20.0))

@@ -51,6 +51,13 @@ def test_a_machine_that_the_provider_takes_is_gone(listed: Instance) -> None:
     assert "provider" in why
 
 
+@pytest.mark.parametrize("listed", [ENDING, ENDED])
+def test_a_machine_that_the_provider_says_why_it_ended_is_gone_for_that_reason(listed: Instance) -> None:
+    """In one line, as part of a sentence."""
+    ((name, why),) = look(SEEN, evolve(listed, reason="the image could\nnot be pulled.")).gone
+    assert ("i-1", "the provider says: the image could not be pulled") == (name, why)
+
+
 def test_a_machine_is_gone_when_two_lists_miss_it() -> None:
     """One list may come from a replica that lags."""
     found = look(SEEN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,11 @@ class HostKeys:
         import asyncssh
 
         own = self._address.host_key
-        content = f"* {own}\n" if own is not None else self._content()
+        if own is None and self._address.fingerprints:
+            # Each key is then checked by its fingerprint, whatever a file says.
+            content = ""
+        else:
+            content = f"* {own}\n" if own is not None else self._content()
         try:
             return asyncssh.match_known_hosts(asyncssh.import_known_hosts(content), host, addr, port)
         except ValueError as error:
@@ -59,6 +64,11 @@ class HostKeys:
     def _judge(self, host: str, addr: str, port: int, key: Any) -> bool:
         fingerprint = key.get_fingerprint()
         name = f"{host}, port {port}"
+        pinned = self._address.fingerprints if self._address.host_key is None else ()
+        if pinned:
+            accepted = fingerprint in pinned
+            self._refusal = None if accepted else _other_fingerprint(name, fingerprint, pinned)
+            return accepted
         if self._address.host_key is not None or any(self.known(host, addr, port)[0]):
             given = self._address.host_key is not None
             where = "the key it was given" if given else str(self._path())
@@ -107,6 +117,16 @@ class HostKeys:
             return ""
         except OSError as error:
             raise ConfigError(f"The file of known hosts, {self._path()}, cannot be read: {error.strerror}.") from error
+
+
+def _other_fingerprint(name: str, fingerprint: str, pinned: Sequence[str]) -> HostKeyError:
+    """Return the error of a host whose key has none of the pinned fingerprints."""
+    return HostKeyError(
+        f"THE HOST KEY OF {name} IS NOT THE EXPECTED ONE: its fingerprint is {fingerprint} and not "
+        f"{' or '.join(pinned)}. Either the machine was set up anew, or another machine stands between you and it. "
+        "Nothing was sent.",
+        hint="If you know why it changed, give the new one: SSHAddress(fingerprints=...).",
+    )
 
 
 def _spelled(host: str, port: int) -> str:

@@ -12,6 +12,7 @@ from attrs import evolve, field, frozen
 from attrs.converters import optional
 
 from skyward.errors import ConfigError
+from skyward.model.fields.fingerprint import sha256_fingerprint
 from skyward.model.fields.host_place import places
 from skyward.model.fields.port import port
 from skyward.model.fields.setting import choice, text, texts, waiting
@@ -119,6 +120,11 @@ def _keys(value: Iterable[str]) -> tuple[str, ...]:
     return texts(value, "keys")
 
 
+def _fingerprints(value: Iterable[str]) -> tuple[str, ...]:
+    """Return fingerprints of host keys, checked, as OpenSSH prints them."""
+    return tuple(sha256_fingerprint(each, "fingerprints") for each in texts(value, "fingerprints"))
+
+
 def _proxy(value: Iterable[str]) -> tuple[str, ...]:
     """Return the words of a command that leads to a machine, checked."""
     return texts(value, "proxy_command")
@@ -141,6 +147,8 @@ class SSHAddress:
         known_hosts: Path of the file of known host keys; None is `~/.ssh/known_hosts`.
         trust: Whose host keys are taken.
         host_key: The only host key that is taken, as in a file of known hosts; for a machine whose key was chosen.
+        fingerprints: SHA256 fingerprints of the host keys that are accepted, and no others, such as
+            `"SHA256:47DEQpj8HBSa…"`; for a machine whose keys the cloud lists by fingerprint. `host_key` wins.
         settling_s: Seconds after its first answer in which a machine may still have another host key, or let us in not
             yet, because what it does at its first boot goes on beside its SSH server; nothing is sent to it until then.
 
@@ -161,6 +169,7 @@ class SSHAddress:
     known_hosts: str | None = None
     trust: Trust = field(default="first-use", converter=_trust)
     host_key: str | None = None
+    fingerprints: tuple[str, ...] = field(default=(), converter=_fingerprints)
     settling_s: float = field(default=0.0, validator=waiting)
 
     def __str__(self) -> str:
@@ -194,6 +203,8 @@ class Instance:
         launched_at: When it was rented, in seconds since 1970; None where the provider cannot say.
         doing: What a machine that does not run yet is doing, such as `"image pull"`, reported as a phase of the
             bootstrap; None where the provider says nothing.
+        reason: Why a machine that is `ENDING` or `ENDED` is of no use, such as `"the image could not be pulled"`, for
+            the pool's error and log; None where the provider gives no reason.
 
     >>> Instance(id="i-0abc", node=0, provider="aws", state=InstanceState.PENDING).address is None
     True
@@ -214,6 +225,7 @@ class Instance:
     tags: Tags | None = None
     launched_at: float | None = None
     doing: str | None = None
+    reason: str | None = None
 
 
 @frozen(kw_only=True)

@@ -110,7 +110,7 @@ def compare(
     True
     """
     rows = {row.id: row for row in listed if row.state is not InstanceState.ENDED}
-    ended = {row.id for row in listed if row.state is InstanceState.ENDED}
+    ended = {row.id: row for row in listed if row.state is InstanceState.ENDED}
     after: list[Known] = []
     running: list[Instance] = []
     busy: list[tuple[str, str]] = []
@@ -120,7 +120,7 @@ def compare(
     for machine in known:
         ours.add(machine.id)
         row = rows.get(machine.id)
-        if why := _end_of(machine, row, told=machine.id in ended, now=now):
+        if why := _end_of(machine, row, ended.get(machine.id), now=now):
             gone.append((machine.id, why))
         elif row is not None and not machine.runs and row.state is InstanceState.RUNNING and row.address is not None:
             running.append(row)
@@ -146,15 +146,21 @@ def compare(
     )
 
 
-def _end_of(machine: Known, row: Instance | None, *, told: bool, now: float) -> str:
+def _end_of(machine: Known, row: Instance | None, ended: Instance | None, *, now: float) -> str:
     """Return why a machine counts as gone; nothing if it does not."""
-    if told:
-        return "the provider says that it ended"
+    if ended is not None:
+        return _reason(ended) or "the provider says that it ended"
     if row is not None:
-        return "the provider is ending it" if row.state is InstanceState.ENDING else ""
+        return (_reason(row) or "the provider is ending it") if row.state is InstanceState.ENDING else ""
     if machine.seen:
         return "the provider lists it no more" if machine.missed + 1 >= MISSES else ""
     return "" if machine.runs or now - machine.since < APPEARING else "the provider never listed it"
+
+
+def _reason(row: Instance) -> str:
+    """Return the provider's reason for a machine's end, as part of a sentence; nothing if there is none."""
+    reason = " ".join((row.reason or "").split()).rstrip(".")
+    return f"the provider says: {reason}" if reason else ""
 
 
 def _after(machine: Known, row: Instance | None) -> Known:
