@@ -71,7 +71,7 @@ from skyward.providers.host_pins import HostPins
 from skyward.providers.key_account import KeyAccount
 from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
-from skyward.providers.places import check_places
+from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
 from skyward.providers.volumes import Mount, until_free
 

@@ -16,10 +16,10 @@ from skyward.provider import (
     Misread,
     SSHAddress,
     Tags,
+    by_id,
     facts,
     flag,
     host_key,
-    identified,
     life,
     listed,
     number,
@@ -165,7 +165,7 @@ def read_rows(answer: object) -> dict[str, Mapping[str, Any]]:
     # What others have is of no interest, whatever it is like.
     ours = [row for row in listed(answer, "") if not isinstance(row, Mapping) or pool_of(str(row.get("hostname")))]
     try:
-        return {row["id"]: row for row in identified(ours, lambda row: text(row, "id"), provider="verda")}
+        return by_id(ours, text, provider="verda")
     except ValueError as error:
         raise Misread(str(error)) from error
 
