@@ -28,13 +28,8 @@ def shell_file(package: str, name: str, **words: str) -> str:
         KeyError: If it has a word that is not given.
         FileNotFoundError: If there is no such file.
 
-    >>> print(shell_file("skyward.plan.bootstrap", "carries.sh"))
-    holds() {
-      { tr '\\0' '\\n' <"$1" | grep -qxF -e "$2"; } 2>/dev/null
-    }
-    carries() {
-      holds "/proc/$1/environ" "SKYWARD_NODE=$MARK"
-    }
+    >>> print(shell_file("skyward.plan.bootstrap", "remove_node.sh", CALL=".in").splitlines()[-3])
+    rm -rf "$node" "$node.in"
     """
     return _WORD.sub(lambda found: words[found[1]], _text(package, name))
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from skyward.link.by_reference import by_reference, pickled_by_value
 from skyward.link.cached import CACHED
@@ -45,7 +45,7 @@ _SETTLED: Final = {
 _REACHING: Final = frozenset({"delattr", "eval", "exec", "globals", "setattr", "vars"})
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Snapshot:
     """
     Remember by identity what a function captured.
@@ -59,11 +59,11 @@ class Snapshot:
         modules: Number of loaded modules, where the pickle depends on which submodules are loaded.
     """
 
-    shareable: bool
-    lookups: tuple[tuple[Callable[..., object], str, object], ...] = ()
-    cells: tuple[tuple[types.CellType, object], ...] = ()
-    functions: tuple[tuple[types.FunctionType, types.CodeType, object, object], ...] = ()
-    sizes: tuple[tuple[dict[str, Any], int], ...] = ()
+    shareable: bool = True
+    lookups: list[tuple[Callable[..., object], str, object]] = field(factory=list)
+    cells: list[tuple[types.CellType, object]] = field(factory=list)
+    functions: list[tuple[types.FunctionType, types.CodeType, object, object]] = field(factory=list)
+    sizes: list[tuple[dict[str, Any], int]] = field(factory=list)
     modules: int | None = None
 
     def still_true(self) -> bool:
@@ -103,7 +103,7 @@ def snapshot(fn: types.FunctionType) -> Snapshot | None:
     True
     """
     if by_reference(fn):
-        return Snapshot(shareable=True)
+        return Snapshot()
     walk = _Walk()
     try:
         return walk.snapshot() if walk.settles(fn) else None
@@ -168,14 +168,9 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self._shareable = True
+        self._found = Snapshot()
         self._sets_attributes = False
         self._holds_functions = False
-        self._holds_modules = False
-        self._lookups: list[tuple[Callable[..., object], str, object]] = []
-        self._cells: list[tuple[types.CellType, object]] = []
-        self._functions: list[tuple[types.FunctionType, types.CodeType, object, object]] = []
-        self._sizes: list[tuple[dict[str, Any], int]] = []
         self._waiting: list[object] = []
         self._seen: dict[int, object] = {}
 
@@ -183,15 +178,10 @@ class _Walk:
         """
         Return what the walk has seen.
         """
-        return Snapshot(
-            # Code that sets attributes could set them on a captured function and find them at its next call.
-            shareable=self._shareable and not (self._sets_attributes and self._holds_functions),
-            lookups=tuple(self._lookups),
-            cells=tuple(self._cells),
-            functions=tuple(self._functions),
-            sizes=tuple(self._sizes),
-            modules=len(sys.modules) if self._holds_modules else None,
-        )
+        # Code that sets attributes could set them on a captured function and find them at its next call.
+        if self._sets_attributes and self._holds_functions:
+            self._found.shareable = False
+        return self._found
 
     def settles(self, fn: types.FunctionType) -> bool:
         """
@@ -215,17 +205,17 @@ class _Walk:
     def _function(self, fn: types.FunctionType) -> None:
         code, names = fn.__code__, fn.__globals__
         traits = _traits(code)
-        self._functions.append((fn, code, fn.__defaults__, fn.__kwdefaults__))
+        self._found.functions.append((fn, code, fn.__defaults__, fn.__kwdefaults__))
         for name in traits.names:
             value = names.get(name, _MISSING)
-            self._lookups.append((names.get, name, value))
+            self._found.lookups.append((names.get, name, value))
             if value is not _MISSING:
                 self._waiting.append(value)
             elif name in _REACHING:
-                self._shareable = False
+                self._found.shareable = False
         for cell in fn.__closure__ or ():
             value = _content(cell)
-            self._cells.append((cell, value))
+            self._found.cells.append((cell, value))
             if value is not _MISSING:
                 self._waiting.append(value)
         self._waiting.extend(fn.__defaults__ or ())
@@ -234,12 +224,12 @@ class _Walk:
                 self._namespace(space)
         self._sets_attributes = self._sets_attributes or traits.sets_attributes
         if traits.writes_outside or set(fn.__dict__) - {"__wrapped__"}:
-            self._shareable = False
+            self._found.shareable = False
 
     def _namespace(self, space: dict[str, Any]) -> None:
-        self._sizes.append((space, len(space)))
+        self._found.sizes.append((space, len(space)))
         for name, value in space.items():
-            self._lookups.append((space.get, name, value))
+            self._found.lookups.append((space.get, name, value))
             self._waiting.append(value)
 
     def _value(self, value: Any) -> bool:
@@ -255,7 +245,7 @@ class _Walk:
             self._waiting.append(value.__wrapped__)
             return True
         if isinstance(value, types.ModuleType):
-            self._holds_modules = True
+            self._found.modules = len(sys.modules)
             name = getattr(value, "__name__", "")
             return sys.modules.get(name) is value and not pickled_by_value(name)
         if issubclass(kind, type):

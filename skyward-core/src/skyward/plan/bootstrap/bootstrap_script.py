@@ -87,7 +87,7 @@ def render(
         (
             "#!/bin/sh",
             shell_file(__package__, "prepare.sh"),
-            shell_file(__package__, "carries.sh"),
+            shell_file(__package__, "node_processes.sh"),
             _uv(),
             make_entries(),
             *_beginning(image, ground),
@@ -154,7 +154,7 @@ def _watchdog(ttl: float, life: float | None, end: Sequence[str]) -> Iterable[st
         END=shlex.join(end) or ":",
         THERE=":" if end else '[ -d "$NODE" ]',
     )
-    body = f"{shell_file(__package__, 'carries.sh')}\n{body}"
+    body = f"{shell_file(__package__, 'node_processes.sh')}\n{body}"
     yield f"write_watchdog() {{\n  cat <<{_here(body, 'WATCHDOG')}\n}}"
     yield "start_watchdog"
 

@@ -37,7 +37,7 @@ def ask(node: str) -> str:
     >>> "node=/n" in ask("/n")
     True
     """
-    return f"{_alive()}\n{shell_file(__package__, 'ask_agent.sh', NODE=shlex.quote(node))}"
+    return f"{_processes()}\n{shell_file(__package__, 'ask_agent.sh', NODE=shlex.quote(node))}"
 
 
 def stop(name: str, patience: float) -> str:
@@ -52,7 +52,7 @@ def stop(name: str, patience: float) -> str:
     False
     """
     tries = max(0, int(patience * 20))
-    return f"{_alive()}\n{shell_file(__package__, 'stop_node.sh', NAME=shlex.quote(name), TRIES=str(tries))}"
+    return f"{_processes()}\n{shell_file(__package__, 'stop_node.sh', NAME=shlex.quote(name), TRIES=str(tries))}"
 
 
 def leave(name: str, patience: float) -> str:
@@ -69,6 +69,6 @@ def leave(name: str, patience: float) -> str:
     return f"{stop(name, patience)}\n{shell_file(__package__, 'remove_node.sh', CALL=CALL)}"
 
 
-def _alive() -> str:
-    """Write the function that says whether a process lives."""
-    return shell_file(__package__, "alive.sh")
+def _processes() -> str:
+    """Write the functions that find and end the processes of a node."""
+    return shell_file(__package__, "node_processes.sh")

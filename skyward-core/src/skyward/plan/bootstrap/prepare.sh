@@ -18,9 +18,6 @@ leave() {
   [ "$1" = 0 ] || { BREAK=$NEWLINE; say "failed $PHASE $1"; }
   exit "$1"
 }
-pause() {
-  sleep 0.1 2>/dev/null || sleep 1
-}
 clock() {
   # Hundredths of a second; the 1 in front keeps a leading zero from making the number octal.
   if { read -r uptime rest </proc/uptime; } 2>/dev/null; then

@@ -17,14 +17,6 @@ look() {
 end_machine() {
   @END@
 }
-likely() {
-  # The grep of busybox looks no further than the first NUL; asking every process takes longer.
-  if printf 'a\0b' | grep -qF b; then
-    LC_ALL=C grep -lF -e "SKYWARD_NODE=$MARK" /proc/[0-9]*/environ 2>/dev/null
-  else
-    echo /proc/[0-9]*/environ
-  fi
-}
 finish() {
   agent=$(cat "$NODE/agent.pid" 2>/dev/null)
   case $agent in
@@ -32,21 +24,7 @@ finish() {
     # A process that has taken over the number is none of ours.
     *) if carries "$agent" || [ ! -e "/proc/$agent" ]; then kill -9 "-$agent" "$agent" 2>/dev/null; fi ;;
   esac
-  # One that is just about to become another program has no environment for a moment, so it is looked for twice.
-  unseen=0
-  for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    unseen=$((unseen + 1))
-    for path in $(likely); do
-      pid=${path#/proc/}
-      pid=${pid%/environ}
-      if [ "$pid" != $$ ] && carries "$pid"; then
-        unseen=0
-        kill -9 "$pid" 2>/dev/null
-      fi
-    done
-    [ "$unseen" -lt 2 ] || break
-    sleep 0.1 2>/dev/null || sleep 1
-  done
+  end_marked
   trap - HUP INT QUIT TERM
   round=0
   until end_machine || [ "$round" -ge "$ENDINGS" ]; do
