@@ -44,7 +44,7 @@ class Lines:
         self._sent: Callable[[], None] | None = None
 
     @property
-    def hearing(self) -> bool:
+    def reading(self) -> bool:
         """Return whether what processes print is read now."""
         return self._unread <= WINDOW
 
@@ -138,19 +138,19 @@ class SpooledLines(Lines):
         self._loop = loop
         self._link = link
         self._spool = spool
-        self._heard = True
+        self._reading = True
         self._looking: asyncio.TimerHandle | None = None
 
     @property
-    def hearing(self) -> bool:
+    def reading(self) -> bool:
         """Return whether what processes print is read now."""
-        return self._heard
+        return self._reading
 
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
         # A client that is behind is checked only while away: what is printed as it returns is kept, too.
-        if self._spool.waiting or (self._unread > WINDOW and (self._heard or self._link.away(SILENT))):
+        if self._spool.waiting or (self._unread > WINDOW and (self._reading or self._link.away(SILENT))):
             self._spool.append(_LANE.pack(process.lane) + body, len(lines))
         else:
             self._send(process.lane, body)
@@ -163,7 +163,7 @@ class SpooledLines(Lines):
         while self._spool.waiting and self._unread <= WINDOW:
             lost, records = self._spool.take(_PIECE)
             if lost:
-                self._send(0, encode_lines(2, [LogLine(0, _told(lost))]))
+                self._send(0, encode_lines(2, [LogLine(0, _dropped(lost))]))
             for record in records:
                 self._send(_LANE.unpack_from(record)[0], record[_LANE.size :])
         self._look_whether_sent()
@@ -189,10 +189,10 @@ class SpooledLines(Lines):
                 each.deafen()
             if self._looking is None:
                 self._looking = self._loop.call_later(_LOOK, self._look)
-        elif not self._heard:
+        elif not self._reading:
             for each in self._processes():
                 each.listen()
-        self._heard = wanted
+        self._reading = wanted
 
     def _look(self) -> None:
         """Check whether the client that is waited for is still there."""
@@ -200,6 +200,6 @@ class SpooledLines(Lines):
         self._pace()
 
 
-def _told(lost: int) -> str:
+def _dropped(lost: int) -> str:
     lines = "1 line" if lost == 1 else f"{lost} lines"
     return f"[skyward] {lines} of output were lost here: more was printed than is kept while the client is away."
