@@ -89,7 +89,7 @@ class Line:
             data = half.take(most)
             if data:
                 moved = True
-                to.wire.hear(there, data)
+                to.wire.receive(there, data)
         for half, end in zip(self.halves, self.ends, strict=True):
             if half.room() > 0:
                 end.wire.flush()
@@ -143,7 +143,7 @@ class End:
             on_frame=self._frame,
             on_closed=self.closed.append,
             on_lost=self._on_lost,
-            on_heard=self._on_heard,
+            on_received=self._on_heard,
         )
 
     def _frame(self, frame: Frame, fds: tuple[int, ...]) -> None:
@@ -207,7 +207,7 @@ def test_the_first_connection_carries_frames_before_the_other_end_has_said_hello
         line = Line(one, other, first=True)
         one.wire.send(encode(Kind.LOG, b"as well"))
         one.wire.flush()
-        other.wire.hear(line.halves[1], line.halves[0].take(1 << 20))
+        other.wire.receive(line.halves[1], line.halves[0].take(1 << 20))
         assert [b"early", b"as well"] == other.bodies()
         while line.step():
             pass
@@ -245,7 +245,7 @@ def test_an_end_that_has_heard_something_before_the_first_connection_is_refused(
         one.wire.send(encode(Kind.LOG, b"early"))
         one.wire.flush()
         hello = json.dumps({"version": VERSION, "session": "s", "received": 1}).encode()
-        one.wire.hear(line.halves[0], cell(CellType.HELLO, hello))
+        one.wire.receive(line.halves[0], cell(CellType.HELLO, hello))
         assert [ProtocolError] == [type(error) for error in one.closed]
 
     _run(test)
@@ -428,9 +428,9 @@ def test_end_that_asks_and_never_reads_fills_no_memory() -> None:
     def test(one: End, other: End) -> None:
         half = Half(1000)
         one.wire.attach(half)
-        one.wire.hear(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
+        one.wire.receive(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
         for _ in range(10_000):
-            one.wire.hear(half, cell(CellType.PING) * 10)
+            one.wire.receive(half, cell(CellType.PING) * 10)
         assert len(half.take(1 << 30)) < 1100
         one.wire.flush()
         assert half.take(1 << 30) == cell(CellType.ACK, COUNT.pack(0))
@@ -509,7 +509,7 @@ def test_two_large_frames_of_one_call_do_not_come_at_once() -> None:
         frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0) + payload.encode(), fds=1)
         for stream in (1, 2):
             prefix = OPENING.pack(stream, 1) + SIZE.pack(aligned(300_000))
-            other.wire.hear(line.halves[1], cell(CellType.OPEN, frame, prefix))
+            other.wire.receive(line.halves[1], cell(CellType.OPEN, frame, prefix))
         assert "announced two RESULT frames of one call at once" in str(other.closed[0])
 
     _run(test)
@@ -618,7 +618,7 @@ def test_hostile_bytes_close_the_link(data: bytes) -> None:
     def test(one: End, other: End) -> None:
         half = Half(1 << 20)
         one.wire.attach(half)
-        one.wire.hear(half, data)
+        one.wire.receive(half, data)
         assert isinstance(one.closed[0], ProtocolError)
 
     _run(test)
@@ -632,7 +632,7 @@ def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
     def test(one: End, other: End) -> None:
         half = Half(1 << 20)
         one.wire.attach(half)
-        one.wire.hear(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
+        one.wire.receive(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
         for _ in range(200):
             kind = random_.choice(list(CellType))
             body = random_.randbytes(random_.choice([0, 4, 5, 8, 20, 60]))
@@ -640,7 +640,7 @@ def test_random_cells_close_the_link_or_are_taken(seed: int) -> None:
                 body = encode(random_.choice(list(Kind)), body)
             if body and random_.random() < 0.3:
                 body = random_.choice([b"", DATA.pack(1)]) + pack_bytes(body, 1, random_.choice(WIDTHS))
-            one.wire.hear(half, cell(kind, body))
+            one.wire.receive(half, cell(kind, body))
         assert one.closed == [] or isinstance(one.closed[0], (ProtocolError, TransportError, type(None)))
 
     _run(test)

@@ -111,7 +111,7 @@ def test_an_end_that_does_not_say_it_can_gets_nothing_compressed(unpacks: Any) -
         half = Counted(1 << 20)
         one.wire.attach(half)
         hello = {"version": VERSION, "session": "s", "received": 0, **({} if unpacks is None else {"unpacks": unpacks})}
-        one.wire.hear(half, cell(CellType.HELLO, json.dumps(hello).encode()))
+        one.wire.receive(half, cell(CellType.HELLO, json.dumps(hello).encode()))
         one.wire._outbox._line.rate = 1e6
         _send(one, 1, _text(400_000))
         one.wire.send(encode(Kind.LOG, _text(8000)))
@@ -218,10 +218,10 @@ def _opened(other: End, size: int) -> Half:
     """Begin as a hostile end: a buffer is announced."""
     half = Half(1 << 20)
     other.wire.attach(half)
-    other.wire.hear(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
+    other.wire.receive(half, cell(CellType.HELLO, b'{"version": %d, "session": "s", "received": 0}' % VERSION))
     payload = pack([bytes(size)])
     frame = encode(Kind.RESULT, RESULT.pack(7, 0, 0.0) + payload.encode(), fds=1)
-    other.wire.hear(half, cell(CellType.OPEN, frame, OPENING.pack(1, 1) + SIZE.pack(aligned(size))))
+    other.wire.receive(half, cell(CellType.OPEN, frame, OPENING.pack(1, 1) + SIZE.pack(aligned(size))))
     return half
 
 
@@ -232,7 +232,7 @@ def test_pieces_that_are_more_than_was_announced_close_the_link() -> None:
         half = _opened(other, 300_000)
         for _ in range(300_000 // CHUNK + 1):
             assert other.closed == []
-            other.wire.hear(half, cell(CellType.PACKED, pack_bytes(bytes(CHUNK), 1), DATA.pack(1)))
+            other.wire.receive(half, cell(CellType.PACKED, pack_bytes(bytes(CHUNK), 1), DATA.pack(1)))
         assert isinstance(other.closed[0], ProtocolError)
         assert "more bytes of stream 1 than it announced" in str(other.closed[0])
 
@@ -244,7 +244,7 @@ def test_a_piece_larger_than_any_closes_the_link() -> None:
 
     def test(one: End, other: End) -> None:
         half = _opened(other, 300_000)
-        other.wire.hear(half, cell(CellType.PACKED, pack_bytes(bytes(CHUNK + 1), 1), DATA.pack(1)))
+        other.wire.receive(half, cell(CellType.PACKED, pack_bytes(bytes(CHUNK + 1), 1), DATA.pack(1)))
         assert "cannot be" in str(other.closed[0])
 
     _run(test)
@@ -260,7 +260,7 @@ def test_compressed_pieces_and_others_fill_one_buffer() -> None:
             piece = content[at : at + CHUNK]
             packed = at // CHUNK % 2
             kind, body = (CellType.PACKED, pack_bytes(piece, 1, 8)) if packed else (CellType.DATA, piece)
-            other.wire.hear(half, cell(kind, body, DATA.pack(1)))
+            other.wire.receive(half, cell(kind, body, DATA.pack(1)))
         assert [content] == [buffers[0] for _, buffers in other.frames]
 
     _run(test)

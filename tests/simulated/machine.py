@@ -160,7 +160,7 @@ class Machine:
         channel = Channel(writer)
         self._wire.attach(channel)
         while data := await reader.read(65536):
-            self._wire.hear(channel, data)
+            self._wire.receive(channel, data)
         self._wire.lost(channel, None)
 
     def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:

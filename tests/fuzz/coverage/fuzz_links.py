@@ -237,7 +237,7 @@ class WireWorld(Cells, ShellWorld):
         """Have the wire hear bytes, always in the same memory."""
         buffer = bytearray(data)
         with memoryview(buffer) as view:
-            self._wire.hear(self._line, view)
+            self._wire.receive(self._line, view)
         buffer[:] = bytes(len(buffer))
         if len(self._line.data) > _MOST:
             raise Broken("what nobody reads fills memory")
@@ -352,7 +352,7 @@ class DoorWorld(Cells, AgentWorld):
         """Let go of everything, the door too."""
         self.peer.close()
         client: Any = self._agent._client
-        client._on_heard.__self__._server.close()
+        client._on_received.__self__._server.close()
         self.turn(3)
         super().close()
 

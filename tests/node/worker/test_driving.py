@@ -63,7 +63,7 @@ def test_a_coroutine_that_is_to_stop_is_cancelled() -> None:
     thread.join(10)
     assert isinstance(ends[0], Interrupted)
     assert seen == ["cancelled", "left"]
-    assert driver.heard
+    assert driver.notified
 
 
 def test_a_coroutine_that_is_stopped_before_it_began_never_begins() -> None:
@@ -159,7 +159,7 @@ def test_an_async_generator_that_is_closed_leaves() -> None:
     assert next(items) == 1
     items.close()
     assert left == [1]
-    assert driver.heard
+    assert driver.notified
 
 
 def test_what_unwinds_a_thread_passes_through_its_event_loop() -> None:
@@ -195,8 +195,8 @@ def test_a_loop_that_does_not_turn_has_not_heard() -> None:
     thread, ends = driven(lambda: driver.run(work()))
     spins.wait(10)
     driver.leave()
-    heard = [driver.heard]
+    heard = [driver.notified]
     over.set()
     thread.join(10)
-    assert [*heard, driver.heard] == [False, True]
+    assert [*heard, driver.notified] == [False, True]
     assert ends == [None]

@@ -57,7 +57,7 @@ class Wire:
         on_frame: Called with each frame and its descriptors, which it takes over.
         on_closed: Called once, with None if the other end closed in order.
         on_lost: Called when a connection is lost and another one is wanted.
-        on_heard: Called whenever anything arrives.
+        on_received: Called whenever anything arrives.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class Wire:
         on_frame: Callable[[Frame, tuple[int, ...]], None],
         on_closed: Callable[[Exception | None], None],
         on_lost: Callable[[Exception | None], None] = lambda _: None,
-        on_heard: Callable[[], None] = lambda: None,
+        on_received: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = loop
         self._batch = batch
         self._session = session
         self._on_closed = on_closed
         self._on_lost = on_lost
-        self._on_heard = on_heard
+        self._on_received = on_received
         self._outbox = Outbox()
         self._inbox = Inbox(on_frame, self._announced)
         self._connection: Connection | None = None
@@ -91,7 +91,7 @@ class Wire:
         self._acknowledging: asyncio.TimerHandle | None = None
         self._acknowledged_at = 0.0
         self.closed = False
-        self.heard_at = loop.time()
+        self.received_at = loop.time()
         self.on_drained: Callable[[], None] | None = None
         self.on_announced: Callable[[Frame], bool] = lambda _: True
 
@@ -117,7 +117,7 @@ class Wire:
         Args:
             patience: Seconds that it may be silent.
         """
-        return not self._greeted or self._loop.time() - self.heard_at > patience
+        return not self._greeted or self._loop.time() - self.received_at > patience
 
     def send(
         self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
@@ -202,12 +202,12 @@ class Wire:
         if first:
             self.flush()
 
-    def hear(self, connection: Connection, data: bytes | memoryview) -> None:
+    def receive(self, connection: Connection, data: bytes | memoryview) -> None:
         """Take bytes that arrived over a connection; no view of them is kept."""
         if connection is not self._connection or self.closed:
             return
-        self.heard_at = self._loop.time()
-        self._on_heard()
+        self.received_at = self._loop.time()
+        self._on_received()
         self._batch.open()
         try:
             for piece in self._cells.feed(data):
@@ -262,7 +262,7 @@ class Wire:
             self._unacknowledged += len(body)
             self._inbox.take(piece)
             if self._acknowledging is None:
-                self._acknowledge_at(self.heard_at + ACK_WITHIN)
+                self._acknowledge_at(self.received_at + ACK_WITHIN)
         elif kind is CellType.ACK:
             self._outbox.acknowledged(COUNT.unpack(body)[0], self._loop.time())
             self.flush()
@@ -302,7 +302,7 @@ class Wire:
 
     def _acknowledge_at(self, when: float) -> None:
         """Acknowledge what has arrived at a time of the loop's clock, or before."""
-        if when <= self.heard_at:
+        if when <= self.received_at:
             self._acknowledge()
         elif self._acknowledging is None or when < self._acknowledging.when():
             self._settle()

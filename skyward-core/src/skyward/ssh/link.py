@@ -54,7 +54,7 @@ class AgentLine:
         """Pass on what arrived; what a relay writes to its standard error is none of it."""
         if datatype is None:
             self._gather()
-            self._wire.hear(self, data)
+            self._wire.receive(self, data)
 
     def eof_received(self) -> bool:
         """Return None, so that the channel closes."""
@@ -238,13 +238,13 @@ class SSHLink:
 
     async def _redial(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._wire.heard_at > self._attached_at:
+        if self._wire.received_at > self._attached_at:
             self._wait = _FIRST_WAIT
         else:
             await self._pause()
         while not self._wire.closed:
             # Counted from the last word of the other end: channels that open and close at once are none.
-            left = self._patience - (loop.time() - self._wire.heard_at)
+            left = self._patience - (loop.time() - self._wire.received_at)
             try:
                 await self._attach(await self._connect(max(0.0, left)))
             except UnreachableError as error:
@@ -258,7 +258,7 @@ class SSHLink:
                 self._wire.close(error)
                 return
             else:
-                _log.info("link.restored %s after=%.1fs", self._where, loop.time() - self._wire.heard_at)
+                _log.info("link.restored %s after=%.1fs", self._where, loop.time() - self._wire.received_at)
                 return
 
     async def _pause(self) -> None:

@@ -60,20 +60,20 @@ def keep_one_timer(connection: SSHClientConnection, interval: float) -> bool:
     ask = inside._keepalive_timer_callback
     loop = asyncio.get_running_loop()
     clock = loop.time
-    heard_at = clock()
+    arrived_at = clock()
 
-    def hear() -> None:
-        nonlocal heard_at
-        heard_at = clock()
+    def arrived() -> None:
+        nonlocal arrived_at
+        arrived_at = clock()
 
     def look() -> None:
-        left = heard_at + interval - clock()
+        left = arrived_at + interval - clock()
         if left > 0:
             inside._keepalive_timer = loop.call_later(left, look)
         else:
             ask()
 
-    inside._reset_keepalive_timer = hear
+    inside._reset_keepalive_timer = arrived
     inside._keepalive_timer_callback = look
     inside._cancel_keepalive_timer()
     inside._set_keepalive_timer()

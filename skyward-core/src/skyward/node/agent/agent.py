@@ -355,7 +355,7 @@ class Agent:
 
     def _result(self, process: ChildProcess, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         call = CALL.unpack_from(frame.body)[0]
-        if self._drained_for != self._batch.number and self._lines.hearing:
+        if self._drained_for != self._batch.number and self._lines.reading:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)

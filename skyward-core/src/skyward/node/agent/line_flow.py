@@ -40,14 +40,14 @@ class Lines:
         self._tell = tell
         self._processes = processes
         self._unread = 0
-        self._hearing = True
+        self._reading = True
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._sent: Callable[[], None] | None = None
 
     @property
-    def hearing(self) -> bool:
+    def reading(self) -> bool:
         """Return whether what processes print is read now."""
-        return self._hearing
+        return self._reading
 
     @property
     def holding(self) -> bool:
@@ -104,10 +104,10 @@ class Lines:
         if not wanted:
             for each in self._processes():
                 each.deafen()
-        elif not self._hearing:
+        elif not self._reading:
             for each in self._processes():
                 each.listen()
-        self._hearing = wanted
+        self._reading = wanted
 
     def _send(self, lane: int, body: bytes) -> None:
         self._pass(encode(Kind.LOG, body, lane=lane), cost(Frame(Kind.LOG, lane, 0, body)))
@@ -157,7 +157,7 @@ class SpooledLines(Lines):
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
         # A client that is behind is checked only while away: what is printed as it returns is kept, too.
-        if self._spool.waiting or (self._unread > WINDOW and (self._hearing or self._link.away(SILENT))):
+        if self._spool.waiting or (self._unread > WINDOW and (self._reading or self._link.away(SILENT))):
             self._spool.append(_LANE.pack(process.lane) + body, len(lines))
         else:
             self._send(process.lane, body)
@@ -170,7 +170,7 @@ class SpooledLines(Lines):
         while self._spool.waiting and self._unread <= WINDOW:
             lost, records = self._spool.take(_PIECE)
             if lost:
-                self._send(0, encode_lines(2, [LogLine(0, _told(lost))]))
+                self._send(0, encode_lines(2, [LogLine(0, _dropped(lost))]))
             for record in records:
                 self._send(_LANE.unpack_from(record)[0], record[_LANE.size :])
         self._look_whether_sent()
@@ -201,6 +201,6 @@ class SpooledLines(Lines):
         self._pace()
 
 
-def _told(lost: int) -> str:
+def _dropped(lost: int) -> str:
     lines = "1 line" if lost == 1 else f"{lost} lines"
     return f"[skyward] {lines} of output were lost here: more was printed than is kept while the client is away."

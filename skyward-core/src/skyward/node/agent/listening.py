@@ -55,7 +55,7 @@ class Door:
         Where the client waits for the agent itself, beside the node's directory, it is called first.
         """
         self.wire = Wire(
-            self._loop, self._batch, self._session, on_frame=on_frame, on_closed=on_closed, on_heard=self._beat
+            self._loop, self._batch, self._session, on_frame=on_frame, on_closed=on_closed, on_received=self._beat
         )
         await self._call(call_path(os.path.dirname(path)))
         # The directory is the owner's alone; a name that is in place only once everything is ready shows that it is.
@@ -86,7 +86,7 @@ class Door:
         if refused or self.wire is None:
             raise ProtocolError(refused)
         self.wire.attach(guest)
-        self.wire.hear(guest, data)
+        self.wire.receive(guest, data)
         return True
 
     def _beat(self) -> None:
@@ -131,7 +131,7 @@ class Guest(asyncio.BufferedProtocol):
         data = self._buffer[:nbytes]
         if self._admitted:
             if self._door.wire is not None:
-                self._door.wire.hear(self, data)
+                self._door.wire.receive(self, data)
             return
         self._greeting += data
         try:

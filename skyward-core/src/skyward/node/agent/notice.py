@@ -35,7 +35,7 @@ class NoticeWatch:
         self._interval = interval
         self._argv: tuple[str, ...] = ()
         self._client: Link | None = None
-        self._told: set[bool] = set()
+        self._reported: set[bool] = set()
         self._command: AgentCommand | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failed = False
@@ -85,9 +85,9 @@ class NoticeWatch:
             # On stderr, where the client finds an agent's last words.
             _log.warning("notice.failed reason=%s", why)
         self._failed = bool(why)
-        if found is None or found["certain"] in self._told or self._client is None:
+        if found is None or found["certain"] in self._reported or self._client is None:
             return
-        self._told.add(found["certain"])
+        self._reported.add(found["certain"])
         self._client.send(encode_json(Kind.NOTICE, found))
         if found["certain"]:
             self.stop()

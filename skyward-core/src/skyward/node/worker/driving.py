@@ -37,7 +37,7 @@ class Driver:
         self._lock = threading.Lock()
         self._cancel: Callable[[], object] | None = None
         self._leaving = False
-        self.heard = False
+        self.notified = False
         """Whether the loop knows that it is to leave, or has left."""
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -54,7 +54,7 @@ class Driver:
             with asyncio.Runner() as runner:
                 return self._step(runner, lambda: coroutine)
         finally:
-            self.heard = True
+            self.notified = True
             # One that never began would be complained about.
             coroutine.close()
 
@@ -77,7 +77,7 @@ class Driver:
                         return
             finally:
                 # Its own `finally` awaits what it likes, in the runner's end.
-                self.heard = True
+                self.notified = True
 
     def leave(self) -> None:
         """Cancel what is awaited, or will be; called in another thread."""
@@ -103,15 +103,15 @@ class Driver:
         with self._lock:
             if self._leaving:
                 raise Interrupted
-            self._cancel = lambda: loop.call_soon_threadsafe(self._hear, task)
+            self._cancel = lambda: loop.call_soon_threadsafe(self._notify, task)
         try:
             return await begin()
         finally:
             with self._lock:
                 self._cancel = None
 
-    def _hear(self, task: asyncio.Task[Any] | None) -> None:
-        self.heard = True
+    def _notify(self, task: asyncio.Task[Any] | None) -> None:
+        self.notified = True
         if task is not None:
             task.cancel()
 

@@ -331,7 +331,7 @@ class Execution:
     def _insist(self, driver: Driver) -> None:
         """Interrupt a call whose event loop does not turn, because what it runs does not await anything."""
         with self._lock:
-            if self.armed and not driver.heard:
+            if self.armed and not driver.notified:
                 self._unwind()
 
     def _unwind(self) -> None:
