@@ -112,7 +112,7 @@ class Trial:
         """Ask a provider with the same arguments for the block, which has launched nothing, as another client has."""
         before = self.handle
         if attrs.has(type(before.provider)):
-            self.handle = ProviderHandle(evolve(before.provider))  # type: ignore[type-var]
+            self.handle = ProviderHandle(evolve(before.provider))  # type: ignore[misc]
         try:
             yield
         finally:
