@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 import skyward as sky
-from skyward.testing.conformance import ProviderConformance
+from skyward.testing.conformance import ProviderConformance, Switches
 
 
 @pytest.mark.containers
@@ -22,3 +24,12 @@ class TestContainer(ProviderConformance):
     def patience(self) -> float:
         """Containers are quick."""
         return 60.0
+
+    @pytest.fixture
+    def switches(self) -> Switches:
+        """Podman can be told to remove a container, and its lists have no pages."""
+
+        def reclaim(name: str) -> None:
+            subprocess.run(["podman", "rm", "--force", "--time", "0", name], check=True, capture_output=True)
+
+        return Switches(small_pages=lambda: None, reclaim=reclaim)

@@ -49,6 +49,7 @@ def switches(heron: Cloud) -> Switches:
         sell_out=lambda offer: left(offer, 0),
         raise_price=lambda offer: heron.set(dearer={f"{offer.instance_type}/{offer.region}": 1.5}),
         remains=list,
+        shows_stock=True,
         ttl=2.0,
         calm=heron.calm,
     )

@@ -3,20 +3,15 @@ from datetime import datetime
 from attrs import Factory, field, frozen
 
 from skyward import provider as kit
-from skyward.provider import InstanceState, hookimpl, number, text, whole
+from skyward.provider import hookimpl, number, text, whole
 
 KEY = kit.Credential(provider="heron", title="Heron", parameter="api_key", variables=("HERON_API_KEY",), hint="Ask.")
-SOLD_OUT = kit.ErrorRow(kind=kit.CapacityError, code=("sold_out",))
-LIMIT = kit.ErrorRow(kind=kit.QuotaError, code=("limit_reached",), of=())
+ERRORS = {kit.CapacityError: "sold_out", kit.QuotaError: "limit_reached"}
+MEANING = kit.meaning_by([kit.ErrorRow(kind=kind, code=(code,)) for kind, code in ERRORS.items()])
 URL = {"base_url": "https://api.heron.example", "url_variable": "HERON_URL"}
-SERVICE = kit.Service(provider="heron", title="Heron", meaning=kit.meaning_by([SOLD_OUT, LIMIT]), **URL)
-STATES = {
-    "booting": InstanceState.PENDING,
-    "active": InstanceState.RUNNING,
-    "failed": InstanceState.ENDING,
-    "deleting": InstanceState.ENDING,
-    "reclaimed": InstanceState.ENDED,
-}
+SERVICE = kit.Service(provider="heron", title="Heron", meaning=MEANING, **URL)
+PENDING, RUNNING, ENDING, ENDED = kit.InstanceState
+STATES = {"booting": PENDING, "active": RUNNING, "failed": ENDING, "deleting": ENDING, "reclaimed": ENDED}
 LEAST_DEADLINE, LONGEST_LABEL = 300.0, 48
 PRICES = {"on_demand_price": "hourly", "spot_price": "spot_hourly"}
 
@@ -27,7 +22,7 @@ class Account(kit.KeyAccount):
         self.inventory = kit.Inventory({"machines": self.rows}, identity=self.identity, hold=1.0)
 
     async def pages(self, path, key, read):
-        after = lambda answer: {"cursor": c} if (c := kit.optional(answer, "next_cursor", text)) else None
+        after = lambda answer: answer.get("next_cursor") and {"cursor": text(answer, "next_cursor")}
         return await self.api.pages(path, lambda answer: [read(row) for row in kit.listed(answer, key)], after)
 
     async def rows(self):
@@ -42,7 +37,10 @@ class Account(kit.KeyAccount):
         return [instance_of(row) for row in (await self.inventory.rows(within=0.0)).values()]
 
     async def terminate(self, ids):
-        delete, left = lambda name: self.api.delete(f"/v1/machines/{name}", also=(404,)), lambda names: self.rows()
+        async def left(names):
+            return {name for name, row in (await self.rows()).items() if row["status"] != "reclaimed"}
+
+        delete = lambda name: self.api.delete(f"/v1/machines/{name}", also=(404,))
         await kit.end_for_good(ids, end=delete, left=left, provider="heron", hint="Type: heron delete {ids}")
         self.inventory.forget(ids)
 
@@ -101,16 +99,16 @@ def body_of(request, node):
 
 
 def tags_of(row):
-    labels = {name.replace("skyward-", "skyward:"): kit.unescaped(label) for name, label in row["labels"].items()}
-    return kit.Tags.from_strings(labels)
+    return kit.Tags.from_strings({name.replace("-", ":", 1): kit.unescaped(v) for name, v in row["labels"].items()})
 
 
 def instance_of(row, key=None):
     fact, tags, prints = kit.facts("heron", row["id"]), tags_of(row), tuple(row["host_key_sha256"])
     door = {"host": row["ip"], "port": row["ssh_port"], "user": "root", "private_key": key and key.private}
-    more = {"provider": "heron", "node": tags.node or 0, "tags": tags, "reason": row["error"]}
-    more |= {name: row[name] for name in ("id", "region", "spot", "ip", "private_ip")} | {"instance_type": row["size"]}
+    more = {"node": tags.node or 0, "tags": tags, "instance_type": row["size"], "reason": row["error"]}
+    more |= {name: row[name] for name in ("id", "region", "spot", "ip", "private_ip")}
     return kit.Instance(
+        provider="heron",
         state=kit.life(row["status"], STATES, provider="heron", instance=row["id"]),
         address=kit.SSHAddress(**door, fingerprints=prints) if row["ip"] and prints else None,
         hourly_rate=fact("hourly", lambda: number(row, "hourly", written=True)),

@@ -61,6 +61,7 @@ class Row:
     price: float
     created: datetime = field(factory=lambda: datetime.now(UTC))
     reclaimed: bool = False
+    forgotten: bool = False
     fingerprint: str | None = None
 
 
@@ -82,6 +83,9 @@ class Heron(Emulator):
         self.dearer: dict[str, float] = {}
         self.page = _PAGE
         self.limit = 100
+        for row in self.rows.values():
+            # They leave the list in the end, and so they do when a test is over.
+            row.forgotten = row.reclaimed
 
     def control(self, what: str, given: Any) -> Any:
         """Do what only the tests of this cloud ask for."""
@@ -120,7 +124,11 @@ class Heron(Emulator):
 
     def changed(self, machine: Machine) -> None:
         """Write down the fingerprint of a machine's key once it runs."""
-        if machine.state == "running" and machine.host is not None and not machine.boot.conditions.get("key"):
+        if machine.state != "running":
+            return
+        if machine.host is None or machine.boot.conditions.get("key"):
+            self.rows[machine.name].fingerprint = "A" * 43
+        else:
             path = machine.host.base / "host_key.pub"
             shown = subprocess.run(["ssh-keygen", "-l", "-f", str(path)], check=True, capture_output=True, text=True)
             self.rows[machine.name].fingerprint = shown.stdout.split()[1].removeprefix("SHA256:")
@@ -179,7 +187,12 @@ class Heron(Emulator):
     def machines_list(self, request: Request) -> Answer:
         """List machines with all labels that are asked for, a page at a time."""
         wanted = [value.partition("=") for key, value in request.pairs if key == "label"]
-        rows = [row for row in self.rows.values() if self._there(row) and self.shown(row.id)]
+        # One that was reclaimed is shown for a while, and costs nothing.
+        rows = [
+            row
+            for row in self.rows.values()
+            if (self._there(row) or row.reclaimed) and not row.forgotten and self.shown(row.id)
+        ]
         rows = [row for row in rows if all(row.body["labels"].get(name) == value for name, _, value in wanted)]
         rows = [row for row in rows if row.id > request.query.get("cursor", "")]
         size = min(self.page, int(request.query.get("limit", _PAGE)))
@@ -219,7 +232,10 @@ class Heron(Emulator):
         return not row.reclaimed and self.machines.all[row.id].state not in ("ended", "stopped")
 
     def _status(self, row: Row) -> str:
-        return "reclaimed" if row.reclaimed else _STATUS.get(self.machines.all[row.id].state, "deleted")
+        state = self.machines.all[row.id].state
+        if row.reclaimed:
+            return "reclaimed"
+        return "booting" if state == "running" and row.fingerprint is None else _STATUS.get(state, "deleted")
 
     def _shown(self, row: Row) -> dict[str, Any]:
         machine, active = self.machines.all[row.id], self._status(row) == "active"
@@ -237,7 +253,7 @@ class Heron(Emulator):
             "ip": machine.address if active else None,
             "private_ip": machine.address if active else None,
             "ssh_port": self.machines.port,
-            "host_key_sha256": [row.fingerprint or "A" * 43] if active else [],
+            "host_key_sha256": [row.fingerprint] if active else [],
         }
 
 

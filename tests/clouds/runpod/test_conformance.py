@@ -38,5 +38,6 @@ class TestRunPod(ProviderConformance):
             DIALECT,
             sell_out=lambda offer: runpod.stock(**{offer.instance_type.partition(":")[0]: 0}),
             raise_price=lambda offer: runpod.fault("GET /v2/catalog/*", "edit", body={"securePerVcpu": 0.5}),
+            shows_stock=True,
             ttl=2.0,
         )

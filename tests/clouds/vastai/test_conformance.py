@@ -33,7 +33,7 @@ class TestVastAI(ProviderConformance):
     @pytest.fixture
     def switches(self, vastai: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
         """Give what the test cloud can be told to do."""
-        monkeypatch.setattr("skyward.plan.bootstrap.container_start.LEAST_DEADLINE", 1.0)
+        monkeypatch.setattr("skyward_vastai.start.LEAST_DEADLINE", 1.0)
 
         def sell_out(_offer: Offer) -> None:
             for row in vastai.listings():
@@ -50,5 +50,6 @@ class TestVastAI(ProviderConformance):
             sell_out=sell_out,
             raise_price=raise_price,
             small_pages=lambda: vastai.page(1),
+            shows_stock=True,
             ttl=2.0,
         )

@@ -42,4 +42,4 @@ class TestVerda(ProviderConformance):
             dearer = {"price_per_hour": "9.5", "spot_price": "8.5"}
             verda.fault("GET /v1/instance-types", "edit", body=dearer, of={"instance_type": offer.instance_type})
 
-        return switches(verda, DIALECT, sell_out=sell_out, raise_price=raise_price)
+        return switches(verda, DIALECT, sell_out=sell_out, raise_price=raise_price, shows_stock=True)

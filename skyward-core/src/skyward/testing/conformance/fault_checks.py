@@ -51,7 +51,7 @@ def check_pages(trial: Trial) -> None:
         ids = {each.id for each in rental.fill()}
         # Of some clouds, what was launched is offered no more.
         whole = {offer.key for offer in trial.ask("skyward_offers", spec=trial.spec)}
-        with trial.switched("small_pages"):
+        with trial.switched("small_pages"), trial.anew():
             trial.until(lambda: ids <= set(rental.coming()), f"skyward_instances lists all of {', '.join(sorted(ids))}")
             if trial.has("skyward_owned"):
                 listed = {each.id for each in trial.ask("skyward_owned")}
@@ -273,6 +273,8 @@ def check_stock(trial: Trial) -> None:
         now = _same(trial, rental.offer)
         if now is None or not now.available or now.price(spot=rental.spot) is None:
             return
+        shown = trial.switches.shows_stock
+        assert not shown, f"Nothing is left of {rental.offer.key}, as the API's list shows, and it is offered."
         with rental.opened():
             try:
                 made = rental.launch()

@@ -61,6 +61,7 @@ class Switches:
         sell_out: Have no instance left of an offer.
         raise_price: Sell an offer at another price.
         remains: Return the names of what is left that is no instance, such as keys.
+        shows_stock: Whether the API's own list of what is sold shows that nothing is left of an offer.
         ttl: A `ttl` of a pool after which an instance terminates itself soon enough for a test.
         calm: Forget all of this.
 
@@ -84,5 +85,6 @@ class Switches:
     sell_out: Callable[[Offer], Any] | None = None
     raise_price: Callable[[Offer], Any] | None = None
     remains: Callable[[], Iterable[str]] | None = None
+    shows_stock: bool = False
     ttl: float | None = None
     calm: Callable[[], Any] = field(default=_nothing)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
+import attrs
 import pytest
 from attrs import evolve
 
@@ -105,6 +106,17 @@ class Trial:
             raise
         self._heard.texts += [repr(answer), str(answer)]
         return answer
+
+    @contextmanager
+    def anew(self) -> Iterator[None]:
+        """Ask a provider with the same arguments for the block, which has launched nothing, as another client has."""
+        before = self.handle
+        if attrs.has(type(before.provider)):
+            self.handle = ProviderHandle(evolve(before.provider))  # type: ignore[misc]
+        try:
+            yield
+        finally:
+            self.handle = before
 
     def shell(self, address: SSHAddress, command: str) -> str:
         """
