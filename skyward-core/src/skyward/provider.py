@@ -72,7 +72,6 @@ from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
 from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.shell_text import shell_text
 from skyward.providers.volumes import Mount
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
@@ -106,6 +105,9 @@ from skyward.rest import (
     whole,
     word,
 )
+
+# Shell scripts that lie beside a provider's modules.
+from skyward.shell_files import shell_file
 
 __all__ = [
     "END_COMMAND",
@@ -203,7 +205,7 @@ __all__ = [
     "reply_of",
     "runpod_base",
     "several",
-    "shell_text",
+    "shell_file",
     "sold",
     "suggesting",
     "switch",

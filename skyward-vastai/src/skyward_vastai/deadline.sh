@@ -1,5 +1,4 @@
-# shellcheck shell=sh disable=SC1083,SC2154
-# Until a node's own watchdog is there, nothing else would end a container whose client died.
+#!/bin/sh
 (
   i=0
   while [ "$i" -lt @SECONDS@ ]; do sleep @STEP@; i=$((i + @STEP@)); done

@@ -1,5 +1,4 @@
-# shellcheck shell=sh disable=SC1090,SC1083
-# Ends the container's bill, tried for twenty minutes.
+#!/bin/sh
 . "${0%/*}/own"
 first() { tr '\0' '\n' </proc/1/environ 2>/dev/null | sed -n "s/^$1=//p"; }
 export key="${key:-$(first CONTAINER_API_KEY)}"
