@@ -52,7 +52,6 @@ from skyward.plan.instances.clocks import ahead_of_reply
 # Volumes that the user keeps at the cloud.
 from skyward.plan.offers.volume import (
     Volume,
-    check_volume,
     chosen,
     mount_disk,
     mount_path,
@@ -73,7 +72,7 @@ from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
 from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.volumes import Mount, until_free
+from skyward.providers.volumes import Mount
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
@@ -102,7 +101,6 @@ from skyward.rest import (
     optional,
     readable,
     reply_of,
-    shortened,
     text,
     whole,
     word,
@@ -163,7 +161,6 @@ __all__ = [
     "boot_deadline",
     "by_id",
     "check_places",
-    "check_volume",
     "choice",
     "chosen",
     "cloud_config",
@@ -209,14 +206,12 @@ __all__ = [
     "runpod_base",
     "several",
     "shell_file",
-    "shortened",
     "sold",
     "suggesting",
     "switch",
     "text",
     "text_setting",
     "unescaped",
-    "until_free",
     "volume_name",
     "whole",
     "word",

@@ -20,6 +20,9 @@ def onstart(login: str, url: str, ttl: float | None) -> str:
     """
     Write the script that a container runs when it starts.
 
+    Its key is a variable of its first process and of the script, but of no SSH session; what Vast.ai wrote of keys may
+    end without a newline. Until a node's own watchdog is there, nothing else would end a container whose client died.
+
     Args:
         login: The public key that is let in until Vast.ai writes its own list; the account's own keys are not touched.
         url: Where the API is.

@@ -1,5 +1,4 @@
 #!/bin/sh
-# shellcheck shell=sh disable=SC1083,SC2154
 # What a container does when it starts. Its key is a variable of its first process and of this script, but of no SSH
 # session; what Vast.ai wrote of keys may end without a newline.
 umask 077
