@@ -187,10 +187,10 @@ class Terminator:
         return ""
 
     def _failed(self, keys: Sequence[Key], error: BaseException) -> None:
-        known = self._instances.unended(self._cluster.pool_id)
         why = reason(error)
         if isinstance(error, asyncio.CancelledError):
-            why = known.get(keys[0][1], "Its end was not waited for.")
+            refusals = self._instances.unended(self._cluster.pool_id)
+            why = refusals.get(keys[0][1], "Its end was not waited for.")
         self._instances.send(TerminationFailed(tuple(keys), why))
 
     async def _end_all(self) -> None:
