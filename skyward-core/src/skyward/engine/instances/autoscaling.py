@@ -44,7 +44,7 @@ class Elastic(Protocol):
         """List the nodes that run nothing."""
 
     def change_size(self, desired: int) -> None:
-        """Want another number of nodes."""
+        """Change the number of nodes."""
 
 
 class Sizing:
@@ -93,7 +93,7 @@ class Sizing:
         self.start()
 
     def start(self) -> None:
-        """Begin to look after the size, if it may change by itself."""
+        """Begin to autoscale, if the bounds allow another size."""
         if self.bounds.max is not None and not self._ticking:
             self._ticking = True
             self._later()

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 class Clouds:
     """
-    Have each machine of one pool rented, watched and ended by its own cloud; lives in the engine's loop.
+    Launch, watch and terminate each instance of one pool at its own cloud; lives in the engine's loop.
 
     Args:
         engine: The loop.
@@ -85,7 +85,7 @@ class Clouds:
         elsewhere: Callable[[], bool],
     ) -> dict[int, SkywardError]:
         """
-        Rent machines, at other clouds those that the pool's own has none for.
+        Launch instances, at other clouds those that the pool's own has no capacity for.
 
         Args:
             nodes: The nodes that need one.
@@ -110,7 +110,7 @@ class Clouds:
         return {node: self._joined(reasons[node]) for node in failed}
 
     async def leave(self, patience: float) -> None:
-        """Look for machines elsewhere no more, and wait so many seconds for machine images that are being asked for."""
+        """Stop launching elsewhere, and wait so many seconds for machine images that are being asked for."""
         self._left = True
         for search in self._searches:
             search.cancel()
@@ -118,7 +118,7 @@ class Clouds:
 
     async def close(self) -> list[str]:
         """
-        End what is left of the pool's machines anywhere.
+        Terminate what is left of the pool's instances at all clouds.
 
         Returns:
             What else may be left, a sentence for each cloud.
@@ -132,7 +132,7 @@ class Clouds:
 
     async def abort(self) -> None:
         """
-        Leave what was not given back to the guardians that there are.
+        Leave what is not terminated to the guardians that there are.
 
         Raises:
             LeftBehindError: If machines are left.

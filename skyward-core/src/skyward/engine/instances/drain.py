@@ -1,4 +1,4 @@
-"""Drain nodes whose machines are about to be reclaimed: calls go on, none begins, others take their places."""
+"""Drain nodes whose instances are about to be reclaimed: calls go on, none begins, others take their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Drain:
         dispatch: Where their calls are.
         instances: Takes which are about to be reclaimed.
         closing: Returns whether the pool is being left.
-        give_back: Ends a node and gives its machine back.
+        release: Ends a node and terminates its instance.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class Drain:
         dispatch: Dispatch,
         instances: PoolInstances,
         closing: Callable[[], bool],
-        give_back: Callable[[NodeShell, str], Awaitable[None]],
+        release: Callable[[NodeShell, str], Awaitable[None]],
     ) -> None:
         self._dispatch = dispatch
         self._instances = instances
         self._closing = closing
-        self._give_back = give_back
+        self._release = release
         # Below all places of the pool, so that a place is free at once.
         self._seats = itertools.count(-1, -1)
         self._why: dict[NodeShell, str] = {}
@@ -51,7 +51,7 @@ class Drain:
 
     def begin(self, shell: NodeShell, reason: str) -> Coroutine[Any, Any, None]:
         """
-        Free a node's place, and return what sees it off.
+        Free a node's place, and return what waits until it is drained.
 
         Args:
             shell: The node.
@@ -61,18 +61,18 @@ class Drain:
         self._instances.send(Reclaimed(shell.rented.key))
         shell.seat = next(self._seats)
         self._dispatch.set_aside(shell.index, shell.seat)
-        return self._see_off(shell)
+        return self._drained(shell)
 
     def lost(self, shell: NodeShell, why: str) -> bool:
-        """Take note that a node went away; return whether it was one that was going."""
+        """Note why a node was lost; return whether it was being drained."""
         if shell not in self._why:
             return False
         self._why[shell] = why
         self._gone.set()
         return True
 
-    async def _see_off(self, shell: NodeShell) -> None:
-        """Wait until a node has nothing left to do, or its machine is gone, and give it back."""
+    async def _drained(self, shell: NodeShell) -> None:
+        """Wait until a node has nothing left to do, or its instance is gone, and terminate the instance."""
         while not (shell.leaving or self._closing() or self._dispatch.idle(shell.seat)):
             self._gone.clear()
             with contextlib.suppress(TimeoutError):
@@ -81,9 +81,9 @@ class Drain:
         try:
             self._dispatch.remove(shell.seat, why)
         except Exception:
-            # Whatever is wrong with the calls, the machine is given back.
+            # Whatever is wrong with the calls, the instance is terminated.
             _log.exception("node.remove_failed node=%s", shell.index)
         try:
-            await self._give_back(shell, why)
+            await self._release(shell, why)
         finally:
             del self._why[shell]

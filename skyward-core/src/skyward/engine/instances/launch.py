@@ -7,12 +7,12 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.identity import CLIENT, owner
-from skyward.engine.instances.launch_requests import rent
+from skyward.engine.instances.launch_requests import LaunchRequests
 from skyward.engine.instances.offer_queue import OfferQueue
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import PROVIDER_TIMEOUT, Regions
@@ -34,15 +34,7 @@ from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance, LaunchRequest
 from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
-from skyward.plan.instances.instance_events import (
-    Assign,
-    LaunchAnswered,
-    LaunchRefused,
-    LaunchRequested,
-    LaunchUnanswered,
-    Surplus,
-)
-from skyward.plan.instances.owned_instances import forgotten, of_another
+from skyward.plan.instances.owned_instances import forgotten
 from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.ssh.boot_wait import listening
 from skyward.ssh.visits import KeptVisit, keeping
@@ -100,14 +92,20 @@ class Launching:
         self._machine_images = machine_images
         self._cluster = cluster
         self._spec = cluster.spec
-        self._options = options
         self._reporting = reporting
         self._ranks = ranks
         self.offers = OfferQueue(provider, cluster)
         self.kept = KeptVisit()
         self._blueprints: dict[int, Blueprint] = {}
-        self._instances = instances
         self._regions = regions
+        self._requests = LaunchRequests(
+            provider,
+            instances,
+            regions,
+            records,
+            reporting.meter,
+            timeout=options.provision_timeout or PROVIDER_TIMEOUT,
+        )
         self._records = records
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
@@ -115,7 +113,7 @@ class Launching:
 
     @property
     def provider_name(self) -> str:
-        """Name the provider."""
+        """Return the provider's name."""
         return self._provider.name
 
     @property
@@ -135,7 +133,7 @@ class Launching:
 
     async def open(self) -> None:
         """
-        Look at what is for sale, and decide what is to be tried first.
+        Ask for offers, and decide which is tried first.
 
         Raises:
             NoAvailableProviderError: If nothing meets the spec.
@@ -154,13 +152,13 @@ class Launching:
         self.first = self._blueprint(candidates[0].offer)
         if self.billed:
             self._records.write()
-            self._looking.append(asyncio.ensure_future(self._warn_of_forgotten()))
+            self._looking.append(asyncio.ensure_future(self._warn_of_orphans()))
 
     async def launch(
         self, nodes: Sequence[int], staying: Sequence[Instance], take: Callable[[int, Rented], None]
     ) -> dict[int, SkywardError]:
         """
-        Rent a machine for each node.
+        Launch an instance for each node.
 
         Args:
             nodes: The nodes.
@@ -220,7 +218,7 @@ class Launching:
         await self._regions.renew(ids, self._expiry())
 
     async def close(self) -> None:
-        """Let go of what was kept for the first node, and of questions that are not answered yet."""
+        """Close the connection that was kept for the first node, and cancel questions that are not answered yet."""
         for question in (*self._looking, *self._regions.checks):
             question.cancel()
         await self.kept.close()
@@ -229,8 +227,8 @@ class Launching:
         """Remove the mark that another program ended the pool, once all that it asked for is done."""
         await self._call_off.close()
 
-    async def _warn_of_forgotten(self) -> None:
-        """Say which machines of this user no client looks after any more; a provider that cannot tell is let be."""
+    async def _warn_of_orphans(self) -> None:
+        """Log which instances of this user are orphans of dead clients; skipped where the provider does not answer."""
         try:
             owned = await self._provider.call("skyward_owned", timeout=PROVIDER_TIMEOUT)
         except SkywardError as error:
@@ -272,7 +270,7 @@ class Launching:
         return {}
 
     async def _ask_warm(self, candidate: Candidate, nodes: Sequence[int]) -> list[Rented]:
-        """Ask for machines that boot from an image of ours, if there is one; where it is to blame, for others."""
+        """Ask for instances that boot from a machine image, if there is one; without it where it is to blame."""
         image = await self._machine_images.find(self._fallback(candidate.offer))
         if image is not None:
             try:
@@ -326,14 +324,7 @@ class Launching:
             )
         )
         await self._records.asked(request, infra)
-        instances = await self._rent(request, infra, candidate.price)
-        assigned = [
-            command.instance
-            for command in self._instances.send(
-                LaunchAnswered(token=token, instances=tuple(instances), at=self._instances.now())
-            )
-            if isinstance(command, Assign | Surplus)
-        ]
+        assigned = await self._requests.send(request, infra, candidate.price)
         if assigned:
             later = self._expiry() if self._expires else None
             self._regions.check_end(blueprint.cluster, infra, [assigned[0].id], later)
@@ -348,32 +339,6 @@ class Launching:
             )
             for one in assigned
         ]
-
-    async def _rent(self, request: LaunchRequest, infra: Any, rate: float) -> list[Instance]:
-        """
-        Have instances rented, and return those that are of this pool.
-
-        Raises:
-            SkywardError: If there are none.
-        """
-        token, nodes = request.token, tuple(request.nodes)
-        timeout = self._options.provision_timeout or PROVIDER_TIMEOUT
-        self._instances.send(
-            LaunchRequested(token=token, cloud=self._cluster.pool_id, nodes=nodes, rate=rate, at=self._instances.now())
-        )
-        try:
-            with self._reporting.meter.renting(self._provider.name, len(nodes), rate):
-                instances = await rent(self._provider, self._regions, request, infra, timeout=timeout)
-        except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, ConfigError):
-            self._records.answered(token)
-            self._instances.send(LaunchRefused(token=token, at=self._instances.now()))
-            raise
-        except BaseException:
-            self._records.unanswered()
-            self._instances.send(LaunchUnanswered(token=token, at=self._instances.now()))
-            raise
-        self._records.answered(token, (one.id for one in instances))
-        return [one for one in instances if not of_another(one, self._cluster.pool_id)]
 
     def _blueprint(self, offer: Offer) -> Blueprint:
         known = self._blueprints.get(id(offer))

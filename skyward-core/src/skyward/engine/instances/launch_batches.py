@@ -1,4 +1,4 @@
-"""Order machines: those that a pool comes to want at about the same time are asked for together."""
+"""Batch launches: nodes that need instances at about the same time are one request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOGETHER = 0.05
 
 class Orders:
     """
-    Gather the nodes that need machines: many that are lost at once are one order; lives in the engine's loop.
+    Batch the nodes that need instances: many that are lost at once are one launch; lives in the engine's loop.
 
     Args:
         options: How long to wait after starts that failed.
         state: Gives the pool as it is now.
         error: Gives why the last start failed; None while none has.
-        spawn: Has a coroutine run that the pool waits for before it is closed.
+        spawn: Runs a coroutine that the pool waits for before it is closed.
         launch: Asks for the machines of some nodes.
     """
 
@@ -46,7 +46,7 @@ class Orders:
         self._nodes: list[int] = []
 
     def add(self, nodes: tuple[int, ...]) -> None:
-        """Order machines for some nodes, with all others that are ordered by then."""
+        """Launch instances for some nodes, with all others that are added by then."""
         if not self._nodes:
             self._spawn(self._send())
         self._nodes += nodes

@@ -170,7 +170,7 @@ class Meter:
 
     def orphaned(self, machine: Instance, rate: float | None) -> None:
         """
-        Count a machine of the pool that no node has, from its launch on; harmless if it is counted.
+        Count an orphan, from its launch on; harmless if it is counted already.
 
         Args:
             machine: The machine, as it is listed.
@@ -198,20 +198,20 @@ class Meter:
         self._orphans.add(name)
 
     def orphans_ended(self, provider: str, ids: Iterable[str]) -> None:
-        """Take note that machines of a provider that no node had are gone; harmless for others."""
+        """Count orphans of a provider as terminated; harmless for other machines."""
         for name in self._orphans.intersection((provider, each) for each in ids):
             self._orphans.discard(name)
             self._change(name, ended=self._clock())
             self._changed(name)
 
     def heard(self, event: events.SkywardEvent) -> None:
-        """Take note of what happened to a machine; other events are passed over."""
+        """Update the bill from an event of a machine; ignore other events."""
         note = _NOTES.get(type(event))
         if note is not None and self._closed_at is None:
             note(self, event)
 
     def task_started(self, call: int, node: int) -> None:
-        """Take note that a call began on a node."""
+        """Count a call that began on a node."""
         work = self._at_work.get(node)
         if work is None:
             return
@@ -223,7 +223,7 @@ class Meter:
             self._began[call] = self._clock()
 
     def task_ended(self, call: int, *, good: bool) -> None:
-        """Take note that a call ended; harmless for one that never began."""
+        """Count a call that ended; harmless for one that never began."""
         work = self._calls.pop(call, None)
         if work is None:
             return
@@ -238,7 +238,7 @@ class Meter:
                 self._began.clear()
 
     def tick(self) -> None:
-        """Look at the budget, and tell what the pool costs now and then."""
+        """Check the budget, and publish the cost now and then."""
         self._ticking = False
         if self._closed_at is not None or self.exceeded is not None:
             return
@@ -379,7 +379,7 @@ class Meter:
             self._changed(name)
 
     def _changed(self, name: _Machine) -> None:
-        """Tell what the pool costs, if this machine costs anything: at once, or with what changes soon after."""
+        """Publish the cost, if this machine is billed: at once, or with what changes soon after."""
         if not self._lives[self._at[name]].billed:
             return
         early = self._told + SPACING_S - self._clock()
@@ -408,7 +408,7 @@ class Meter:
         )
 
     def _wind(self) -> None:
-        """Look again later, as long as something is billed."""
+        """Schedule the next tick, as long as something is billed."""
         if self._ticking or not any(life.billed and life.ended is None for life in self._lives):
             return
         self._ticking = True

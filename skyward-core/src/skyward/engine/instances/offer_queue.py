@@ -68,7 +68,7 @@ class OfferQueue:
 
     async def look(self) -> None:
         """
-        Ask what is for sale, and forget what was refused: it may be there by now.
+        Ask for offers, and forget which were refused: there may be capacity by now.
 
         Raises:
             SkywardError: If the provider does not answer.
@@ -108,12 +108,12 @@ class OfferQueue:
         return remaining(order, self._refusals, now=_now() if since is None else since)
 
     def answered(self) -> None:
-        """Take note that a launch gave machines."""
+        """Note that a launch succeeded."""
         self._failing = Failing()
 
     def refused(self, candidate: Candidate, error: SkywardError, began: float) -> None:
         """
-        Take note that a launch gave no machine.
+        Note that a launch failed.
 
         Args:
             candidate: What was asked for.

@@ -62,7 +62,7 @@ class PoolInstances:
         return asyncio.get_running_loop().time()
 
     def add(self, shell: NodeShell) -> None:
-        """Let a node hear of the instance that was rented for it."""
+        """Register the node of an instance."""
         self._shells[shell.rented.key] = shell
 
     def is_surplus(self, shell: NodeShell) -> bool:
@@ -144,7 +144,7 @@ class PoolInstances:
                 self._reporting.destroyed(shell, f"its end was confirmed {when}")
 
     def _forget_shells(self, event: Event) -> None:
-        """Let go of nodes whose instances are confirmed to be gone."""
+        """Drop the nodes whose instances are confirmed to be gone."""
         match event:
             case Terminated(keys):
                 done: Iterable[Key] = keys

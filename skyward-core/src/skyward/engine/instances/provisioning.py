@@ -154,7 +154,7 @@ class Provisioning:
 
     @property
     def provider_name(self) -> str:
-        """Name the provider."""
+        """Return the provider's name."""
         return self._provider.name
 
     @property
@@ -248,14 +248,14 @@ class Provisioning:
             self.sharing[shell.instance.region].join(shell)
 
     def ready(self, shell: NodeShell) -> None:
-        """Take note that a node takes calls."""
+        """Note that a node takes calls."""
         self._instances.send(BecameReady(shell.rented.key))
         self._reporting.node_ready(shell)
         self.machine_images.begin(shell)
 
     def start_failed(self, shell: NodeShell, error: Exception, *, again: bool) -> bool:
         """
-        Learn from a machine that could not be made ready.
+        Note that a machine could not be made ready.
 
         Args:
             shell: The node.
@@ -339,7 +339,7 @@ class Provisioning:
         )
 
     def _mark(self, shell: NodeShell) -> str:
-        """Name a node like no other, on whatever machine it is."""
+        """Return a name of a node that is unique on any machine."""
         return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
 
     def _config(self, shell: NodeShell, prepared: Prepared) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import CredentialsError, SkywardError
 from skyward.model.events import event as events
@@ -94,7 +96,7 @@ class Regions:
         answers = await self._each("skyward_instances", timeout=PROVIDER_TIMEOUT)
         # A provider that lists all regions at once lists a machine for each.
         every = {instance.id: instance for answer in answers for instance in answer or ()}
-        own = {name: instance for name, instance in every.items() if not of_another(instance, self._pool_id)}
+        own = {instance.id: instance for instance in self.own(every.values())}
         if new := every.keys() - own.keys() - self._reported:
             self._reported |= new
             _log.warning(
@@ -105,6 +107,15 @@ class Regions:
                 ", ".join(sorted(new)),
             )
         return list(own.values())
+
+    def own(self, instances: Iterable[Instance]) -> list[Instance]:
+        """Return those of some instances that are of this pool, each under the one name of its provider."""
+        name = self._provider.name
+        return [
+            instance if instance.provider == name else evolve(instance, provider=name)
+            for instance in instances
+            if not of_another(instance, self._pool_id)
+        ]
 
     async def renew(self, ids: Iterable[str], expires_at: float) -> None:
         """
@@ -117,7 +128,7 @@ class Regions:
 
     async def end(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
         """
-        End machines of one region; a provider that fails is asked again, one that refuses is not.
+        Terminate instances of one region; retried where the provider fails, and not where it refuses.
 
         Raises:
             SkywardError: If one may still exist.
@@ -138,7 +149,7 @@ class Regions:
 
     def check_end(self, cluster: Cluster, infra: Any, ids: Sequence[str], expires_at: float | None) -> None:
         """
-        Begin to ask whether machines of a region can be ended, and their expiry put off; once for each region.
+        Begin to check whether instances of a region can be terminated, and their expiry renewed; once a region.
 
         Args:
             cluster: The pool, with an offer of that region.
@@ -152,7 +163,7 @@ class Regions:
 
     async def may_end(self, cluster: Cluster) -> None:
         """
-        Wait for what is known of whether machines of a region can be ended, and their expiry put off.
+        Wait for the check whether instances of a region can be terminated, and their expiry renewed.
 
         Raises:
             CredentialsError: If one of both cannot be.
@@ -164,7 +175,7 @@ class Regions:
 
     async def ended(self, cluster: Cluster, infra: Any, ids: Sequence[str]) -> None:
         """
-        Wait until the provider confirms the end of machines that end themselves.
+        Wait until the provider confirms the end of instances that shut themselves down.
 
         Raises:
             SkywardError: If one may still exist.
@@ -187,7 +198,7 @@ class Regions:
 
     async def end_anywhere(self, ids: Sequence[str]) -> None:
         """
-        End machines, in whichever region they are; one that refuses keeps no other from ending its own.
+        Terminate instances in any region; one region's failure does not keep the others from terminating theirs.
 
         Raises:
             SkywardError: If one may still exist.
@@ -199,7 +210,7 @@ class Regions:
 
     async def release(self) -> None:
         """
-        Take away what was set up.
+        Release the shared infrastructure.
 
         Raises:
             SkywardError: If something may still be there.

@@ -101,7 +101,7 @@ class Terminator:
             # Whatever is wrong with the node, its instance is terminated.
             _log.exception("node.end_failed node=%s", shell.index)
         finally:
-            trouble = await self._end_instance(shell)
+            trouble = await self._terminate(shell)
         return trouble
 
     async def end_orphans(self, keys: Sequence[Key]) -> None:
@@ -165,40 +165,32 @@ class Terminator:
         if unended := self._instances.unended(self._cluster.pool_id):
             raise left_behind(unended, self._cluster, self._facts, guardian=guardian)
 
-    async def _end_instance(self, shell: NodeShell) -> str:
+    async def _terminate(self, shell: NodeShell) -> str:
+        """Terminate a node's instance, and return what may be left."""
+        rented = shell.rented
+        key, ids = rented.key, (rented.instance.id,)
         try:
-            await self._terminate(shell)
+            try:
+                await self._regions.end(rented.blueprint.cluster, rented.infra, ids)
+            except Exception as error:
+                await self._shut_down(shell, error)
         except Exception as error:
-            self._failed((shell.rented.key,), error)
+            self._failed((key,), error)
             return f"{shell.where} may still exist: {error}"
         except asyncio.CancelledError as error:
-            self._failed((shell.rented.key,), error)
+            self._failed((key,), error)
             raise
         finally:
             await shell.let_go()
-        return ""
-
-    async def _terminate(self, shell: NodeShell) -> None:
-        rented = shell.rented
-        cluster, infra, key = rented.blueprint.cluster, rented.infra, rented.key
-        ids = (rented.instance.id,)
-        try:
-            await self._regions.end(cluster, infra, ids)
-        except Exception as error:
-            self._instances.send(TerminationRefused(key, reason(error)))
-            if not await self._shut_down(shell):
-                raise
-            await self._regions.ended(cluster, infra, ids)
-            ended = f"{rented.instance.id} could not be ended, and has ended itself: {reason(error)}"
-            self._reporting.error(ended, fatal=False)
         self._instances.send(Terminated((key,)))
         self._records.ended(rented.token, rented.instance.id)
+        return ""
 
     def _failed(self, keys: Sequence[Key], error: BaseException) -> None:
-        known = self._instances.unended(self._cluster.pool_id)
         why = reason(error)
         if isinstance(error, asyncio.CancelledError):
-            why = known.get(keys[0][1], "Its end was not waited for.")
+            refusals = self._instances.unended(self._cluster.pool_id)
+            why = refusals.get(keys[0][1], "Its end was not waited for.")
         self._instances.send(TerminationFailed(tuple(keys), why))
 
     async def _end_all(self) -> None:
@@ -219,17 +211,22 @@ class Terminator:
         rows = await self._regions.listed()
         await self.end_orphans(self._instances.listed(self._cluster.pool_id, rows))
 
-    async def _shut_down(self, shell: NodeShell) -> bool:
-        """Have an instance shut itself down, because its cloud does not terminate it."""
+    async def _shut_down(self, shell: NodeShell, error: Exception) -> None:
+        """Shut an instance down from the inside, as its cloud did not terminate it; raise the error if it stays."""
+        rented, name = shell.rented, shell.rented.instance.id
+        self._instances.send(TerminationRefused(rented.key, reason(error)))
         if not self._facts.end_command:
-            return False
+            raise error
         if shell.host is None:
             instance = await self._running(shell.instance)
             if instance is None:
-                return False
+                raise error
             shell.instance = instance
             shell.host = self._reach(shell)
-        return await shell.host.end_machine()
+        if not await shell.host.end_machine():
+            raise error
+        await self._regions.ended(rented.blueprint.cluster, rented.infra, (name,))
+        self._reporting.error(f"{name} could not be ended, and has ended itself: {reason(error)}", fatal=False)
 
     async def _running(self, instance: Instance) -> Instance | None:
         """Wait until an instance runs, if it ever will."""

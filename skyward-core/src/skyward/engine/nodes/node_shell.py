@@ -57,7 +57,6 @@ class NodeShell:
         self.rented = rented
         self.instance = instance
         self.info = info
-        self.since = engine.loop.time()
         self.host: Host | None = None
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
@@ -90,11 +89,6 @@ class NodeShell:
     def blueprint(self) -> Blueprint:
         """Return what is made of its machine."""
         return self.rented.blueprint
-
-    @property
-    def runs(self) -> bool:
-        """Return whether its machine runs, and has an address."""
-        return self._runs.done() and self._runs.exception() is None
 
     @property
     def was_ready(self) -> bool:

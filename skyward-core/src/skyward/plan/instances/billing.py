@@ -79,7 +79,7 @@ class BilledLife:
         reachable: When it could be dialled.
         bootstrapped: When its environment was made.
         ready: When it took calls.
-        stopping: When it was given back.
+        stopping: When its termination was asked for.
         ended: When the provider confirmed its end; it is billed until then.
         computed: Seconds in which at least one call ran on it.
     """
@@ -160,7 +160,7 @@ def cost_at(lives: Sequence[BilledLife], now: float) -> Cost:
 
 def committed(lives: Iterable[BilledLife], now: float, ending_s: float = ENDING_S) -> float:
     """
-    Return what machines will have cost if all of them are given back now.
+    Return what machines will have cost if all of them are terminated now.
 
     Args:
         lives: The machines, those that ended too.
@@ -193,7 +193,7 @@ def check_launch(
         pool: The pool's name.
 
     Raises:
-        BudgetExceededError: If renting them and giving all back at once would use the budget up.
+        BudgetExceededError: If renting them and terminating all at once would use the budget up.
     """
     least = count * tariff.price(ENDING_S)
     owed = committed(lives, now) + reserved
@@ -225,7 +225,7 @@ def check_running(lives: Sequence[BilledLife], *, budget: float, now: float, wit
     Raises:
         BudgetExceededError: If it does.
     """
-    # Those that are being given back have been stopped already.
+    # Those that are being terminated have been stopped already.
     running = any(life.billed and life.stopping is None and life.ended is None for life in lives)
     owed = committed(lives, now + within)
     if not running or owed < budget:

@@ -85,7 +85,7 @@ class InstanceEnded:
 
 @frozen
 class Dismissed:
-    """Say that all was given back: there is nothing left to guard."""
+    """Say that everything was terminated: there is nothing left to guard."""
 
 
 @frozen
@@ -122,7 +122,7 @@ class Duty:
 
     @property
     def idle(self) -> bool:
-        """Return whether nothing can have been set up, or all was given back."""
+        """Return whether nothing can have been set up, or everything was terminated."""
         return self.dismissed or not (self.regions or self.opening)
 
     @property

@@ -168,7 +168,7 @@ class Surplus:
 
 @frozen
 class Began:
-    """Let a node know that its instance runs."""
+    """Notify a node that its instance runs."""
 
     key: Key
     instance: Instance
@@ -176,7 +176,7 @@ class Began:
 
 @frozen
 class Busy:
-    """Let a node know what its instance does before it runs."""
+    """Notify a node of what its instance does before it runs."""
 
     key: Key
     doing: str
@@ -184,7 +184,7 @@ class Busy:
 
 @frozen
 class Gone:
-    """Let a node know that its instance is gone."""
+    """Notify a node that its instance is gone."""
 
     key: Key
     reason: str
@@ -192,7 +192,7 @@ class Gone:
 
 @frozen
 class NotRunning:
-    """Let a node know that its instance should run by now."""
+    """Notify a node that its instance should run by now."""
 
     key: Key
 
