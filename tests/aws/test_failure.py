@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from botocore.retries.standard import RetryContext, ThrottledRetryableChecker, TransientRetryableChecker
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError, SkywardError
 from skyward_aws.failure import AT_MOST, UNANSWERED, Refusal, code_of, failure, pause
@@ -52,6 +55,17 @@ def test_a_code_means_one_error(code: str, status: int, kind: type[SkywardError]
     for word in (code, "RunInstances", "us-east-1", "Told so"):
         assert word in str(error)
     assert again is (pause(given, 1) is not None)
+
+
+def test_boto3s_own_retries_are_others() -> None:
+    """They send a launch again that EC2 has no capacity for, and not what is refused for its rate by status alone."""
+    both = [("InsufficientInstanceCapacity", 500), ("TooManyRequests", 429)]
+    answers = [({"Error": {"Code": code}}, SimpleNamespace(status_code=status, headers={})) for code, status in both]
+    contexts = [RetryContext(1, parsed_response=parsed, http_response=http) for parsed, http in answers]
+    theirs = [TransientRetryableChecker().is_retryable(each) for each in contexts]
+    theirs = [one or ThrottledRetryableChecker().is_retryable(each) for one, each in zip(theirs, contexts, strict=True)]
+    assert [True, False] == theirs
+    assert [False, True] == [pause(refusal(code, status), 1) is not None for code, status in both]
 
 
 def test_pauses_grow_and_end() -> None:

@@ -186,6 +186,20 @@ def test_whatever_is_billed_and_of_no_use_is_to_be_ended(changes: dict[str, Any]
 
 
 @pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"actual_status": "offline", "status_msg": "no heartbeat"}, "its status is offline: no heartbeat"),
+        ({"actual_status": "exited", "status_msg": None}, "its status is exited"),
+        ({**OUTBID, "actual_status": "running"}, "it is stopped, as a bid that was outbid is"),
+        ({"actual_status": "loading", "status_msg": "pulling"}, None),
+    ],
+)
+def test_the_reason_is_in_vasts_words(changes: dict[str, Any], expected: str | None) -> None:
+    """The word for its state, and what its host says; what runs or is on its way needs none."""
+    assert expected == described({**RENTED, **changes}).reason
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"is_bid": None}, "'is_bid' is not true or false but None"),

@@ -96,6 +96,7 @@ def described(
         private_ip=private,
         tags=tags if tags.pool_id else None,
         launched_at=fact("created_at", lambda: _moment(optional(row, "created_at", text))),
+        reason=f"its status is {row.get('status')}" if now is InstanceState.ENDING else None,
     )
 
 

@@ -110,6 +110,7 @@ def described(row: Mapping[str, Any], cluster: Cluster | None = None) -> Instanc
         tags=tags,
         launched_at=fact("createdAt", lambda: _moment(row)),
         doing=doing,
+        reason=f"its status is {row.get('status')}" if now is InstanceState.ENDING else None,
     )
 
 

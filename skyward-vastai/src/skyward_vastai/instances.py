@@ -116,7 +116,14 @@ def described(
         tags=tags if tags.pool_id else None,
         launched_at=fact("start_date", lambda: optional(row, "start_date", number)),
         doing="image pull" if now is InstanceState.PENDING and row.get("actual_status") == "loading" else None,
+        reason=_reason(row) if now is InstanceState.ENDING else None,
     )
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    """Return why a machine is of no use, in Vast.ai's words."""
+    told = f"its status is {row.get('actual_status')}: {row.get('status_msg') or ''}".rstrip(": ")
+    return "it is stopped, as a bid that was outbid is" if row.get("cur_state") == "stopped" else told
 
 
 def _address(row: Mapping[str, Any], key: KeyPair | None, known_hosts: str | None) -> SSHAddress | None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+import skyward as sky
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError
+from skyward.model.events import event as events
 from skyward.model.instances.machine import InstanceState, SSHAddress
 from skyward_digitalocean.account import LISTS_HOLD
 from tests.clouds.digitalocean.client import client, in_real_time, refusal, run
@@ -214,6 +216,21 @@ def test_a_droplet_that_switches_itself_off_is_billed_and_counts_as_ending(ocean
             assert [] == ocean.alive()
 
     run(scenario())
+
+
+def test_the_error_of_a_pool_says_what_digitalocean_says_of_its_droplet(ocean: Cloud) -> None:
+    """DigitalOcean has no more than a word for it, which is in the pool's error."""
+    options = {"machine": CPU, "console": False, "max_provision_attempts": 1}
+
+    def switch_off(event: object) -> None:
+        if isinstance(event, events.InstanceLaunched):
+            for row in ocean.alive():
+                ocean.ask(f"shutdown?id={row['id']}")
+
+    ocean.fault(LAUNCH, "never")
+    with pytest.raises(sky.SkywardError, match="its status is off"):
+        sky.Compute(provider=ocean.provider(), on_event=switch_off, **options).open()
+    assert [] == ocean.alive()
 
 
 def test_whoever_asks_finds_every_droplet_of_ours_and_can_end_it(ocean: Cloud) -> None:

@@ -59,6 +59,14 @@ def test_what_a_slow_pod_does_is_told_as_it_happens(runpod: Cloud) -> None:
     assert told.index(("image pull", "completed")) < told.index(("bootstrap", "started"))
 
 
+def test_the_error_of_a_pool_says_what_runpod_says_of_its_pod(runpod: Cloud) -> None:
+    """RunPod has no more than a word for it, which is in the pool's error."""
+    runpod.fault("POST /v2/pods", "dies")
+    with pytest.raises(sky.SkywardError, match="its status is ERROR"):
+        pool(runpod, max_provision_attempts=1).open()
+    assert [] == runpod.alive()
+
+
 def test_a_pod_that_exits_during_a_task_is_replaced(runpod: Cloud, tmp_path: Path) -> None:
     """The task runs again on another pod, and the one that was stopped is ended, because its disk is billed."""
     with pool(runpod, reconcile_tick_interval=1.0) as opened:

@@ -89,6 +89,20 @@ def test_a_container_that_cannot_be_made_is_destroyed_and_replaced(vastai: Cloud
         assert failed[0] not in {row["id"] for row in vastai.alive()}
 
 
+def test_the_error_of_a_pool_says_what_vast_says_of_its_machine(vastai: Cloud) -> None:
+    """`status_msg` is in the pool's error, instead of the fact alone that the machine is of no use."""
+    vastai.fault("PUT /api/v0/asks/*", "never")
+
+    def fail(event: object) -> None:
+        if isinstance(event, events.InstanceLaunched):
+            for row in vastai.alive():
+                vastai.contract(row["id"], status="created", says="Error: OCI runtime create failed: no such runtime")
+
+    with pytest.raises(sky.SkywardError, match="OCI runtime create failed: no such runtime"):
+        pool(vastai, on_event=fail, max_provision_attempts=1).open()
+    assert [] == vastai.alive()
+
+
 def test_a_slow_pull_is_told_while_it_lasts(vastai: Cloud) -> None:
     """The image is a phase of the way to a node that works."""
     vastai.fault("PUT /api/v0/asks/*", "slow", seconds=3.0, times=1)
