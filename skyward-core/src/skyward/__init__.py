@@ -160,7 +160,6 @@ if TYPE_CHECKING:
     from skyward.model.spec.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.spec.trust_setting import Data as Data
     from skyward.model.spec.worker_layout import Worker as Worker
-    from skyward.node.task.meeting import exchange as exchange
     from skyward.node.task.output import (
         CallbackWriter as CallbackWriter,
         redirect_output as redirect_output,
@@ -168,6 +167,7 @@ if TYPE_CHECKING:
         stderr as stderr,
         stdout as stdout,
     )
+    from skyward.node.task.rendezvous import exchange as exchange
     from skyward.node.task.runtime import (
         abandon as abandon,
         current_accelerator as current_accelerator,

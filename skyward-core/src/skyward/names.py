@@ -66,7 +66,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.providers.ssh": ("SSH",),
         "skyward.market.repository": ("offers",),
         "skyward.engine.events.callbacks": ("compose", "emit", "use_callback"),
-        "skyward.node.task.meeting": ("exchange",),
+        "skyward.node.task.rendezvous": ("exchange",),
         "skyward.node.task.output": ("CallbackWriter", "redirect_output", "silent", "stderr", "stdout"),
         "skyward.node.task.runtime": ("abandon", "current_accelerator", "instance_info", "is_head", "retire"),
         "skyward.node.task.sampler": ("DistributedSampler",),

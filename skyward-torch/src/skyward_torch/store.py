@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch.distributed as dist
 
 from skyward import InstanceInfo, PluginError
-from skyward.node.task.meeting import listening
+from skyward.node.task.rendezvous import listening
 from skyward_torch.agreement import verdict
 
 __all__ = ["LIMIT", "Meeting"]

@@ -16,8 +16,8 @@ from attrs import evolve
 
 from skyward import InstanceInfo, TransportError
 from skyward.node.task.blackboard import _KEEPER, Blackboard
-from skyward.node.task.blackboard_keeper import _SILENT, BoardMembers, _Board, _left, _Visitor, noted
-from skyward.node.task.proof import introduction, question, reply
+from skyward.node.task.blackboard_keeper import _SILENT, BoardMembers, _Board, _BoardConnection, _left, noted
+from skyward.node.task.challenge import introduction, question, reply
 
 HEAD = InstanceInfo(total_nodes=3, job_id="a1", broadcast=7)
 NAMES = {"job": "a1", "broadcast": 7, "rank": 2, "once": None, "says": {"at": "x"}}
@@ -79,15 +79,15 @@ def test_ranks_that_leave_late_take_no_other_board_along() -> None:
     members = BoardMembers("a1", 7, ranks=1)
     before, now = _Board(members), _Board(members)
     before.came.add(0)
-    before.visitors = 1
-    visitor = _Visitor()
-    visitor.board = before
+    before.connections = 1
+    connection = _BoardConnection()
+    connection.board = before
     boards = {7: now}
-    _left(visitor, boards)
+    _left(connection, boards)
     assert {7: now} == boards
-    visitor.board, now.visitors = now, 1
+    connection.board, now.connections = now, 1
     now.came.add(0)
-    _left(visitor, boards)
+    _left(connection, boards)
     assert {} == boards
 
 
@@ -96,14 +96,14 @@ def test_who_is_not_of_the_broadcast_is_seen_off(boards: list[Blackboard]) -> No
     boards[0].write(at="0")
     other = introduction("another secret", question("a"), NAMES)[0]
     for said in (json.dumps(NAMES).encode() + b"\n", b"GET /\r\n", b"[]\n", b"{}\n", other):
-        with socket.create_connection(boards[1]._sock.getpeername(), timeout=30.0) as visitor:
-            visitor.sendall(said)
-            lines = visitor.makefile("rb").readlines()
+        with socket.create_connection(boards[1]._sock.getpeername(), timeout=30.0) as connection:
+            connection.sendall(said)
+            lines = connection.makefile("rb").readlines()
             assert [["nonce"]] == [[*json.loads(line)] for line in lines]
     assert {"at": ["0", "1", ""]} == boards[1].write(at="1")
 
 
-def test_visitors_that_say_nothing_keep_no_rank_away(boards: list[Blackboard]) -> None:
+def test_connections_that_send_nothing_keep_no_rank_away(boards: list[Blackboard]) -> None:
     """However many of them there are; the first of them goes."""
     address = boards[1]._sock.getpeername()
     with ExitStack() as stack:
@@ -112,8 +112,8 @@ def test_visitors_that_say_nothing_keep_no_rank_away(boards: list[Blackboard]) -
         assert {"at": ["", "1", ""]} == boards[1].write(at="1")
 
 
-def test_an_evicted_visitor_that_speaks_at_the_same_time_is_skipped(boards: list[Blackboard]) -> None:
-    """The keeper survives a round in which a newcomer takes a place, and the evicted visitor has written."""
+def test_an_evicted_connection_that_speaks_at_the_same_time_is_skipped(boards: list[Blackboard]) -> None:
+    """The keeper survives a round in which a newcomer takes a place, and the evicted connection has written."""
     address, keeper = boards[1]._sock.getpeername(), _KEEPER._process
     assert keeper is not None
     with ExitStack() as stack:

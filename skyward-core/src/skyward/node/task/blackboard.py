@@ -17,8 +17,8 @@ from pathlib import Path
 from skyward.errors import TransportError
 from skyward.model.instances.instance import InstanceInfo
 from skyward.node.task.blackboard_keeper import BoardMembers
-from skyward.node.task.meeting import listening
-from skyward.node.task.proof import answer_of, introduction
+from skyward.node.task.challenge import answer_of, introduction
+from skyward.node.task.rendezvous import listening
 from skyward.node.task.runtime import meeting_secret
 
 __all__ = ["Blackboard", "Notes"]

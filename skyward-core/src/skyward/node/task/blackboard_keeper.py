@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from skyward.node.task.proof import nonce, question, reply, visitor as visitor_of
+from skyward.node.task.challenge import introduced, nonce, question, reply
 
 __all__ = ["BoardMembers", "main", "noted", "run"]
 
@@ -57,10 +57,10 @@ class _Board:
         self.members = members
         self.notes: dict[str, list[str]] = {}
         self.came: set[int] = set()
-        self.visitors = 0
+        self.connections = 0
 
 
-class _Visitor:
+class _BoardConnection:
     """Hold a connection's challenge, its bytes so far and its board; it has one once it is authenticated."""
 
     def __init__(self) -> None:
@@ -107,22 +107,22 @@ def main(listener: socket.socket, orders: int) -> None:
     """
     boards: dict[int, _Board] = {}
     partial = bytearray()
-    with selectors.DefaultSelector() as heard, listener:
-        heard.register(orders, selectors.EVENT_READ)
-        heard.register(listener, selectors.EVENT_READ)
+    with selectors.DefaultSelector() as selector, listener:
+        selector.register(orders, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
         while True:
             # The worker first: it announces a broadcast before any rank connects.
-            for key, _ in sorted(heard.select(), key=lambda ready: ready[0].fd != orders):
+            for key, _ in sorted(selector.select(), key=lambda ready: ready[0].fd != orders):
                 if key.fd == orders:
                     if not _read_orders(orders, partial, boards):
                         return
                 elif key.fileobj is listener:
-                    _admit(listener, heard)
-                elif heard.get_map().get(key.fd) is not key:
+                    _admit(listener, selector)
+                elif selector.get_map().get(key.fd) is not key:
                     # It was evicted in this round, by a newcomer.
                     continue
                 elif not _served(key.fileobj, key.data, boards):
-                    _drop(key, heard)
+                    _drop(key, selector)
                     _left(key.data, boards)
 
 
@@ -138,57 +138,57 @@ def _read_orders(orders: int, before: bytearray, boards: dict[int, _Board]) -> b
         members = BoardMembers(*json.loads(line))
         boards[members.broadcast] = _Board(members)
         for old in sorted(boards)[:-_OLD]:
-            if not boards[old].visitors:
+            if not boards[old].connections:
                 del boards[old]
     return bool(data)
 
 
-def _admit(listener: socket.socket, heard: selectors.BaseSelector) -> None:
+def _admit(listener: socket.socket, selector: selectors.BaseSelector) -> None:
     """Accept a connection and challenge it; of those that send nothing, the first is closed when there are too many."""
     with suppress(OSError):
         sock, _ = listener.accept()
         sock.settimeout(_PATIENCE)
-        visitor = _Visitor()
-        sock.sendall(question(visitor.asked))
-        silent = [key for key in heard.get_map().values() if key.data is not None and key.data.board is None]
+        connection = _BoardConnection()
+        sock.sendall(question(connection.asked))
+        silent = [key for key in selector.get_map().values() if key.data is not None and key.data.board is None]
         if len(silent) >= _SILENT:
-            _drop(silent[0], heard)
-        heard.register(sock, selectors.EVENT_READ, visitor)
+            _drop(silent[0], selector)
+        selector.register(sock, selectors.EVENT_READ, connection)
 
 
-def _drop(key: selectors.SelectorKey, heard: selectors.BaseSelector) -> None:
-    heard.unregister(key.fileobj)
+def _drop(key: selectors.SelectorKey, selector: selectors.BaseSelector) -> None:
+    selector.unregister(key.fileobj)
     assert isinstance(key.fileobj, socket.socket)
     key.fileobj.close()
 
 
-def _served(sock: Any, visitor: _Visitor, boards: dict[int, _Board]) -> bool:
+def _served(sock: Any, connection: _BoardConnection, boards: dict[int, _Board]) -> bool:
     """Take what a connection sends, and answer with the board; false if it ends, makes no sense or proves nothing."""
-    line = _line(sock, visitor.said)
+    line = _line(sock, connection.said)
     if line == b"":
         return True
     said = None if line is None else _read(line)
     if line is None or said is None:
         return False
-    if visitor.board is None:
-        return _proved(sock, visitor, line, boards.get(_number(said.get("broadcast"))))
-    notes = noted(visitor.board.notes, said, visitor.board.members)
+    if connection.board is None:
+        return _proved(sock, connection, line, boards.get(_number(said.get("broadcast"))))
+    notes = noted(connection.board.notes, said, connection.board.members)
     if notes is None:
         return False
-    visitor.board.came.add(said["rank"])
-    visitor.board.notes = notes
+    connection.board.came.add(said["rank"])
+    connection.board.notes = notes
     return _answered(sock, json.dumps(notes).encode() + b"\n")
 
 
-def _proved(sock: Any, visitor: _Visitor, line: bytes, board: _Board | None) -> bool:
+def _proved(sock: Any, connection: _BoardConnection, line: bytes, board: _Board | None) -> bool:
     """Return whether a connection is of a broadcast, and prove to it that this is its head."""
     if board is None:
         return False
-    its = visitor_of(board.members.secret, visitor.asked, line)
+    its = introduced(board.members.secret, connection.asked, line)
     if its is None or (its.get("job"), its.get("broadcast")) != board.members[:2]:
         return False
-    visitor.board = board
-    board.visitors += 1
+    connection.board = board
+    board.connections += 1
     return _answered(sock, reply(board.members.secret, its["nonce"], None))
 
 
@@ -200,12 +200,12 @@ def _answered(sock: Any, answer: bytes) -> bool:
     return True
 
 
-def _left(visitor: _Visitor, boards: dict[int, _Board]) -> None:
+def _left(connection: _BoardConnection, boards: dict[int, _Board]) -> None:
     """Remove a board once all its connections are closed and no more are expected."""
-    board = visitor.board
+    board = connection.board
     if board is not None:
-        board.visitors -= 1
-        over = not board.visitors and len(board.came) == board.members.ranks
+        board.connections -= 1
+        over = not board.connections and len(board.came) == board.members.ranks
         # A broadcast of the same number may have been announced before the last rank of this one was seen to leave.
         if over and boards.get(board.members.broadcast) is board:
             del boards[board.members.broadcast]

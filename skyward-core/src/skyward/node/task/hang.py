@@ -18,7 +18,7 @@ from typing import Any
 from skyward.errors import ConfigError, HangError
 from skyward.model.instances.instance import InstanceInfo
 from skyward.node.task.blackboard import Blackboard, Notes
-from skyward.node.task.meeting import exchange
+from skyward.node.task.rendezvous import exchange
 from skyward.node.task.runtime import abandon, instance_info
 
 __all__ = ["checked_hang_timeout", "innermost", "watched"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skyward.node.task.proof import answer_of, introduction, nonce, question, reply, visitor
+from skyward.node.task.challenge import answer_of, introduced, introduction, nonce, question, reply
 
 SAID = {"rank": 1, "value": "10.0.0.7:2222"}
 
@@ -21,7 +21,7 @@ def test_both_sides_that_know_the_secret_accept_each_other() -> None:
     """Whatever is said."""
     asked = nonce()
     line, back = introduction("secret", question(asked), SAID)
-    its = visitor("secret", asked, line)
+    its = introduced("secret", asked, line)
     assert its is not None
     assert SAID.items() <= its.items()
     assert back == its["nonce"]
@@ -43,9 +43,9 @@ def test_both_sides_that_know_the_secret_accept_each_other() -> None:
     ],
     ids=["guessed", "of before", "changed", "no text", "none", "an answer", "a list", "no JSON", "deep"],
 )
-def test_a_visitor_without_proof_is_none(line: bytes) -> None:
+def test_a_connection_without_proof_is_none(line: bytes) -> None:
     """A wrong secret, a proof of before, changed words, an answer sent back, and what is no JSON."""
-    assert visitor("secret", "a", line) is None
+    assert introduced("secret", "a", line) is None
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_visitor_without_proof_is_none(line: bytes) -> None:
         b"[]",
         b"GET / HTTP/1.1",
     ],
-    ids=["guessed", "of before", "changed", "a visitor's", "none", "a list", "no JSON"],
+    ids=["guessed", "of before", "changed", "a connection's", "none", "a list", "no JSON"],
 )
 def test_an_answer_without_proof_is_refused(line: bytes) -> None:
     """Likewise; a rank's own words sent back to it prove nothing."""

@@ -19,7 +19,7 @@ import json
 import secrets
 from typing import Any
 
-__all__ = ["answer_of", "introduction", "nonce", "question", "reply", "visitor"]
+__all__ = ["answer_of", "introduced", "introduction", "nonce", "question", "reply"]
 
 _COMES, _LISTENS = "comes", "listens"
 
@@ -62,7 +62,7 @@ def introduction(secret: str, line: bytes, said: dict[str, Any]) -> tuple[bytes,
     return json.dumps({**body, "proof": _proof(secret, _COMES, asked["nonce"], body)}).encode() + b"\n", back
 
 
-def visitor(secret: str, asked: str, line: bytes) -> dict[str, Any] | None:
+def introduced(secret: str, asked: str, line: bytes) -> dict[str, Any] | None:
     """
     Read what a connection sends; None from one that does not know the secret, or makes no sense.
 
@@ -72,9 +72,9 @@ def visitor(secret: str, asked: str, line: bytes) -> dict[str, Any] | None:
         line: What it says.
 
     >>> line, _ = introduction("s", question("a"), {"rank": 1})
-    >>> visitor("s", "a", line)["rank"]
+    >>> introduced("s", "a", line)["rank"]
     1
-    >>> visitor("s", "another", line), visitor("other", "a", line)
+    >>> introduced("s", "another", line), introduced("other", "a", line)
     (None, None)
     """
     try:

@@ -15,8 +15,8 @@ from attrs import evolve
 
 from skyward import InstanceInfo, TransportError, exchange
 from skyward.node.agent.welcome import meeting_socket, open_up, reserved_socket
-from skyward.node.task.meeting import _SILENT, _accept, _MeetingVisit, _more_of
-from skyward.node.task.proof import introduction, question, reply
+from skyward.node.task.challenge import introduction, question, reply
+from skyward.node.task.rendezvous import _SILENT, _accept, _more_of, _RendezvousConnection
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def test_who_is_not_of_the_broadcast_is_not_heard(head: InstanceInfo) -> None:
         met = [threads.submit(exchange, "x", info=evolve(head, node=node), within=30.0) for node in (0, 1)]
         other = {"job": "a1", "broadcast": 6, "rank": 2, "value": "wrong"}
         for said in (json.dumps(other).encode() + b"\n", b"GET /\r\n", b"[]\n", b"x" * (65 << 10)):
-            with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as visitor:
-                visitor.sendall(said)
+            with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as connection:
+                connection.sendall(said)
         for secret, said in (("", other), ("another", {**other, "broadcast": 7})):
-            with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as visitor:
-                asked = visitor.makefile("rb").readline()
-                visitor.sendall(introduction(secret, asked, said)[0])
-                assert b"" == visitor.recv(1)
+            with socket.create_connection(("127.0.0.1", _listening(head)), timeout=10.0) as connection:
+                asked = connection.makefile("rb").readline()
+                connection.sendall(introduction(secret, asked, said)[0])
+                assert b"" == connection.recv(1)
         assert ("x", "x", "right") == exchange("right", info=evolve(head, node=2), within=30.0)
         assert [("x", "x", "right")] * 2 == [each.result() for each in met]
 
@@ -85,7 +85,7 @@ def test_another_that_listens_there_hands_out_nothing(head: InstanceInfo) -> Non
         thief.shutdown(socket.SHUT_RDWR)
 
 
-def test_ranks_meet_while_visitors_that_say_nothing_come(head: InstanceInfo) -> None:
+def test_ranks_meet_while_connections_that_send_nothing_come(head: InstanceInfo) -> None:
     """Any number of them keeps no rank out."""
     with ThreadPoolExecutor(3) as threads, ExitStack() as stack:
         first = threads.submit(exchange, "0", info=head, within=30.0)
@@ -95,10 +95,10 @@ def test_ranks_meet_while_visitors_that_say_nothing_come(head: InstanceInfo) -> 
         assert [("0", "1", "2")] * 3 == [each.result() for each in (first, *met)]
 
 
-def test_an_evicted_visitor_that_speaks_at_the_same_time_is_skipped() -> None:
-    """Its socket may be ready in the same round in which another visitor took its place."""
+def test_an_evicted_connection_that_speaks_at_the_same_time_is_skipped() -> None:
+    """Its socket may be ready in the same round in which another connection took its place."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
-        heard: dict[socket.socket, _MeetingVisit] = {}
+        heard: dict[socket.socket, _RendezvousConnection] = {}
         for _ in range(_SILENT + 1):
             stack.enter_context(socket.create_connection(listener.getsockname(), timeout=10.0))
             first = next(iter(heard), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skyward.errors import TransportError
-from skyward.node.task.proof import answer_of, introduction, nonce, question, reply, visitor
+from skyward.node.task.challenge import answer_of, introduced, introduction, nonce, question, reply
 from skyward.node.task.runtime import instance_info, meeting_secret
 
 if TYPE_CHECKING:
@@ -72,45 +72,45 @@ def exchange(
     deadline = time.monotonic() + within
     secret = meeting_secret() if secret is None else secret
     said = {"job": info.job_id, "broadcast": info.broadcast, "rank": info.global_worker_index, "value": value}
-    stranger: list[str] = []
+    refused: list[str] = []
     if info.is_head:
-        values = _gathered(info, said, secret, deadline, stranger)
+        values = _gathered(info, said, secret, deadline, refused)
     else:
-        found = _until(lambda: _told(info, said, secret, deadline, stranger), deadline)
+        found = _until(lambda: _exchanged(info, said, secret, deadline, refused), deadline)
         values = dict(enumerate(found or ()))
     if len(values) < info.total_workers:
         missing = [rank for rank in range(info.total_workers) if rank not in values] if info.is_head else "some of them"
         raise TransportError(
             f"Rank {info.global_worker_index} of {info.total_workers} waited {within:g} s for the others at "
-            f"{info.head_addr}:{info.head_port}; not there: {missing}.{_of(stranger)}",
+            f"{info.head_addr}:{info.head_port}; not there: {missing}.{_of(refused)}",
             node=info.node,
             hint="Nodes have to reach each other at any port; look at their firewall.",
         )
     return tuple(values[rank] for rank in range(info.total_workers))
 
 
-def _of(stranger: list[str]) -> str:
-    return f" Something that is not of this pool listens there: {stranger[-1]}." if stranger else ""
+def _of(refused: list[str]) -> str:
+    return f" Something that is not of this pool listens there: {refused[-1]}." if refused else ""
 
 
 def _gathered(
-    info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, stranger: list[str]
+    info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, refused: list[str]
 ) -> dict[int, str]:
     """Collect the value of every other rank, and send all of them to each; fewer if not all came."""
     listener = _until(lambda: listening(info.head_addr, info.head_port), deadline)
     if listener is None:
-        stranger.append("the head itself cannot")
+        refused.append("the head itself cannot")
         return {}
-    heard: dict[socket.socket, _MeetingVisit] = {}
+    unproved: dict[socket.socket, _RendezvousConnection] = {}
     values: dict[int, str] = {0: said["value"]}
     waiting: dict[int, tuple[socket.socket, str]] = {}
     try:
         while len(values) < info.total_workers and time.monotonic() < deadline:
-            for sock in _readable([listener, *heard]):
+            for sock in _readable([listener, *unproved]):
                 if sock is listener:
-                    _accept(listener, heard)
-                elif (line := _more_of(sock, heard)) is not None:
-                    its = _understood(visitor(secret, heard.pop(sock).asked, line), said, info.total_workers)
+                    _accept(listener, unproved)
+                elif (line := _more_of(sock, unproved)) is not None:
+                    its = _understood(introduced(secret, unproved.pop(sock).asked, line), said, info.total_workers)
                     if its is None:
                         sock.close()
                         continue
@@ -121,10 +121,10 @@ def _gathered(
         if len(values) == info.total_workers:
             answer = [values[rank] for rank in range(len(values))]
             for sock, asked in waiting.values():
-                _tell(sock, reply(secret, asked, answer))
+                _send(sock, reply(secret, asked, answer))
         return values
     finally:
-        for sock in (listener, *heard, *(sock for sock, _ in waiting.values())):
+        for sock in (listener, *unproved, *(sock for sock, _ in waiting.values())):
             sock.close()
 
 
@@ -137,8 +137,8 @@ def _readable(socks: list[socket.socket]) -> list[socket.socket]:
     return [sock for sock in socks if sock.fileno() in ready]
 
 
-def _told(
-    info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, stranger: list[str]
+def _exchanged(
+    info: InstanceInfo, said: dict[str, Any], secret: str, deadline: float, refused: list[str]
 ) -> list[str] | None:
     """Send this rank's value to the head and return those of all ranks; None if the head is not there, or went away."""
     try:
@@ -153,7 +153,7 @@ def _told(
         return None
     except ValueError as error:
         # What listened there was not our head, or is not any more.
-        stranger.append(str(error))
+        refused.append(str(error))
         return None
     return [*map(str, values)] if isinstance(values, list) and len(values) == info.total_workers else None
 
@@ -207,7 +207,7 @@ def listening(host: str, port: int) -> socket.socket | None:
     return None
 
 
-class _MeetingVisit:
+class _RendezvousConnection:
     """The challenge sent to a connection, and its bytes so far."""
 
     __slots__ = ("asked", "said")
@@ -217,27 +217,27 @@ class _MeetingVisit:
         self.said = b""
 
 
-def _accept(listener: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> None:
+def _accept(listener: socket.socket, unproved: dict[socket.socket, _RendezvousConnection]) -> None:
     try:
         sock, _ = listener.accept()
-        visit = _MeetingVisit()
+        peer = _RendezvousConnection()
         sock.setblocking(False)
-        sock.send(question(visit.asked))
+        sock.send(question(peer.asked))
     except OSError:
         # It has gone again.
         return
-    if len(heard) >= _SILENT:
+    if len(unproved) >= _SILENT:
         # The ranks speak at once, so the first of them is none.
-        first = next(iter(heard))
-        del heard[first]
+        first = next(iter(unproved))
+        del unproved[first]
         first.close()
-    heard[sock] = visit
+    unproved[sock] = peer
 
 
-def _more_of(sock: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> bytes | None:
+def _more_of(sock: socket.socket, unproved: dict[socket.socket, _RendezvousConnection]) -> bytes | None:
     """Read what a connection sends; return it once it is complete, and close one that ends or sends too much."""
-    visit = heard.get(sock)
-    if visit is None:
+    peer = unproved.get(sock)
+    if peer is None:
         # It was evicted in this round, by a newcomer.
         return None
     try:
@@ -246,12 +246,12 @@ def _more_of(sock: socket.socket, heard: dict[socket.socket, _MeetingVisit]) -> 
         return None
     except OSError:
         data = b""
-    visit.said += data
-    if not data or len(visit.said) > _LARGEST:
-        del heard[sock]
+    peer.said += data
+    if not data or len(peer.said) > _LARGEST:
+        del unproved[sock]
         sock.close()
         return None
-    return visit.said if visit.said.endswith(b"\n") else None
+    return peer.said if peer.said.endswith(b"\n") else None
 
 
 def _understood(its: dict[str, Any] | None, said: dict[str, Any], ranks: int) -> dict[str, Any] | None:
@@ -261,7 +261,7 @@ def _understood(its: dict[str, Any] | None, said: dict[str, Any], ranks: int) ->
     return its if isinstance(its.get("rank"), int) and 0 < its["rank"] < ranks else None
 
 
-def _tell(sock: socket.socket, line: bytes) -> None:
+def _send(sock: socket.socket, line: bytes) -> None:
     try:
         sock.settimeout(1.0)
         sock.sendall(line)
