@@ -26,6 +26,7 @@ from skyward.provider import (
     hookimpl,
     identified,
     positive,
+    shell_text,
     suggesting,
 )
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
@@ -35,21 +36,6 @@ if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
 
 _log = logging.getLogger("skyward.provider.container")
-
-# The container's first process is its SSH server; nothing but the pool's key is let in.
-_START = """
-set -eu
-mkdir -p /run/sshd /run/skyward
-chmod 700 /run/skyward
-printf '%s\\n' "$SKYWARD_LOGIN_KEY" >/run/skyward/authorized_keys
-umask 077
-printf '%s\\n' "$SKYWARD_HOST_KEY" >/run/skyward/host_key
-unset SKYWARD_LOGIN_KEY SKYWARD_HOST_KEY
-sshd=$(command -v sshd || echo /usr/sbin/sshd)
-[ -x "$sshd" ] || { echo 'this image has no OpenSSH server' >&2; exit 96; }
-exec "$sshd" -D -e -h /run/skyward/host_key -o AuthorizedKeysFile=/run/skyward/authorized_keys -o StrictModes=no \\
-    -o PermitRootLogin=prohibit-password -o PasswordAuthentication=no -o UsePAM=no -o MaxSessions=100
-"""
 
 # The first process hears it, and with that the container ends.
 _END = ("kill", "-TERM", "1")
@@ -198,7 +184,7 @@ class Container:
         for variable in environment:
             # Its text comes from the command's own environment: every user of this machine reads command lines.
             words += ["--env", variable]
-        end = [self.image, "sh", "-c", _START]
+        end = [self.image, "sh", "-c", shell_text(__package__, "start")]
         done = await attempt(binary, *words, *self._limits(), *end, env=environment)
         if done.code and self._limits():
             await attempt(binary, "rm", "--force", name)
