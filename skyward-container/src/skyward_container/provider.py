@@ -26,7 +26,7 @@ from skyward.provider import (
     hookimpl,
     identified,
     positive,
-    shell_text,
+    shell_file,
     suggesting,
 )
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
@@ -184,7 +184,7 @@ class Container:
         for variable in environment:
             # Its text comes from the command's own environment: every user of this machine reads command lines.
             words += ["--env", variable]
-        end = [self.image, "sh", "-c", shell_text(__package__, "start")]
+        end = [self.image, "sh", "-c", shell_file(__package__, "start.sh")]
         done = await attempt(binary, *words, *self._limits(), *end, env=environment)
         if done.code and self._limits():
             await attempt(binary, "rm", "--force", name)

@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+#!/bin/sh
 # The container's first process is its SSH server; nothing but the pool's key is let in.
 set -eu
 mkdir -p /run/sshd /run/skyward

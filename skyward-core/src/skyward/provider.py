@@ -52,7 +52,6 @@ from skyward.plan.instances.clocks import ahead_of_reply
 # Volumes that the user keeps at the cloud.
 from skyward.plan.offers.volume import (
     Volume,
-    check_volume,
     chosen,
     mount_disk,
     mount_path,
@@ -73,8 +72,7 @@ from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
 from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.shell_text import shell_text
-from skyward.providers.volumes import Mount, until_free
+from skyward.providers.volumes import Mount
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
@@ -103,11 +101,13 @@ from skyward.rest import (
     optional,
     readable,
     reply_of,
-    shortened,
     text,
     whole,
     word,
 )
+
+# Shell scripts that lie beside a provider's modules.
+from skyward.shell_files import shell_file
 
 __all__ = [
     "END_COMMAND",
@@ -161,7 +161,6 @@ __all__ = [
     "boot_deadline",
     "by_id",
     "check_places",
-    "check_volume",
     "choice",
     "chosen",
     "cloud_config",
@@ -206,15 +205,13 @@ __all__ = [
     "reply_of",
     "runpod_base",
     "several",
-    "shell_text",
-    "shortened",
+    "shell_file",
     "sold",
     "suggesting",
     "switch",
     "text",
     "text_setting",
     "unescaped",
-    "until_free",
     "volume_name",
     "whole",
     "word",

@@ -25,6 +25,7 @@ from skyward.provider import (
     mount_disk,
     mount_point,
     reply_of,
+    shell_file,
     text,
     whole,
 )
@@ -41,11 +42,6 @@ AT_ONCE = 10
 """Droplets that one call makes at most."""
 
 _LARGEST = 64 * 1024
-_FIND = """
-for each in {disk} {disk}-part1; do
-  [ -e "$each" ] && [ -n "$(blkid -o value -s TYPE "$each")" ] && echo "$each" && break
-done
-"""
 
 
 @frozen(kw_only=True)
@@ -109,7 +105,7 @@ def mount_script(volume: Volume, where: str) -> str:
     True
     """
     disk = shlex.quote(f"/dev/disk/by-id/scsi-0DO_Volume_{volume.name}")
-    return mount_disk(_FIND.strip().format(disk=disk), where)
+    return mount_disk(shell_file(__package__, "find_volume.sh", DISK=disk), where)
 
 
 def body(order: Order, nodes: Sequence[int]) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-# shellcheck shell=sh disable=SC1083,SC2154
-# Until a node's own watchdog is there, nothing else would end a container whose client died.
+#!/bin/sh
 (
-  i=0
-  while [ "$i" -lt @SECONDS@ ]; do sleep @STEP@; i=$((i + @STEP@)); done
+  i=0 last=@SECONDS@ step=@STEP@
+  while [ "$i" -lt "$last" ]; do sleep "$step"; i=$((i + step)); done
   for w in "${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$h/.cache}/skyward}"/nodes/*/lease; do [ -e "$w" ] && exit 0; done
   exec sh "$h/.skyward/end"
 ) >/dev/null 2>&1 </dev/null &

@@ -1,9 +1,9 @@
-# shellcheck shell=sh disable=SC1090,SC1083
-# Ends the container's bill, tried for twenty minutes.
+#!/bin/sh
+# shellcheck disable=SC1091 # start.sh writes it
 . "${0%/*}/own"
 first() { tr '\0' '\n' </proc/1/environ 2>/dev/null | sed -n "s/^$1=//p"; }
 export key="${key:-$(first CONTAINER_API_KEY)}"
-export url=@URL@/api/v0/instances/${id:-$(first CONTAINER_ID)}/
+export url=@URL@"/api/v0/instances/${id:-$(first CONTAINER_ID)}/"
 ask() {
   if command -v curl >/dev/null; then
     echo "header = \"Authorization: Bearer $key\"" |

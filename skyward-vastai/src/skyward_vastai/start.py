@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from math import ceil
 
-from skyward.provider import END_COMMAND, shell_text
+from skyward.provider import END_COMMAND, shell_file
 
 __all__ = ["END_COMMAND", "LONGEST", "onstart"]
 
@@ -20,6 +20,9 @@ def onstart(login: str, url: str, ttl: float | None) -> str:
     """
     Write the script that a container runs when it starts.
 
+    Its key is a variable of its first process and of the script, but of no SSH session; what Vast.ai wrote of keys may
+    end without a newline. Until a node's own watchdog is there, nothing else would end a container whose client died.
+
     Args:
         login: The public key that is let in until Vast.ai writes its own list; the account's own keys are not touched.
         url: Where the API is.
@@ -29,11 +32,10 @@ def onstart(login: str, url: str, ttl: float | None) -> str:
     >>> len(script) <= LONGEST, ".no_auto_tmux" in script
     (True, True)
     """
-    text = shell_text(
-        __package__, "start", LOGIN=shlex.quote(login), END=shell_text(__package__, "end", URL=shlex.quote(url))
-    )
+    end = shell_file(__package__, "end.sh", URL=shlex.quote(url))
+    text = shell_file(__package__, "start.sh", LOGIN=shlex.quote(login), END=end)
     if ttl:
         seconds = ceil(max(ttl, LEAST_DEADLINE))
-        text += "\n" + shell_text(__package__, "deadline", SECONDS=str(seconds), STEP=str(min(5, seconds)))
+        text += "\n" + shell_file(__package__, "deadline.sh", SECONDS=str(seconds), STEP=str(min(5, seconds)))
     assert len(text) < LONGEST
     return f"{text}\n"

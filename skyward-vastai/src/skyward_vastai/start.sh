@@ -1,6 +1,4 @@
-# shellcheck shell=sh disable=SC1083,SC2154
-# What a container does when it starts. Its key is a variable of its first process and of this script, but of no SSH
-# session; what Vast.ai wrote of keys may end without a newline.
+#!/bin/sh
 umask 077
 h=${HOME:-/root}
 mkdir -p "$h/.ssh" "$h/.skyward"

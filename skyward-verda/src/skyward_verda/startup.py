@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-
-from skyward.provider import HostKey, boot_deadline, shell_text
+from skyward.provider import HostKey, boot_deadline, shell_file
 
 __all__ = ["startup_script"]
-
-_HEAD = "#!/bin/sh\n# Made by Skyward; it is removed with its pool.\n"
 
 
 def startup_script(login: str, host: HostKey, deadline: float, mount: str = "") -> str:
@@ -25,6 +21,6 @@ def startup_script(login: str, host: HostKey, deadline: float, mount: str = "") 
     >>> text.splitlines()[0]
     '#!/bin/sh'
     """
-    values = {"LOGIN": shlex.quote(login), "PRIVATE": host.private.rstrip("\n"), "MOUNT": mount}
-    end = f"{boot_deadline('root', deadline, 'shutdown -h now')}\n" if deadline else ""
-    return f"{_HEAD}{shell_text(__package__, 'startup', **values)}\n{end}"
+    words = {"LOGIN": login, "PRIVATE": host.private.rstrip("\n"), "MOUNT": mount or ":"}
+    text = f"#!/bin/sh\n{shell_file(__package__, 'startup.sh', **words)}\n"
+    return f"{text}{boot_deadline('root', deadline, 'shutdown -h now')}\n" if deadline else text

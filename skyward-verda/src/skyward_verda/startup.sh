@@ -1,9 +1,9 @@
-# shellcheck shell=sh disable=SC1083
-# What a machine runs at its first boot. What makes a machine's own keys then may come before or after this: it knows
-# nothing of a key of that name.
+#!/bin/sh
+# Made by Skyward; it is removed with its pool.
 umask 077
 mkdir -p /root/.ssh
-printf '%s\n' @LOGIN@ >>/root/.ssh/authorized_keys
+printf '%s\n' '@LOGIN@' >>/root/.ssh/authorized_keys
+# What makes a machine's keys at its first boot may come before or after this: it knows nothing of a key of that name.
 cat >/etc/ssh/skyward_host_key <<'END'
 @PRIVATE@
 END

@@ -9,7 +9,19 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.provider import Api, ConfigError, Misread, Volume, chosen, listed, mount_disk, mount_share, optional, text
+from skyward.provider import (
+    Api,
+    ConfigError,
+    Misread,
+    Volume,
+    chosen,
+    listed,
+    mount_disk,
+    mount_share,
+    optional,
+    shell_file,
+    text,
+)
 from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of
 
@@ -23,13 +35,6 @@ BOOT = 30.0
 """Seconds that a machine waits for its volume; its startup script may run for two minutes in all."""
 
 _GOING = ("deleting", "deleted", "discontinued", "notfound")
-
-# As which device a machine will see it is not known before.
-_FIND = r"""
-set -- $(lsblk -npPo NAME,FSTYPE,MOUNTPOINT |
-  sed -n 's/^NAME="\([^" ]*\)" FSTYPE="\(ext[234]\|xfs\|btrfs\)" MOUNTPOINT=""$/\1/p')
-[ "$#" = 1 ] && echo "$1"
-"""
 
 
 @frozen(kw_only=True)
@@ -101,7 +106,7 @@ def mount_script(volume: OwnVolume, where: str) -> str:
     True
     """
     if not volume.shared:
-        return mount_disk(_FIND.strip(), where, BOOT)
+        return mount_disk(shell_file(__package__, "find_volume.sh"), where, BOOT)
     if not volume.mount_command:
         _log.warning("verda.not_mounted volume=%s: Verda does not say how it is mounted", volume.id)
         return ""
