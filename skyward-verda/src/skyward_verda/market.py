@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skyward.provider import Api, Offer, text
+from skyward.provider import Api, Offer, check_places, text
 from skyward_verda.catalogue import Stock, read_stock, to_offers, unknown
 from skyward_verda.failure import read_list
 from skyward_verda.together import together
@@ -14,7 +14,7 @@ from skyward_verda.together import together
 if TYPE_CHECKING:
     from skyward.provider import Spec
 
-__all__ = ["check_places", "find_offers"]
+__all__ = ["find_offers", "refuse_unknown_places"]
 
 
 async def find_offers(api: Api, spec: Spec, places: Sequence[str]) -> Sequence[Offer]:
@@ -48,7 +48,7 @@ async def find_offers(api: Api, spec: Spec, places: Sequence[str]) -> Sequence[O
     return [offer for offer in found if offer.instance_type == spec.machine]
 
 
-async def check_places(api: Api, places: Sequence[str]) -> None:
+async def refuse_unknown_places(api: Api, places: Sequence[str]) -> None:
     """
     Refuse a location that there is not.
 
@@ -59,10 +59,7 @@ async def check_places(api: Api, places: Sequence[str]) -> None:
     Raises:
         ConfigError: If there is no such location.
     """
-    known = await _places(api)
-    for place in places:
-        if place not in known:
-            raise unknown(f"has no location {place!r}", place.upper(), known)
+    check_places(places, await _places(api), provider="verda", title="Verda", noun="location")
 
 
 async def _places(api: Api) -> list[str]:

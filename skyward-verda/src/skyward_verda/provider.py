@@ -33,7 +33,7 @@ from skyward_verda.ending import end_machines, loose, remove_loose, volume_as_in
 from skyward_verda.instances import described
 from skyward_verda.launching import Order, find_image, launch
 from skyward_verda.login import Wish
-from skyward_verda.market import check_places, find_offers
+from skyward_verda.market import find_offers, refuse_unknown_places
 from skyward_verda.place import Place, close_pools, open_place
 from skyward_verda.startup import startup_script
 from skyward_verda.tagging import renew
@@ -145,7 +145,7 @@ class Verda:
             )
         wanted = (spec.region,) if spec.region is not None else self.region
         if wanted:
-            await check_places(api, wanted)
+            await refuse_unknown_places(api, wanted)
         await self._volume.check(wanted, spec.nodes.ceiling, partial(living, api))
         await self._mounting()
 
