@@ -11,12 +11,6 @@ from pathlib import Path
 from checks.tree import CORE, module_of, parsed, sources
 
 # Each with the reason for which it stays.
-EXEMPT = {
-    # `Accelerator.NVIDIA` is an older name for the factories, which make accelerators.
-    frozenset({"skyward.model.accelerators.accelerator", "skyward.model.accelerators.accelerator_factories"}),
-    # A call shows the function that it is of, in types only; the function makes calls.
-    frozenset({"skyward.function", "skyward.pending"}),
-}
 BY_NAME = {
     # `Image.bootstrap()` shows the script that its own decisions would render.
     ("skyward.model.spec.image", "skyward.plan.bootstrap.bootstrap_script"),
@@ -88,7 +82,7 @@ def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """Circles make it impossible to read one of two modules first."""
-    assert circles(edges()) == EXEMPT
+    assert set() == circles(edges())
 
 
 def test_modules_of_ours_are_imported_by_statements() -> None:

@@ -12,6 +12,14 @@ from checks.tree import CORE, ROOT, imports, relative, sources
 
 MODULES = [path for path in sources() if CORE in path.parents]
 
+CLOUDS = [
+    path
+    for path in sources()
+    if path.relative_to(ROOT).parts[0].removeprefix("skyward-")
+    in ("aws", "container", "digitalocean", "runpod", "vastai", "verda")
+]
+"""The modules of the distributions that rent from clouds."""
+
 # An event is a moment, so the value takes the time it is made at.
 EXEMPT = {"skyward-core/src/skyward/model/events/event_base.py": {"time"}}
 WORLD = {"asyncio", "logging", "multiprocessing", "random", "secrets", "socket", "subprocess", "threading", "time"}
@@ -81,12 +89,18 @@ def test_core_names_no_other_distribution() -> None:
 
 def test_a_provider_imports_from_one_place() -> None:
     """The distributions of clouds need no name of core but those of `skyward.provider`."""
-    clouds = ("aws", "container", "digitalocean", "runpod", "vastai", "verda")
-    modules = [path for path in sources() if path.relative_to(ROOT).parts[0].removeprefix("skyward-") in clouds]
-    assert modules
+    assert CLOUDS
     assert [] == _importing(
-        modules, lambda _, name: name.split(".")[0] == "skyward" and not name.startswith("skyward.provider.")
+        CLOUDS, lambda _, name: name.split(".")[0] == "skyward" and not name.startswith("skyward.provider.")
     )
+
+
+def test_what_a_provider_logs_is_in_the_pools_log() -> None:
+    """The loggers of the distributions of clouds are below `skyward`."""
+    made = {relative(path): re.findall(r"getLogger\((.*?)\)", path.read_text(encoding="utf-8")) for path in CLOUDS}
+    assert {} == {
+        path: names for path, names in made.items() if not all(name.startswith('"skyward.provider.') for name in names)
+    }
 
 
 def _importing(modules: Iterable[Path], wrong: Callable[[Path, str], bool]) -> list[str]:

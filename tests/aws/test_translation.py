@@ -255,6 +255,26 @@ def test_a_state_means_one_of_ours(state: str, life: InstanceState) -> None:
     assert (2, "p1") == (instance.node, instance.tags and instance.tags.pool_id)
 
 
+@pytest.mark.parametrize(
+    ("state", "said", "wanted"),
+    [
+        ("terminated", {"StateReason": {"Code": "Server.X", "Message": "Server.X: Why"}}, "Server.X: Why"),
+        ("shutting-down", {"StateReason": {"Code": "Server.X"}}, "Server.X"),
+        (
+            "stopped",
+            {"StateTransitionReason": "User initiated (2026-01-02 03:04:05 GMT)"},
+            "User initiated (2026-01-02 03:04:05 GMT)",
+        ),
+        ("terminated", {"StateReason": "odd"}, None),
+        ("terminated", {"StateTransitionReason": ""}, None),
+        ("running", {"StateReason": {"Code": "Server.X", "Message": "Server.X: Why"}}, None),
+    ],
+)
+def test_the_reason_of_an_end_is_what_ec2_says(state: str, said: dict[str, Any], wanted: str | None) -> None:
+    """The message where there is one, else the code; a machine that runs needs none."""
+    assert wanted == described(row(state, **said), "us-east-1").reason
+
+
 def test_a_machine_without_an_address_does_not_run_yet() -> None:
     """The state may come before the address."""
     door = Door(user="ubuntu", port=22, key=KeyPair())

@@ -59,9 +59,10 @@ class Cloud:
 
     def hurried(self, provider: Any) -> Any:
         """Have a provider keep a list no longer than the tests want: no time at all where there are no hosts."""
-        if self.lists_hold is not None:
-            account = provider._account
-            getattr(account, "inventory", account).lists_hold = self.lists_hold
+        # Pools of AWS share no list.
+        inventory = getattr(provider._account, "inventory", None)
+        if inventory is not None and self.lists_hold is not None:
+            inventory.lists_hold = self.lists_hold
         return provider
 
     def calm(self) -> None:

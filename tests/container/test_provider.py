@@ -120,6 +120,22 @@ def test_states_are_read(state: dict[str, Any], expected: InstanceState) -> None
     assert (expected, None) == (made.state, made.address)
 
 
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"Status": "exited", "ExitCode": 137, "OOMKilled": True}, "memory ran out (OOMKilled)"),
+        ({"Status": "exited", "ExitCode": 96, "OOMKilled": False, "Error": ""}, "exited with code 96"),
+        ({"Status": "dead", "ExitCode": 255, "Error": "mount failed."}, "dead with code 255. mount failed"),
+        ({"Status": "running", "Running": True, "ExitCode": 0}, None),
+    ],
+)
+def test_the_reason_of_an_end_is_read(state: dict[str, Any], expected: str | None) -> None:
+    """The engine's own words, which Docker and Podman share; one that runs needs no reason."""
+    made = instance_of({**DOCKERS, "State": {"FinishedAt": "2026-03-01T10:00:00Z", **state}}, None, NOW)
+    assert made is not None
+    assert expected == made.reason
+
+
 def test_what_is_not_ours_is_passed_over() -> None:
     """It has no label of ours, or none at all."""
     for written in ({"com.example": "x"}, None):

@@ -16,7 +16,7 @@ from skyward.model.instances.machine import InstanceState
 from skyward.model.instances.tags import Tags
 from skyward.rest import Reply
 from skyward_digitalocean.catalogue import image_for, to_offers
-from skyward_digitalocean.droplets import Door, described
+from skyward_digitalocean.droplets import described
 from skyward_digitalocean.failure import meaning
 from skyward_digitalocean.keys import fingerprint
 from skyward_digitalocean.tagging import name_of, read, written
@@ -92,14 +92,14 @@ def test_the_image_has_the_driver(model: str, count: int, image: str) -> None:
 )
 def test_a_droplet_runs_once_it_has_a_public_address(status: str, networks: Any, expected: InstanceState) -> None:
     """One that is off is billed and no longer a node of any pool."""
-    found = described({**ROW, "status": status, "networks": networks}, Door(port=22, key=KeyPair()))
+    found = described({**ROW, "status": status, "networks": networks}, KeyPair())
     assert expected is found.state
     assert (found.address is not None) is (expected is InstanceState.RUNNING)
 
 
 def test_a_droplet_is_described() -> None:
     """Id, node, place, price and addresses."""
-    found = described(ROW, Door(port=22, key=KeyPair()))
+    found = described(ROW, KeyPair())
     assert ("3164444", 3, "nyc3", "s-2vcpu-4gb", 0.03571, "203.0.113.7", "10.116.0.2", 1795269600.0) == (
         found.id,
         found.node,
@@ -115,7 +115,7 @@ def test_a_droplet_is_described() -> None:
 @pytest.mark.parametrize("word", ["migrating", None])
 def test_a_state_that_is_new_counts_as_ending(word: str | None) -> None:
     """The droplet may still be billed."""
-    assert InstanceState.ENDING is described({**ROW, "status": word}, Door(port=22, key=KeyPair())).state
+    assert InstanceState.ENDING is described({**ROW, "status": word}, KeyPair()).state
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_of_a_droplet_hides_it_not(
 ) -> None:
     """The fact is not known, with a warning; a price as text is none, and its pool is in its name too."""
     row = {**ROW, **change, "id": 4000 + len(reason)}
-    found = described(row, Door(port=22, key=KeyPair()))
+    found = described(row, KeyPair())
     assert (str(row["id"]), ROW["name"]) == (found.id, f"skyward-{found.tags and found.tags.pool_id}-{found.node}")
     assert f"provider=digitalocean instance={row['id']} {reason}" in caplog.text
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from skyward.link.envelope import CHAIN_LIMIT, LIMIT, Envelope, Record, headline_of, shortened
+from skyward.link.described import shortened
+from skyward.link.envelope import CHAIN_LIMIT, LIMIT, Envelope, Record, headline_of
 from skyward.link.failure import dump_failure, load_failure
 
 HEAD = struct.Struct("<BHI")

@@ -99,7 +99,7 @@ def test_what_cannot_be_cut_is_refused_before_anything_is_rented(plugin: Mig, wh
 
 
 def test_slices_that_no_plugin_cuts_are_refused_before_anything_is_rented() -> None:
-    """With the plugin that would; no plugin but that one is asked first."""
+    """With the plugin that would."""
     wanted = sky.accelerators.A100(mig="1g.10gb")
     for plugins in ([], [Torch()]):
         with pytest.raises(ConfigError, match=r"asks for slices of 1g\.10gb.*sky\.plugins\.mig\(\)\].*skyward-mig"):
@@ -122,7 +122,7 @@ def test_slices_that_no_plugin_cuts_are_refused_before_anything_is_rented() -> N
 )
 def test_each_slice_gets_a_rank_unless_the_user_says_how_many(plugin: Mig, where: Cluster, ranks: int | None) -> None:
     """On this machine the user always does: what GPUs it has is found out there."""
-    assert Topology(ranks_per_node=ranks) == topology([plugin], where)
+    assert Topology(ranks_per_node=ranks, partitions=True) == topology([plugin], where)
     validated([plugin], evolve(where, ranks_per_node=ranks or 4))
 
 
@@ -139,7 +139,8 @@ def test_mig_and_torch_go_together_in_either_order(order: tuple[int, int]) -> No
     both = (Mig("3g.40gb"), Torch())
     plugins = [both[index] for index in order]
     where = cluster(A100, spec=sky.Spec(plugins=plugins))
-    assert Topology(ranks_per_node=16, collective=True, meeting="torch") == topology(plugins, where)
+    both_say = Topology(ranks_per_node=16, collective=True, meeting="torch", partitions=True)
+    assert both_say == topology(plugins, where)
     where = evolve(where, ranks_per_node=16)
     validated(plugins, where)
     assert "3g.40gb" == transform_image(plugins, sky.Image(), where).env["SKYWARD_MIG_PROFILE"]

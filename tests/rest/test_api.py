@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, SkywardError
-from skyward.rest import Api, Limit, Login, Meaning, Reply, Service, reply_of, text
+from skyward.rest import Api, Limit, Login, Meaning, Reply, Service, listed, optional, reply_of, text
 from tests.rest.server import Scripted, scripted
 
 T = TypeVar("T")
@@ -56,11 +56,47 @@ def test_a_call_says_who_asks_and_what(server: Scripted) -> None:
     assert f"Bearer {KEY}" == call.headers["authorization"]
 
 
-def test_a_list_in_a_question_repeats_its_key(server: Scripted) -> None:
-    """As clouds want it that filter by several labels."""
-    ask(lambda: api(server).get("/v1/machines", params={"label": ["pool=a", "node=0"], "limit": 50}))
-    (call,) = server.calls
-    assert "/v1/machines?label=pool%3Da&label=node%3D0&limit=50" == call.path
+def test_a_key_with_several_values_is_repeated(server: Scripted) -> None:
+    """Numbers and text, each with the key before it."""
+    ask(lambda: api(server).get("/v1/machines", params={"id": ["a", "b"], "n": 1}))
+    assert "/v1/machines?id=a&id=b&n=1" == server.calls[0].path
+
+
+def machines(server: Scripted, most: int = 5) -> list[Any]:
+    """Read all pages of a list with a cursor."""
+
+    def more(answer: Any) -> dict[str, str] | None:
+        after = optional(answer, "next", text)
+        return None if after is None else {"after": after}
+
+    found: list[Any] = ask(
+        lambda: api(server).pages(
+            "/v1/machines", lambda answer: listed(answer, "machines"), more, params={"limit": 2}, most=most
+        )
+    )
+    return found
+
+
+def test_a_list_is_read_page_by_page(server: Scripted) -> None:
+    """What asks for the next page is added to what was asked."""
+    server.say((200, {"machines": [1, 2], "next": "t"}), (200, {"machines": [3]}))
+    assert [1, 2, 3] == machines(server)
+    assert ["/v1/machines?limit=2", "/v1/machines?limit=2&after=t"] == [call.path for call in server.calls]
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ([{"machines": [1], "next": "t"}], "a page leads to itself"),
+        ([{"machines": [1], "next": "t"}, {"machines": [], "next": "u"}], "an empty page leads to another"),
+        ([{"machines": [n], "next": str(n)} for n in range(9)], "in more than 5 pages"),
+    ],
+)
+def test_a_list_without_an_end_is_none(server: Scripted, pages: list[Any], said: str) -> None:
+    """A part of a list would hide machines that are billed."""
+    server.say(*((200, page) for page in pages))
+    with pytest.raises(ProvisionError, match=said):
+        machines(server)
 
 
 def test_an_error_names_the_fields_that_are_wrong(server: Scripted) -> None:

@@ -93,8 +93,10 @@ def test_what_may_be_missing_is_none(name: str) -> None:
 def test_one_row_that_cannot_be_read_leaves_the_others_for_sale(caplog: pytest.LogCaptureFixture) -> None:
     """It stands in the log; only if none can be read there is an error."""
     with caplog.at_level(logging.WARNING):
-        assert [0.5] == answer.readable([{"p": 0.5}, {"p": None}], lambda row: answer.number(row, "p"))
-    assert ["offer.unreadable reason='p' is not a number of at least 0 but None row={'p': None}"] == caplog.messages
+        rows = [{"p": 0.5}, {"p": None}]
+        assert [0.5] == answer.readable(rows, lambda row: answer.number(row, "p"), provider="shed")
+    reason = "Misread: 'p' is not a number of at least 0 but None"
+    assert [f"offer.unreadable provider=shed reason={reason} row={{'p': None}}"] == caplog.messages
     assert [] == answer.readable([], lambda row: answer.number(row, "p"))
     with pytest.raises(Misread, match="'p' is missing"):
         answer.readable([{}], lambda row: answer.number(row, "p"))

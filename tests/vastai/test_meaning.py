@@ -11,7 +11,7 @@ import pytest
 from skyward.errors import CapacityError, ConfigError, CredentialsError, NoCredentialsError, ProvisionError, QuotaError
 from skyward.rest import Reply
 from skyward_vastai import VastAI
-from skyward_vastai.service import find_key, meaning
+from skyward_vastai.service import KEY, meaning
 
 
 def reply(status: int, body: Any) -> Reply:
@@ -71,15 +71,15 @@ def test_the_key_is_looked_for_where_vasts_own_tools_look(tmp_path: Path) -> Non
     (tmp_path / ".vast_api_key").write_text("home\n")
     (tmp_path / "c" / "vastai").mkdir(parents=True)
     (tmp_path / "c" / "vastai" / "vast_api_key").write_text("settings\n")
-    assert "given" == find_key("given", environment)
-    assert "variable" == find_key(None, environment)
+    assert "given" == KEY.find("given", environment)
+    assert "variable" == KEY.find(None, environment)
     del environment["VAST_API_KEY"]
-    assert "settings" == find_key(None, environment)
+    assert "settings" == KEY.find(None, environment)
     (tmp_path / "c" / "vastai" / "vast_api_key").unlink()
-    assert "home" == find_key(None, environment)
+    assert "home" == KEY.find(None, environment)
     (tmp_path / ".vast_api_key").unlink()
     with pytest.raises(NoCredentialsError, match=r"VAST_API_KEY, .*/c/vastai/vast_api_key, ~/\.vast_api_key"):
-        find_key(None, environment)
+        KEY.find(None, environment)
 
 
 @pytest.mark.parametrize(

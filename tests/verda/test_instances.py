@@ -101,8 +101,8 @@ def test_a_new_state_counts_as_ending(word: Any) -> None:
 
 def test_others_machines_are_not_looked_at() -> None:
     """Whatever they are like; ours have to say which they are."""
-    assert [] == read_rows([{"hostname": "web-1"}])
-    assert [row(is_spot="maybe")] == read_rows([row(is_spot="maybe"), row(id=None), 3])
+    assert {} == read_rows([{"hostname": "web-1"}])
+    assert {"i-1": row(is_spot="maybe")} == read_rows([row(is_spot="maybe"), row(id=None), 3])
     with pytest.raises(Misread):
         read_rows([row(id=None)])
     for answer in (None, {}, "x", [3]):
@@ -123,3 +123,19 @@ def test_a_machine_is_described() -> None:
     )
     assert 1795255200.0 == found.launched_at
     assert described(row(created_at="yesterday")).launched_at is None
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("no_capacity", "its status is no_capacity"),
+        ("offline", "its status is offline"),
+        ("rebalancing", "its status is rebalancing"),
+        ("running", None),
+        ("deleting", None),
+        ("discontinued", None),
+    ],
+)
+def test_the_reason_of_an_end_is_the_word_for_it(status: str, reason: str | None) -> None:
+    """A machine that was deleted, or that runs, needs none."""
+    assert reason == described(row(status=status)).reason

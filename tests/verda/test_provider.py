@@ -10,7 +10,7 @@ from skyward.errors import ConfigError
 from skyward.model.instances.key_pair import KeyPair
 from skyward.plan.bootstrap.first_boot import host_key
 from skyward_verda import Verda
-from skyward_verda.instances import Door
+from skyward_verda.instances import door
 from skyward_verda.startup import startup_script
 
 
@@ -49,7 +49,7 @@ def test_secrets_are_in_no_text() -> None:
     """Neither of the provider, nor of how its machines are reached."""
     assert "hidden" not in repr(Verda(client_id="me", client_secret="hidden"))
     key = KeyPair()
-    assert key.private not in repr(Door.of(key, "a1", 22))
+    assert key.private not in repr(door(key, "a1", 22)("192.0.2.1"))
 
 
 def test_the_script_lets_us_in_and_gives_the_machine_its_key() -> None:
@@ -65,4 +65,4 @@ def test_the_script_lets_us_in_and_gives_the_machine_its_key() -> None:
     assert lines.index("-----END OPENSSH PRIVATE KEY-----") < lines.index("else") < restarts
     assert "shutdown -h now" in script
     assert "shutdown" not in startup_script(key.public, own, 0)
-    assert Door.of(key, "a1", 22).host_key == own.public
+    assert door(key, "a1", 22)("192.0.2.1").host_key == own.public

@@ -7,14 +7,15 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
-from skyward.provider import CredentialsError, NoCredentialsError, ahead_of_reply
+from skyward.provider import CredentialsError, Inventory, NoCredentialsError, Shared, ahead_of_reply
 from skyward_aws.failure import Refusal, failure, pause
 from skyward_aws.preflight import ends_at
 
@@ -66,9 +67,11 @@ class Account:
         self._lock = threading.Lock()
         self._session: Any = None
         self._clients: dict[tuple[str, str], Any] = {}
-        self._known: dict[Any, tuple[float, Any]] = {}
         self._at_once: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-        self.launched: dict[str, Launched] = {}
+        self.answers = Shared()
+        """Answers that hold for a while, such as prices."""
+        self.inventories: defaultdict[str, Inventory[Mapping[str, Any]]] = defaultdict(lambda: Inventory({}))
+        """The machines that were rented here, by region: lists are asked for by tag, and lack them for a while."""
         self.ahead: float | None = None
         """Seconds by which AWS's clock is ahead of ours, by its last answer; None before one."""
 
@@ -121,26 +124,20 @@ class Account:
                 return found
             more = {"NextToken": answer["NextToken"]}
 
-    async def remembered(self, key: Any, seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
+    async def everywhere(self, home: str, ask: Callable[[str], Awaitable[Sequence[T]]]) -> list[T]:
         """
-        Return an answer that was had before, or ask.
+        Ask in every region that the account uses, and return what all of them list.
 
         Args:
-            key: Names the question.
-            seconds: How long its answer holds.
-            ask: Asks it.
-        """
-        until, answer = self._known.get(key, (0.0, None))
-        if time.monotonic() < until:
-            known: T = answer
-            return known
-        fresh = await ask()
-        self._known[key] = (time.monotonic() + seconds, fresh)
-        return fresh
+            home: A region that the account can use, which knows the others.
+            ask: Asks in one.
 
-    def forget(self, key: Any) -> None:
-        """Forget an answer that turned out to be stale."""
-        self._known.pop(key, None)
+        Raises:
+            SkywardError: If one gives no answer: what is there would be overlooked.
+        """
+        regions = (await self.call("ec2", home, "DescribeRegions"))["Regions"]
+        answers = await asyncio.gather(*(ask(row["RegionName"]) for row in regions))
+        return [each for answer in answers for each in answer]
 
     async def region(self) -> str | None:
         """Return the region that the user's own settings name."""
@@ -262,30 +259,6 @@ class Account:
                         provider="aws",
                     ) from error
             return self._session
-
-
-@frozen(kw_only=True)
-class Launched:
-    """
-    Remember a machine that was just rented, because listings lag.
-
-    Args:
-        region: Where.
-        pool_id: Its pool.
-        token: The request that it was rented for.
-        node: Its node.
-        at: When, on the monotonic clock.
-        row: What AWS said of it.
-        rate: What it costs, in USD per hour.
-    """
-
-    region: str
-    pool_id: str
-    token: str
-    node: int
-    at: float
-    row: Mapping[str, Any]
-    rate: float | None
 
 
 async def in_thread(do: Callable[[], T]) -> T:

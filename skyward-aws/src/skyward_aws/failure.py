@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from attrs import frozen
 
@@ -16,7 +18,9 @@ from skyward.provider import (
     SkywardError,
 )
 
-__all__ = ["AT_MOST", "Refusal", "code_of", "failure", "is_refusal", "pause"]
+__all__ = ["AT_MOST", "Refusal", "code_of", "failure", "is_refusal", "pause", "unless"]
+
+T = TypeVar("T")
 
 AT_MOST = 6
 """How often one call is sent, whatever happens."""
@@ -111,6 +115,25 @@ def is_refusal(error: BaseException) -> bool:
     False
     """
     return code_of(error) not in ("", *_BROKEN)
+
+
+async def unless(call: Awaitable[T], *codes: str) -> T | None:
+    """
+    Return what a call returns; None where AWS refused it with one of some codes.
+
+    Args:
+        call: The call.
+        codes: The codes, or what they begin with.
+
+    Raises:
+        SkywardError: If it was refused with another one.
+    """
+    try:
+        return await call
+    except SkywardError as error:
+        if not code_of(error).startswith(codes):
+            raise
+        return None
 
 
 def pause(refusal: Refusal, attempt: int) -> float | None:

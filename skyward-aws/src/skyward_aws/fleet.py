@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from skyward.provider import SkywardError
-from skyward_aws.account import Account, Launched
-from skyward_aws.failure import code_of, is_refusal
+from skyward_aws.account import Account
+from skyward_aws.failure import code_of, is_refusal, unless
 from skyward_aws.instances import FLEET_TAG, listed, node_of, state
 from skyward_aws.order import Order, machine, tagged, tags
 
 __all__ = ["MANY", "drop_templates", "fleet", "named", "rent_together"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 MANY = 9
 """The least number of machines for one fleet; up to eight launches are under way at the same time anyway."""
@@ -122,15 +122,8 @@ async def named(account: Account, order: Order, rows: Mapping[int, Mapping[str, 
         given = [each for each in tags(request, node) if each["Key"] in ("Name", "skyward:node")]
         new = {each["Key"] for each in given}
         found[node] = {**row, "Tags": [*(each for each in row["Tags"] if each["Key"] not in new), *given]}
-        account.launched[row["InstanceId"]] = Launched(
-            region=order.place.region,
-            pool_id=request.cluster.pool_id,
-            token=request.token,
-            node=node,
-            at=time.monotonic(),
-            row=found[node],
-            rate=order.rates.get(row["Placement"]["AvailabilityZone"]),
-        )
+        rate = order.rates.get(row["Placement"]["AvailabilityZone"])
+        account.inventories[order.place.region].add(row["InstanceId"], found[node], request, rate)
     region = order.place.region
     await asyncio.gather(*(_write(account, region, row["InstanceId"], row["Tags"]) for row in found.values()))
     return found
@@ -184,11 +177,11 @@ async def _template(account: Account, order: Order, nodes: Sequence[int]) -> str
 
 
 async def _drop(account: Account, region: str, template: str) -> None:
+    drop = account.call("ec2", region, "DeleteLaunchTemplate", template, LaunchTemplateId=template)
     try:
-        await account.call("ec2", region, "DeleteLaunchTemplate", template, LaunchTemplateId=template)
+        await unless(drop, "InvalidLaunchTemplate")
     except SkywardError as error:
-        if not code_of(error).startswith("InvalidLaunchTemplate"):
-            _log.warning("The launch template %s in %s stays, which costs nothing: %s", template, region, error)
+        _log.warning("The launch template %s in %s stays, which costs nothing: %s", template, region, error)
 
 
 async def _found(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -15,17 +16,17 @@ from skyward.provider import (
     CredentialsError,
     Instance,
     InstanceState,
-    ProvisionError,
     SkywardError,
     SSHAddress,
     Tags,
+    end_for_good,
     facts,
     host_key,
     identified,
     life,
 )
 from skyward_aws.account import Account
-from skyward_aws.failure import code_of
+from skyward_aws.failure import code_of, unless
 
 if TYPE_CHECKING:
     from skyward.provider import KeyPair
@@ -38,6 +39,7 @@ __all__ = [
     "is_of_fleet",
     "label",
     "listed",
+    "machines",
     "node_of",
     "owned",
     "renew",
@@ -46,13 +48,7 @@ __all__ = [
     "terminate",
 ]
 
-_log = logging.getLogger(__name__)
-
-LAG = 60.0
-"""Seconds in which a machine may be missing from listings after it was rented."""
-
-ENDING = 90.0
-"""Seconds that AWS has to confirm an end."""
+_log = logging.getLogger("skyward.provider.aws")
 
 FLEET_TAG = "skyward:fleet"
 """Tag of machines that were rented many at once, which have one host key together."""
@@ -66,9 +62,9 @@ _STATES = {
     "stopped": InstanceState.ENDING,
     "terminated": InstanceState.ENDED,
 }
-_FINAL = ("UnauthorizedOperation", "OperationNotPermitted", "AuthFailure")
+_ENDS = (InstanceState.ENDING, InstanceState.ENDED)
+_UNKNOWN = "InvalidInstanceID"
 _UNBILLED = ("shutting-down", "terminated")
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 3.0
 _KNOWN_AFTER = (0.5, 1.0, 2.0, 4.0, 0.0)
 
 
@@ -135,7 +131,6 @@ def described(
     *,
     rate: float | None = None,
     on_demand: float | None = None,
-    node: int | None = None,
 ) -> Instance:
     """
     Describe a machine; a fact that cannot be read is not known, with a warning.
@@ -146,12 +141,10 @@ def described(
         door: How it is reached; None if it is not.
         rate: What it costs, in USD per hour.
         on_demand: What it would cost on demand, in USD per hour.
-        node: The node it was rented for, where its tags do not say so yet.
     """
     fact = facts("aws", row["InstanceId"])
     tags = tags_of(row) or Tags(pool_id="")
-    node = (node or 0) if tags.node is None else tags.node
-    now, private = state(row), row.get("PrivateIpAddress")
+    node, now, private = tags.node or 0, state(row), row.get("PrivateIpAddress")
     ip = row.get("PublicIpAddress") or private
     address = None
     if door is not None and now is InstanceState.RUNNING:
@@ -174,12 +167,20 @@ def described(
         private_ip=private,
         tags=tags if tags.pool_id else None,
         launched_at=fact("LaunchTime", partial(_seconds, row)),
+        reason=fact("StateReason", partial(_reason, row)) if now in _ENDS else None,
     )
 
 
 def _seconds(row: Mapping[str, Any]) -> float | None:
     """Return when a machine was launched, in seconds since 1970."""
     return float(row["LaunchTime"].timestamp()) if "LaunchTime" in row else None
+
+
+def _reason(row: Mapping[str, Any]) -> str | None:
+    """Return why a machine ends, in EC2's words, which open with its code such as `Server.InternalError`."""
+    told = row.get("StateReason", {})
+    reason: str | None = told.get("Message") or told.get("Code") or row.get("StateTransitionReason") or None
+    return reason
 
 
 def _address(door: Door, host: str | None, name: str) -> SSHAddress | None:
@@ -210,26 +211,36 @@ async def listed(account: Account, region: str, **tags: str) -> list[Mapping[str
     return identified(there, lambda each: each["InstanceId"], provider="aws", field="InstanceId")
 
 
-async def owned(account: Account, home: str) -> list[Instance]:
+async def machines(account: Account, region: str, pool_id: str) -> dict[str, Mapping[str, Any]]:
     """
-    List all machines of Skyward in the account that may cost money, whichever client rented them.
+    List the machines of a pool, those among them that were rented here and that listings lack as yet.
 
     Args:
         account: Who asks.
-        home: A region that the account can use, which knows the others.
-
-    Raises:
-        SkywardError: If a region that the account uses gives no answer: a machine there would be overlooked.
+        region: Where.
+        pool_id: The pool.
     """
-    regions = (await account.call("ec2", home, "DescribeRegions"))["Regions"]
-    names = [row["RegionName"] for row in regions]
-    found = await asyncio.gather(*(listed(account, name, pool="*") for name in names))
-    return [
-        described(row, name)
-        for name, rows in zip(names, found, strict=True)
-        for row in rows
-        if state(row) is not InstanceState.ENDED
-    ]
+    inventory, asked_at = account.inventories[region], time.monotonic()
+
+    def tagged(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a row with its tags, which may lag behind."""
+        known = inventory.created.get(row["InstanceId"])
+        return row if known is None or node_of(row) is not None else {**row, "Tags": known.row.get("Tags", ())}
+
+    rows = {row["InstanceId"]: tagged(row) for row in await listed(account, region, pool=pool_id)}
+    return await inventory.completed(rows, asked_at, pool_id=pool_id)
+
+
+async def owned(account: Account, region: str) -> list[Instance]:
+    """
+    List all machines of Skyward in a region that may cost money, whichever client rented them.
+
+    Args:
+        account: Who asks.
+        region: Where.
+    """
+    found = [described(row, region) for row in await listed(account, region, pool="*")]
+    return [each for each in found if each.state is not InstanceState.ENDED]
 
 
 async def renew(account: Account, region: str, ids: Sequence[str], expires_at: float) -> None:
@@ -244,19 +255,12 @@ async def renew(account: Account, region: str, ids: Sequence[str], expires_at: f
     """
     tags = [{"Key": "skyward:expires", "Value": str(int(expires_at))}]
 
-    async def write(resources: Sequence[str]) -> None:
-        await account.call("ec2", region, "CreateTags", ", ".join(resources), Resources=resources, Tags=tags)
+    async def write(resources: Sequence[str]) -> Any:
+        return await account.call("ec2", region, "CreateTags", ", ".join(resources), Resources=resources, Tags=tags)
 
-    try:
-        await write(ids)
-    except SkywardError as error:
-        if not code_of(error).startswith("InvalidInstanceID"):
-            raise
-        # One that is gone keeps the others from being written on.
-        filters = [{"Name": "instance-id", "Values": list(ids)}]
-        rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
-        if there := [each["InstanceId"] for row in rows for each in row["Instances"]]:
-            await write(there)
+    # One that is gone keeps the others from being written on.
+    if await unless(write(ids), _UNKNOWN) is None and (there := await _states(account, region, ids)):
+        await write([*there])
 
 
 async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
@@ -271,25 +275,35 @@ async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
     Raises:
         ProvisionError: If one may still be billed.
     """
-    give_up_at, wait = time.monotonic() + ENDING, _FIRST_WAIT
-    last = await _end(account, region, list(ids)) if ids else None
-    while left := await _billed(account, region, ids):
-        if code_of(last or Exception()) in _FINAL or time.monotonic() > give_up_at:
-            break
-        await asyncio.sleep(wait)
-        wait = min(_LONGEST_WAIT, 2 * wait)
-        # An id that is not known keeps all the others alive, so each is asked for by itself now.
-        for each in left:
-            last = await _end(account, region, [each])
-    for each in set(ids).difference(left):
-        account.launched.pop(each, None)
-    if left:
-        why = f": {last}" if last else "."
-        raise ProvisionError(
-            f"{', '.join(left)} in {region} may still be running and billed{why}",
-            provider="aws",
-            hint=f"Type: aws ec2 terminate-instances --region {region} --instance-ids {' '.join(left)}",
-        ) from last
+    inventory = account.inventories[region]
+
+    async def end(*those: str) -> None:
+        try:
+            await unless(
+                account.call("ec2", region, "TerminateInstances", ", ".join(those), InstanceIds=[*those]), _UNKNOWN
+            )
+        except SkywardError as error:
+            if code_of(error) != "OperationNotPermitted":
+                raise
+            # Its protection does not go while we wait.
+            raise CredentialsError(error.message, provider="aws", hint=error.hint) from error
+
+    async def left(those: Sequence[str]) -> list[str]:
+        there = await _states(account, region, those)
+        # One whose state is not told is billed, as far as we know.
+        billed = [each for each in there if there[each] not in _UNBILLED]
+        billed += [each for each in those if each not in there and inventory.unlisted(each)]
+        inventory.forget(set(those).difference(billed))
+        return billed
+
+    if not ids:
+        return
+    with contextlib.suppress(SkywardError):
+        # An id that is not known keeps all the others alive, so each is asked for by itself then.
+        await end(*ids)
+        ids = await left(ids)
+    hint = f"Type: aws ec2 terminate-instances --region {region} --instance-ids {{ids}}"
+    await end_for_good(ids, end=end, left=left, provider="aws", hint=hint)
 
 
 async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
@@ -314,35 +328,16 @@ async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
                     provider="aws",
                     hint=error.hint,
                 ) from error
-            if not code_of(error).startswith("InvalidInstanceID"):
+            if not code_of(error).startswith(_UNKNOWN):
                 # A dry run that is allowed is an error as well.
                 _log.debug("aws.dry_run code=%s", code_of(error))
                 return
         await asyncio.sleep(wait)
 
 
-async def _end(account: Account, region: str, ids: Sequence[str]) -> SkywardError | None:
-    """Have machines ended; return the error if they may not be."""
-    try:
-        await account.call("ec2", region, "TerminateInstances", ", ".join(ids), InstanceIds=ids)
-    except SkywardError as error:
-        return None if code_of(error).startswith("InvalidInstanceID") else error
-    return None
-
-
-async def _billed(account: Account, region: str, ids: Sequence[str]) -> list[str]:
-    """Return which of the machines are there and not ended, or may still turn up."""
-    if not ids:
-        return []
+async def _states(account: Account, region: str, ids: Sequence[str]) -> dict[str, str | None]:
+    """Return the states of those of some machines that AWS knows."""
     filters = [{"Name": "instance-id", "Values": list(ids)}]
     rows = await account.pages("ec2", region, "DescribeInstances", "Reservations", Filters=filters)
     there = [each for row in rows for each in row.get("Instances", ()) if "InstanceId" in each]
-    # One whose state is not told is billed, as far as we know.
-    states = {each["InstanceId"]: each.get("State", {}).get("Name") for each in there}
-    return [each for each in ids if (states[each] not in _UNBILLED if each in states else is_fresh(account, each))]
-
-
-def is_fresh(account: Account, instance: str) -> bool:
-    """Return whether a machine was rented so lately that listings may not know it."""
-    launched = account.launched.get(instance)
-    return launched is not None and time.monotonic() - launched.at < LAG
+    return {each["InstanceId"]: each.get("State", {}).get("Name") for each in there}

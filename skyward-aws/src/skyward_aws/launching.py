@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve, field
 
 from skyward.provider import CapacityError, Instance, InstanceState, SkywardError, rented
-from skyward_aws.account import Account, Launched
+from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 from skyward_aws.fleet import MANY, named, rent_together
-from skyward_aws.instances import LAG, described, listed, node_of, state
+from skyward_aws.instances import described, machines, node_of, state, tags_of
 from skyward_aws.market import spot_by_zone, zones_that_sell
 from skyward_aws.order import Order, parameters
 from skyward_aws.place import Place, open_group
 
 __all__ = ["launch", "zones_in_order"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 AT_ONCE = 8
 """Launches under way at the same time; AWS refills its allowance by two a second."""
@@ -121,15 +120,9 @@ async def _with_zones(account: Account, order: Order, zone: str | None) -> Order
 async def _present(account: Account, order: Order) -> dict[int, Mapping[str, Any]]:
     """Find what an earlier call with the same token rented already, by node."""
     request = order.request
-    fresh = (each for each in account.launched.values() if time.monotonic() - each.at < LAG)
-    rows: dict[str, Mapping[str, Any]] = {
-        each.row["InstanceId"]: each.row for each in fresh if each.token == request.token
-    }
-    for row in await listed(account, order.place.region, pool=request.cluster.pool_id, token=request.token):
-        known = rows.get(row["InstanceId"], row)
-        # Its tags may lag behind.
-        rows[row["InstanceId"]] = row if node_of(row) is not None else {**row, "Tags": known.get("Tags", ())}
-    alive = [row for row in rows.values() if state(row) in (InstanceState.PENDING, InstanceState.RUNNING)]
+    rows = (await machines(account, order.place.region, request.cluster.pool_id)).values()
+    ours = [row for row in rows if (tags := tags_of(row)) is not None and tags.token == request.token]
+    alive = [row for row in ours if state(row) in (InstanceState.PENDING, InstanceState.RUNNING)]
     found = {node: row for row in alive if (node := node_of(row)) is not None}
     # Those of a fleet whose client died before it tagged them with their nodes.
     left = (node for node in request.nodes if node not in found)
@@ -181,21 +174,12 @@ async def _run(account: Account, order: Order, node: int, zone: str) -> Mapping[
         order = evolve(order, place=evolve(order.place, group=group))
         answer = await account.call("ec2", region, "RunInstances", subject, **parameters(order, node, zone))
     row: Mapping[str, Any] = answer["Instances"][0]
-    request = order.request
-    account.launched[row["InstanceId"]] = Launched(
-        region=region,
-        pool_id=request.cluster.pool_id,
-        token=request.token,
-        node=node,
-        at=time.monotonic(),
-        row=row,
-        rate=order.rates.get(zone),
-    )
+    account.inventories[region].add(row["InstanceId"], row, order.request, order.rates.get(zone))
     return row
 
 
 def _instance(account: Account, order: Order, row: Mapping[str, Any]) -> Instance:
-    known = account.launched.get(row["InstanceId"])
-    rate = known.rate if known is not None else order.rates.get(row["Placement"]["AvailabilityZone"])
-    offer = order.request.cluster.offer
-    return described(row, order.place.region, order.door, rate=rate, on_demand=offer.on_demand_price)
+    rate = account.inventories[order.place.region].rate(row["InstanceId"])
+    rate = order.rates.get(row["Placement"]["AvailabilityZone"]) if rate is None else rate
+    on_demand = order.request.cluster.offer.on_demand_price
+    return described(row, order.place.region, order.door, rate=rate, on_demand=on_demand)

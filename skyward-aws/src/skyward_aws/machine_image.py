@@ -83,9 +83,9 @@ async def find_image(account: Account, region: str, offer: Offer, ami: str | Non
     if ami is None:
         name = parameter(offer)
         ask = partial(account.call, "ssm", region, "GetParameter", name, Name=name)
-        ami = str((await account.remembered(("image", region, name), _HOLDS, ask))["Parameter"]["Value"])
+        ami = str((await account.answers.ask(("image", region, name), _HOLDS, ask))["Parameter"]["Value"])
     describe = partial(account.call, "ec2", region, "DescribeImages", ami, ImageIds=[ami])
-    answer = await account.remembered(("disk", region, ami), _HOLDS, describe)
+    answer = await account.answers.ask(("disk", region, ami), _HOLDS, describe)
     if not answer["Images"]:
         raise ConfigError(f"There is no image {ami} in {region}.", provider="aws", hint="Images are of one region.")
     return root_disk(answer["Images"][0])

@@ -88,14 +88,14 @@ async def zones_that_sell(account: Account, region: str, name: str) -> frozenset
         region: Where.
         name: The type.
     """
-    rows = await account.remembered(
+    rows = await account.answers.ask(
         ("zones", region, name), _ZONES_HOLD, partial(_offerings, account, region, [name], None)
     )
     return frozenset(row["Location"] for row in rows)
 
 
 async def _types(account: Account, region: str, wanted: tuple[str, ...]) -> list[Any]:
-    return await account.remembered(
+    return await account.answers.ask(
         ("types", region, wanted),
         _TYPES_HOLD,
         lambda: account.pages(
@@ -116,10 +116,10 @@ async def _on_demand(account: Account, region: str, names: Sequence[str]) -> dic
     ask = partial(_listed, account, region)
     if len(names) <= FEW:
         each = await asyncio.gather(
-            *(account.remembered(("price", region, name), _PRICES_HOLD, partial(ask, name)) for name in names)
+            *(account.answers.ask(("price", region, name), _PRICES_HOLD, partial(ask, name)) for name in names)
         )
         return {name: price for found in each for name, price in found.items()}
-    return await account.remembered(("price", region), _PRICES_HOLD, partial(ask, None))
+    return await account.answers.ask(("price", region), _PRICES_HOLD, partial(ask, None))
 
 
 async def _listed(account: Account, region: str, name: str | None) -> dict[str, float]:

@@ -14,7 +14,7 @@ from skyward.provider import MachineImage, SkywardError
 from skyward_aws.account import Account
 from skyward_aws.failure import code_of
 
-__all__ = ["Base", "create_image", "delete_image", "delete_images", "described", "every_image", "images"]
+__all__ = ["Base", "create_image", "delete_image", "delete_images", "described", "images"]
 
 GB_MONTH = 0.05
 """USD for which a GB of a snapshot is kept for a month, in most regions; a snapshot has only what is in use."""
@@ -116,22 +116,6 @@ async def images(account: Account, region: str, base: Base | None = None) -> lis
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
     rows = await account.pages("ec2", region, "DescribeImages", "Images", Owners=["self"], Filters=filters)
     return [described(row, region) for row in rows if row.get("State") not in _GONE]
-
-
-async def every_image(account: Account, home: str) -> list[MachineImage]:
-    """
-    List all images of ours in the account, whichever client had them made.
-
-    Args:
-        account: Who asks.
-        home: A region that the account can use, which knows the others.
-
-    Raises:
-        SkywardError: If a region that the account uses gives no answer: an image there would be overlooked.
-    """
-    regions = (await account.call("ec2", home, "DescribeRegions"))["Regions"]
-    found = await asyncio.gather(*(images(account, row["RegionName"]) for row in regions))
-    return [image for each in found for image in each]
 
 
 def described(row: Mapping[str, Any], region: str) -> MachineImage:

@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from skyward.provider import ConfigError, SkywardError
+from skyward.provider import ConfigError
 from skyward_aws.account import Account
-from skyward_aws.failure import code_of
+from skyward_aws.failure import unless
 
 __all__ = ["GROUP", "Place", "close_group", "close_groups", "find_place", "missing_rules", "open_group"]
 
@@ -99,11 +99,8 @@ async def open_group(account: Account, region: str, vpc: str, port: int | None) 
         if group is None:
             return await open_group(account, region, vpc, port)
     for rule in missing_rules(group, rules, port):
-        try:
-            await account.call("ec2", region, "AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[rule])
-        except SkywardError as error:
-            if code_of(error) != "InvalidPermission.Duplicate":
-                raise
+        opens = account.call("ec2", region, "AuthorizeSecurityGroupIngress", GroupId=group, IpPermissions=[rule])
+        await unless(opens, "InvalidPermission.Duplicate")
     return str(group)
 
 
@@ -129,12 +126,9 @@ async def close_group(account: Account, region: str, group: str) -> None:
         region: Where.
         group: Its id.
     """
-    try:
-        await account.call("ec2", region, "DeleteSecurityGroup", group, GroupId=group)
-    except SkywardError as error:
-        # EC2 counts machines for minutes after their end; a group that stays is used again, and costs nothing.
-        if code_of(error) not in ("DependencyViolation", "InvalidGroup.NotFound", "InvalidGroup.InUse"):
-            raise
+    # EC2 counts machines for minutes after their end; a group that stays is used again, and costs nothing.
+    stays = ("DependencyViolation", "InvalidGroup.NotFound", "InvalidGroup.InUse")
+    await unless(account.call("ec2", region, "DeleteSecurityGroup", group, GroupId=group), *stays)
 
 
 def missing_rules(group: str, present: Sequence[Mapping[str, Any]], port: int | None) -> list[dict[str, Any]]:
@@ -166,8 +160,8 @@ def _lets_in(rule: Mapping[str, Any], port: int) -> bool:
 
 async def _make_group(account: Account, region: str, vpc: str, name: str) -> str | None:
     """Make our group; None if another client was quicker."""
-    try:
-        made = await account.call(
+    made = await unless(
+        account.call(
             "ec2",
             region,
             "CreateSecurityGroup",
@@ -175,12 +169,10 @@ async def _make_group(account: Account, region: str, vpc: str, name: str) -> str
             VpcId=vpc,
             Description="Machines of Skyward",
             TagSpecifications=[{"ResourceType": "security-group", "Tags": [{"Key": "skyward", "Value": "group"}]}],
-        )
-    except SkywardError as error:
-        if code_of(error) == "InvalidGroup.Duplicate":
-            return None
-        raise
-    return str(made["GroupId"])
+        ),
+        "InvalidGroup.Duplicate",
+    )
+    return None if made is None else str(made["GroupId"])
 
 
 async def _network(account: Account, region: str, vpc: str | None, subnet: str | None) -> tuple[str, dict[str, str]]:

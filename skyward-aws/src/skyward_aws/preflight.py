@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_credentials", "check_life", "check_quota", "ends_at", "quota_code"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 TOO_SHORT = 300.0
 """Seconds that credentials have to be good for, at least."""
@@ -143,12 +143,14 @@ async def check_quota(account: Account, region: str, offer: Offer, nodes: int, *
             _log.info("aws.quota_unknown code=%s: %s", code, error)
             return None
 
-    allowed = await account.remembered(("quota", region, code), _QUOTA_HOLDS, ask)
+    allowed = await account.answers.ask(("quota", region, code), _QUOTA_HOLDS, ask)
+    if allowed is not None and allowed < offer.vcpus:
+        # The account may have been given more since.
+        allowed = await account.answers.ask(("quota", region, code), 0.0, ask)
     if allowed is None:
         return
     market = "on the spot market" if spot else "on demand"
     if allowed < offer.vcpus:
-        account.forget(("quota", region, code))
         raise QuotaError(
             f"{offer.instance_type} has {offer.vcpus:g} vCPUs, and the account may have {allowed:g} of its family "
             f"{market} in {region} (quota {code}).",

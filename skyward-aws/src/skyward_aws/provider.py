@@ -6,9 +6,9 @@ import asyncio
 import logging
 import os
 import shutil
-import time
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
@@ -28,20 +28,20 @@ from skyward.provider import (
 )
 from skyward_aws.account import Account, Login, whose
 from skyward_aws.fleet import drop_templates
-from skyward_aws.instances import LAG, Door, check_end, described, listed, owned, renew, terminate
+from skyward_aws.instances import Door, check_end, described, machines, owned, renew, terminate
 from skyward_aws.launching import launch
 from skyward_aws.machine_image import find_image, parameter
 from skyward_aws.market import offers
 from skyward_aws.notice import command
 from skyward_aws.order import Order
-from skyward_aws.own_images import Base, create_image, delete_images, every_image, images
+from skyward_aws.own_images import Base, create_image, delete_images, images
 from skyward_aws.place import Place, close_group, close_groups, find_place
 from skyward_aws.preflight import check_credentials, check_quota
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.aws")
 
 REGION = "us-east-1"
 """Where machines are rented if no region is named."""
@@ -253,19 +253,12 @@ class AWS:
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: Place) -> Sequence[Instance]:
         """List the pool's machines by tag; one just rented that listings do not know yet is pending."""
-        account, offer, door = self._account, cluster.offer, self._door(cluster)
-        rows = {row["InstanceId"]: row for row in await listed(account, infra.region, pool=cluster.pool_id)}
-        launched, now = account.launched, time.monotonic()
-        for name, each in launched.items():
-            if each.pool_id == cluster.pool_id and each.region == infra.region and now - each.at < LAG:
-                rows.setdefault(name, each.row)
+        region, offer, door = infra.region, cluster.offer, self._door(cluster)
         found = []
-        for name, row in rows.items():
-            spot = row.get("InstanceLifecycle") == "spot"
-            known = launched.get(name)
-            rate = known.rate if known is not None else offer.price(spot=spot)
-            node = known.node if known is not None else None
-            found.append(described(row, infra.region, door, rate=rate, on_demand=offer.on_demand_price, node=node))
+        for name, row in (await machines(self._account, region, cluster.pool_id)).items():
+            rate = self._account.inventories[region].rate(name)
+            rate = offer.price(spot=row.get("InstanceLifecycle") == "spot") if rate is None else rate
+            found.append(described(row, region, door, rate=rate, on_demand=offer.on_demand_price))
         return found
 
     @hookimpl
@@ -308,7 +301,7 @@ class AWS:
     @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
         """List every machine of ours in all regions that the account uses."""
-        return await owned(self._account, await self._home())
+        return await self._account.everywhere(await self._home(), partial(owned, self._account))
 
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:
@@ -333,7 +326,7 @@ class AWS:
     async def skyward_machine_images(self, cluster: Cluster | None) -> Sequence[MachineImage]:
         """List images of ours: those on the same base in the offer's region, or all in the regions that are used."""
         if cluster is None:
-            return await every_image(self._account, await self._home())
+            return await self._account.everywhere(await self._home(), partial(images, self._account))
         region = cluster.offer.region or await self._home()
         return await images(self._account, region, self._base(cluster.offer))
 

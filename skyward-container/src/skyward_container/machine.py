@@ -74,6 +74,7 @@ def instance_of(row: Mapping[str, Any], private_key: str | None, now: float) -> 
         private_ip=private,
         tags=tags,
         launched_at=fact("Created", lambda: datetime.fromisoformat(row["Created"]).timestamp()),
+        reason=fact("State", lambda: _reason(row["State"])) if state is InstanceState.ENDED else None,
     )
 
 
@@ -85,6 +86,13 @@ def _state(state: Mapping[str, Any], now: float) -> InstanceState:
         return InstanceState.PENDING
     stopped = datetime.fromisoformat(state["FinishedAt"]).timestamp() if status in _STOPPED else 0.0
     return InstanceState.PENDING if now - stopped < RESTARTS_WITHIN else InstanceState.ENDED
+
+
+def _reason(state: Mapping[str, Any]) -> str:
+    """Return why a container ended, in the words of `inspect`."""
+    if state.get("OOMKilled"):
+        return "memory ran out (OOMKilled)"
+    return f"{state.get('Status')} with code {state.get('ExitCode')}. {state.get('Error') or ''}".rstrip(". ")
 
 
 def _private(networks: Mapping[str, Any]) -> str | None:

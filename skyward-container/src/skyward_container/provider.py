@@ -21,9 +21,12 @@ from skyward.provider import (
     Offer,
     ProviderFacts,
     ProvisionError,
+    choice,
     gigabytes,
     hookimpl,
     identified,
+    positive,
+    shell_file,
     suggesting,
 )
 from skyward_container.engine import PULL_TIMEOUT, attempt, command, failed, find_binary, is_gone
@@ -32,22 +35,7 @@ from skyward_container.machine import HOST_KEY, instance_of, labels
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
 
-_log = logging.getLogger(__name__)
-
-# The container's first process is its SSH server; nothing but the pool's key is let in.
-_START = """
-set -eu
-mkdir -p /run/sshd /run/skyward
-chmod 700 /run/skyward
-printf '%s\\n' "$SKYWARD_LOGIN_KEY" >/run/skyward/authorized_keys
-umask 077
-printf '%s\\n' "$SKYWARD_HOST_KEY" >/run/skyward/host_key
-unset SKYWARD_LOGIN_KEY SKYWARD_HOST_KEY
-sshd=$(command -v sshd || echo /usr/sbin/sshd)
-[ -x "$sshd" ] || { echo 'this image has no OpenSSH server' >&2; exit 96; }
-exec "$sshd" -D -e -h /run/skyward/host_key -o AuthorizedKeysFile=/run/skyward/authorized_keys -o StrictModes=no \\
-    -o PermitRootLogin=prohibit-password -o PasswordAuthentication=no -o UsePAM=no -o MaxSessions=100
-"""
+_log = logging.getLogger("skyward.provider.container")
 
 # The first process hears it, and with that the container ends.
 _END = ("kill", "-TERM", "1")
@@ -63,19 +51,12 @@ def _image(value: str | DockerImage) -> str:
 
 def _binary(value: str | None) -> Literal["docker", "podman"] | None:
     """Return the command line's name, checked."""
-    if value not in (None, "docker", "podman"):
-        raise ConfigError(f'binary must be "docker" or "podman", not {value!r}.')
-    return value  # type: ignore[return-value]
+    return None if value is None else choice(value, "binary", ("docker", "podman"))  # type: ignore[return-value]
 
 
 def _cpus(value: float | None) -> float | None:
     """Return a number of processors, checked."""
-    if value is None:
-        return None
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < float("inf"):
-        raise ConfigError(f"cpus must be a number of processors above zero, not {value!r}.")
-    return float(value)
+    return None if value is None else positive(value, "cpus")
 
 
 def _memory(value: str | float | None) -> float | None:
@@ -203,7 +184,7 @@ class Container:
         for variable in environment:
             # Its text comes from the command's own environment: every user of this machine reads command lines.
             words += ["--env", variable]
-        end = [self.image, "sh", "-c", _START]
+        end = [self.image, "sh", "-c", shell_file(__package__, "start.sh")]
         done = await attempt(binary, *words, *self._limits(), *end, env=environment)
         if done.code and self._limits():
             await attempt(binary, "rm", "--force", name)

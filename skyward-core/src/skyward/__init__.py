@@ -83,10 +83,10 @@ if TYPE_CHECKING:
     from skyward.market.repository import offers as offers
     from skyward.model.accelerators import accelerator_factories
     from skyward.model.accelerators.accelerator import (
-        Accelerator as Accelerator,
         is_nvidia as is_nvidia,
         is_trainium as is_trainium,
     )
+    from skyward.model.accelerators.accelerator_factories import Accelerator as Accelerator
     from skyward.model.accelerators.fit import select_instance as select_instance
     from skyward.model.accelerators.nvidia_names import NVIDIA as NVIDIA
     from skyward.model.events import metric

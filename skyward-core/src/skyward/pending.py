@@ -28,12 +28,12 @@ from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError, NoPoolError, UsageError
 from skyward.model.fields.duration import seconds
+from skyward.model.spec.called import Called
 from skyward.model.spec.retry_setting import Retries, retries as checked_retries
 from skyward.node.agent.descendants import MARK
 
 if TYPE_CHECKING:
     from skyward.engine.calls.waiters import Future
-    from skyward.function import Function
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -125,7 +125,7 @@ class PendingFunction(Generic[T]):
     8
     """
 
-    function: Function[..., T]
+    function: Called[T]
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(factory=dict)
     timeout: float | None = None
@@ -157,8 +157,7 @@ class PendingFunction(Generic[T]):
 
     def local(self) -> T:
         """Run the call here and now."""
-        value: T = self.function.local(*self.args, **self.kwargs)
-        return value
+        return self.function.local(*self.args, **self.kwargs)
 
     def __rshift__(self, target: object) -> T:
         try:
@@ -422,7 +421,7 @@ def partial(error: BaseException) -> list[Any]:
     return list(getattr(error, "__skyward_partial__", ()))
 
 
-def single(pending: object) -> PendingFunction[Any]:
+def single(pending: PendingFunction[T]) -> PendingFunction[T]:
     """
     Return a pending call, checked.
 
@@ -432,8 +431,9 @@ def single(pending: object) -> PendingFunction[Any]:
     Raises:
         UsageError: If it is no pending call, or several.
     """
-    if isinstance(pending, PendingFunction):
-        return pending
-    if isinstance(pending, PendingFunctionGroup | PendingStream):
+    given: object = pending
+    if isinstance(given, PendingFunction):
+        return given
+    if isinstance(given, PendingFunctionGroup | PendingStream):
         raise UsageError("This is a group of calls; send it with `>> pool` or `pool.run_parallel(group)`.")
-    raise UsageError(f"A pool runs pending calls, and this is a {type(pending).__name__}: call the function first.")
+    raise UsageError(f"A pool runs pending calls, and this is a {type(given).__name__}: call the function first.")

@@ -244,7 +244,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
     from skyward.model.instances.cluster import Topology
 
     ranks: int | None = None
-    collective = False
+    collective = partitions = False
     meetings: dict[str, str] = {}
     # One rank is what a user gets who says nothing, so that a plugin may change it.
     asked: object = cluster.worker.per_node
@@ -256,6 +256,7 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
                 continue
             _expect(wanted, Topology)
         collective = collective or wanted.collective
+        partitions = partitions or wanted.partitions
         if wanted.meeting is not None:
             meetings.setdefault(wanted.meeting, name)
         if len(meetings) > 1:
@@ -273,7 +274,8 @@ def topology(plugins: Iterable[Any], cluster: Cluster) -> Topology:
             )
         asked = ranks = wanted.ranks_per_node
         chooser = f"plugin {name!r} with its {ranks}"
-    return Topology(ranks_per_node=ranks, collective=collective, meeting=next(iter(meetings), None))
+    met = next(iter(meetings), None)
+    return Topology(ranks_per_node=ranks, collective=collective, meeting=met, partitions=partitions)
 
 
 def transform_image(plugins: Iterable[Any], image: Image, cluster: Cluster) -> Image:

@@ -105,8 +105,7 @@ class Pool(RightOperand, Mapper):
         from skyward.engine.calls import operations
 
         running = self._running
-        result: T = operations.run(running, single(pending), node=running.check_node(target))
-        return result
+        return operations.run(running, single(pending), node=running.check_node(target))
 
     def run_async(self, pending: PendingFunction[T], *, target: Target = None) -> Future[T]:
         """

@@ -52,7 +52,6 @@ from skyward.plan.instances.clocks import ahead_of_reply
 # Volumes that the user keeps at the cloud.
 from skyward.plan.offers.volume import (
     Volume,
-    check_volume,
     chosen,
     mount_disk,
     mount_path,
@@ -64,20 +63,22 @@ from skyward.plan.offers.volume import (
 # Accounts, what clouds tell of machines, creating machines and finding them, volumes.
 from skyward.providers.account_hooks import AccountHooks
 from skyward.providers.call_batch import CallBatch, rented
-from skyward.providers.created import Created, Inventory, of_token
+from skyward.providers.created import Created, Inventory, of_pool, of_token
 from skyward.providers.credentials import Credential
 from skyward.providers.facts import by_id, facts, identified, sold
 from skyward.providers.host_pins import HostPins
 from skyward.providers.key_account import KeyAccount
 from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
+from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.volumes import Mount, until_free
+from skyward.providers.volumes import Mount
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
     Api,
     ErrorRow,
+    Joined,
     Limit,
     Login,
     Meaning,
@@ -96,14 +97,17 @@ from skyward.rest import (
     listed,
     meaning_by,
     number,
+    objects,
     optional,
     readable,
     reply_of,
-    shortened,
     text,
     whole,
     word,
 )
+
+# Shell scripts that lie beside a provider's modules.
+from skyward.shell_files import shell_file
 
 __all__ = [
     "END_COMMAND",
@@ -124,6 +128,7 @@ __all__ = [
     "Instance",
     "InstanceState",
     "Inventory",
+    "Joined",
     "KeyAccount",
     "KeyPair",
     "LaunchRequest",
@@ -155,7 +160,7 @@ __all__ = [
     "ahead_of_reply",
     "boot_deadline",
     "by_id",
-    "check_volume",
+    "check_places",
     "choice",
     "chosen",
     "cloud_config",
@@ -186,7 +191,9 @@ __all__ = [
     "nearest",
     "node_number",
     "number",
+    "of_pool",
     "of_token",
+    "objects",
     "optional",
     "port",
     "positive",
@@ -198,14 +205,13 @@ __all__ = [
     "reply_of",
     "runpod_base",
     "several",
-    "shortened",
+    "shell_file",
     "sold",
     "suggesting",
     "switch",
     "text",
     "text_setting",
     "unescaped",
-    "until_free",
     "volume_name",
     "whole",
     "word",

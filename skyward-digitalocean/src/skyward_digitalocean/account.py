@@ -1,35 +1,45 @@
-"""The account: its token, its calls, and what was rented so lately that lists may not know it."""
+"""The account: its token, its calls, and its droplets."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
-
-from attrs import field, frozen
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from skyward.provider import (
-    Api,
+    ConfigError,
+    Created,
     Credential,
+    CredentialsError,
+    Instance,
+    Inventory,
+    KeyAccount,
     Limit,
-    Login,
-    Misread,
     Service,
-    Shared,
-    field as field_of,
-    identified,
+    Volume,
+    by_id,
+    chosen,
+    end_for_good,
+    field,
     listed,
+    objects,
+    of_pool,
+    optional,
     text,
     whole,
 )
-from skyward_digitalocean.failure import meaning
-from skyward_digitalocean.tagging import OURS, tags_in
+from skyward_digitalocean.catalogue import is_gpu
+from skyward_digitalocean.droplets import described
+from skyward_digitalocean.failure import CREATE, meaning
+from skyward_digitalocean.tagging import OURS, expiry_tag, pool_tag, tags_in, tags_of
 
-__all__ = ["TOKEN", "URL", "Account", "Launched"]
+if TYPE_CHECKING:
+    from skyward.provider import Cluster
 
-URL = "https://api.digitalocean.com"
+__all__ = ["LIMITS", "LISTS_HOLD", "TOKEN", "Account"]
+
 TOKEN = Credential(
     provider="digitalocean",
     title="DigitalOcean",
@@ -40,171 +50,251 @@ TOKEN = Credential(
 )
 """Where DigitalOcean's own tools look for the token as well."""
 
+LIMITS = {"": (Limit(5000, 3600.0), Limit(250, 60.0)), "keys": (Limit(10, 60.0),)}
+"""Rate limits of a token; the account's SSH keys may be listed more rarely than the rest."""
+
+SERVICE = Service(
+    provider="digitalocean",
+    title="DigitalOcean",
+    base_url="https://api.digitalocean.com",
+    url_variable="DIGITALOCEAN_API_URL",
+    limits=LIMITS,
+    meaning=meaning,
+)
+
 UNSEEN = 3.0
 """Seconds for which a droplet that was rented and is in no list is taken for new without asking for it."""
 
 LISTS_HOLD = 2.0
 """Seconds for which pools of one account share a list; with two lists in that time an hour has 3600 calls of 5000."""
 
-LIMITS = {"": (Limit(5000, 3600.0), Limit(250, 60.0)), "keys": (Limit(10, 60.0),)}
-"""Rate limits of a token; the account's SSH keys may be listed more rarely than the rest."""
-
-_PAGE = 200
-_MOST_PAGES = 500
+_ASK_EACH = 8
 
 
-@frozen(kw_only=True)
-class Launched:
-    """
-    Remember a droplet that was just rented.
-
-    Args:
-        pool_id: Its pool.
-        token: The request that it was rented for.
-        at: When, on the monotonic clock.
-        row: What DigitalOcean said of it.
-    """
-
-    pool_id: str
-    token: str
-    at: float = field(factory=time.monotonic)
-    row: Mapping[str, Any]
+Read = Callable[[object, str], list[Any]]
+"""Reads a field that holds a list."""
 
 
-class Account:
+class Account(KeyAccount):
     """
     Ask DigitalOcean.
 
     Args:
         token: The token; None for that of the environment.
         url: Where the API is; None for what the environment says.
+        port: Port of the droplets' SSH servers.
     """
 
-    def __init__(self, token: str | None, url: str | None) -> None:
-        self._token = token
-        self._url = url
-        self._shared: Shared | None = None
-        self.unseen = UNSEEN
-        self.lists_hold = LISTS_HOLD
-        self.launched: dict[str, Launched] = {}
+    def __init__(self, token: str | None, url: str | None, port: int) -> None:
+        super().__init__(SERVICE, TOKEN, token, url)
+        self._port = port
+        # Those with GPUs are in a list of their own, which takes no tag.
+        lists = {"droplets": partial(self._ours, tag_name=OURS), "gpus": partial(self._ours, type="gpus")}
+        self.inventory = Inventory(lists, identity=self.identity, hold=LISTS_HOLD, lag=UNSEEN, look=self._droplet)
         self.gpus: dict[str, bool] = {}
-        """Whether a pool that was rented for here has GPUs, which other lists show."""
+        """Whether a pool that was rented for here has GPUs."""
         self.odd_refusals = 0
         """Refusals in a row whose reason is not known."""
 
-    @cached_property
-    def api(self) -> Api:
-        """Return what makes the calls."""
-        url = self._url or os.environ.get("DIGITALOCEAN_API_URL") or URL
-        service = Service(
-            provider="digitalocean",
-            title="DigitalOcean",
-            base_url=url.rstrip("/"),
-            limits=LIMITS,
-            meaning=meaning,
-        )
-        return Api(service, lambda _stale: Login.bearer(TOKEN.find(self._token, os.environ)))
-
-    async def pages(self, path: str, key: str, *, lane: str = "", **params: str) -> list[Any]:
+    async def pages(self, path: str, key: str, read: Read = objects, *, lane: str = "", **params: str) -> list[Any]:
         """
         Return what all pages of a list hold.
 
         Args:
             path: Of what.
             key: Name of the list in the answer.
+            read: Reads it.
             lane: The kind of call, for its limits.
             params: What is asked.
 
         Raises:
             SkywardError: If it is refused.
         """
-        found: list[Any] = []
-        for page in range(1, _MOST_PAGES):
-            asked = {**params, "page": page, "per_page": _PAGE}
-            rows, more = await self.api.get(path, params=asked, lane=lane, read=lambda answer: _page(answer, key))
-            found += rows
-            if not more or not rows:
-                break
-        return found
+        asked = {**params, "per_page": "200"}
+        return await self.api.pages(path, lambda answer: read(answer, key), _more, params=asked, lane=lane)
 
-    async def ours(self, *, gpus: bool) -> dict[str, Mapping[str, Any]]:
+    def instance(self, row: Any, cluster: Cluster | None = None) -> Instance:
         """
-        List the droplets of Skyward in the account, by id; pools that ask at once share the answer.
+        Describe a droplet, as `described` does; a row that is none is an error of Skyward.
 
         Args:
-            gpus: Whether to look at those with GPUs as well, which are in a list of their own that takes no tag.
+            row: The droplet.
+            cluster: The pool that reaches it; None if it is not reached.
 
         Raises:
-            SkywardError: If a list fails; that is no empty list.
+            ProvisionError: If it has no id.
         """
-        # Kept, because it lasts as long as something refers to it.
-        shared = self._shared = Shared.of(f"{self.api.service.base_url} {TOKEN.known(self._token, os.environ)}")
-        rows = await shared.ask("droplets", self.lists_hold, lambda: self.fresh(gpus=False))
-        more = await shared.ask("gpus", self.lists_hold, lambda: self.fresh(gpus=True)) if gpus else {}
-        return {**rows, **more}
+        key, rate = (cluster.key, cluster.offer.on_demand_price) if cluster is not None else (None, None)
+        return self.api.understood(row, lambda row: described(row, key, port=self._port, rate=rate), f"GET {CREATE}")
 
-    async def unlisted(self, pool_id: str, listed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    async def instances(self, cluster: Cluster) -> list[Instance]:
         """
-        Return a pool's droplets that were rented here and have been in no list yet: lists trail launches.
-
-        A launch that was accepted may still fail, and its droplet vanishes; so each is asked for by itself.
+        List the pool's droplets by tag; one just rented that lists do not have yet is pending.
 
         Args:
-            pool_id: The pool.
-            listed: What lists have, by id; it is not remembered any more.
+            cluster: The pool.
 
         Raises:
-            SkywardError: If a call fails.
+            SkywardError: If a list fails.
         """
-        now, found = time.monotonic(), []
-        for name, known in [*self.launched.items()]:
-            if known.pool_id != pool_id:
-                continue
-            if name in listed:
-                del self.launched[name]
-                continue
-            row: Mapping[str, Any] | None = known.row
-            if now - known.at > self.unseen:
-                row = await self.api.get(f"/v2/droplets/{name}", also=(404,), read=_droplet)
-            if row is None:
-                self.launched.pop(name, None)
-            else:
-                found.append(row)
-        return found
+        pool = cluster.pool_id
+        # Who did not rent them cannot know of which kind they are: an offer may have been passed over for another.
+        gpus = ("gpus",) if is_gpu(cluster.offer) or self.gpus.get(pool, True) else ()
+        rows = await self.inventory.rows("droplets", *gpus, pool_id=pool)
+        return [self.instance(row, cluster) for row in of_pool(rows, tags_of, pool).values()]
 
-    async def fresh(self, *, gpus: bool) -> dict[str, Mapping[str, Any]]:
+    async def owned(self) -> list[Instance]:
         """
-        List the droplets of Skyward now: those without GPUs, or those with.
+        List every droplet of ours.
+
+        Raises:
+            SkywardError: If a list fails.
+        """
+        return [self.instance(row) for row in (await self.inventory.rows(within=0.0)).values()]
+
+    async def terminate(self, ids: Sequence[str]) -> None:
+        """
+        Delete droplets, and return when DigitalOcean has none of them any more.
 
         Args:
-            gpus: Which list.
+            ids: Which; one that is gone already is no error.
 
         Raises:
-            SkywardError: If it fails.
+            ProvisionError: If one may still be billed.
         """
-        question = {"type": "gpus"} if gpus else {"tag_name": OURS}
-        rows = await self.pages("/v2/droplets", "droplets", **question)
-        return {str(row["id"]): row for row in rows if OURS in tags_in(row)}
 
+        async def end(name: str) -> None:
+            await self.api.delete(f"{CREATE}/{name}", also=(404,), subject="delete")
+            self.inventory.forget([name])
 
-def _page(answer: Any, key: str) -> tuple[list[Any], bool]:
-    """Read a page, and whether there is another."""
-    rows = listed(answer, key)
-    if key == "droplets":
+        async def left(names: Sequence[str]) -> Collection[str]:
+            return await self.inventory.rows(within=0.0) if len(names) > _ASK_EACH else await self.living(names)
+
+        await end_for_good(
+            # What is no number is no droplet.
+            [each for each in ids if each.isascii() and each.isdigit()],
+            end=end,
+            left=left,
+            provider="digitalocean",
+            hint="Type: doctl compute droplet delete --force {ids}",
+        )
+
+    async def living(self, ids: Sequence[str]) -> list[str]:
+        """
+        Return those of some droplets that exist: a volume names one that was deleted a moment ago still as its holder.
+
+        Args:
+            ids: Their ids.
+
+        Raises:
+            SkywardError: If DigitalOcean refuses.
+        """
+        rows = await asyncio.gather(*(self.api.get(f"{CREATE}/{name}", also=(404,)) for name in ids))
+        return [name for name, row in zip(ids, rows, strict=True) if row is not None]
+
+    async def renew(self, pool_id: str, ids: Sequence[str], expires_at: float) -> None:
+        """
+        Write a later expiry on droplets, and take the earlier ones away.
+
+        Args:
+            pool_id: Their pool.
+            ids: Which; one that is gone already is no error.
+            expires_at: Seconds since 1970.
+        """
+        name = expiry_tag(pool_id, expires_at)
+        rows = (await self.inventory.rows(within=0.0)).items()
+        there = {each: tags_in(row) for each, row in rows if pool_tag(pool_id) in tags_in(row)}
+        wanted = [each for each in ids if each in there]
+        if not wanted:
+            return
+        await self.api.post("/v2/tags", json={"name": name}, once=False)
+        resources = [{"resource_id": each, "resource_type": "droplet"} for each in wanted]
+        await self.api.post(f"/v2/tags/{name}/resources", json={"resources": resources}, once=False, also=(404,))
+        front = name.rpartition(":")[0]
+        worn = {tag for each in wanted for tag in there[each] if tag.startswith(f"{front}:") and tag != name}
+        others = {tag for each, tags in there.items() if each not in wanted for tag in tags}
+        for tag in sorted(worn - others):
+            await self.api.delete(f"/v2/tags/{tag}", also=(404,))
+
+    async def volume(self, wanted: str) -> Volume:
+        """
+        Look for a volume of block storage, which is for one droplet of its region.
+
+        Args:
+            wanted: Its id or name.
+
+        Raises:
+            ConfigError: If there is none, or there are several of the name.
+            SkywardError: If DigitalOcean refuses.
+        """
+        rows = await self.pages("/v2/volumes", "volumes")
+        known = self.api.understood(rows, lambda rows: [_volume(row) for row in rows], "GET /v2/volumes")
+        return chosen(known, wanted, "DigitalOcean")
+
+    async def check_vpc(self, vpc: str) -> None:
+        """
+        Check that there is a network, and that the token may look at it, which a launch in it needs.
+
+        Args:
+            vpc: Its id.
+
+        Raises:
+            ConfigError: If there is none.
+            CredentialsError: If it may not.
+        """
+        if await self.api.get(f"/v2/vpcs/{vpc}", also=(404,)) is None:
+            said = f"DigitalOcean has no VPC {vpc!r} in this account."
+            raise ConfigError(said, provider="digitalocean", hint="Type: doctl vpcs list")
+
+    async def check_renewing(self) -> None:
+        """
+        Check that the token may write a later expiry on droplets; a token of custom scopes may rent and not do that.
+
+        A tag that there is not is to be put on a droplet that is not ours: nothing is done, and only a missing scope
+        is refused as such.
+
+        Raises:
+            CredentialsError: If it may not.
+        """
+        resources = [{"resource_id": "1", "resource_type": "droplet"}]
+        path = "/v2/tags/skyward:preflight/resources"
         try:
-            rows = [*identified(rows, lambda row: whole(row, "id"), provider="digitalocean")]
-        except ValueError as error:
-            raise Misread(str(error)) from error
-    if not all(isinstance(row, Mapping) for row in rows):
-        raise Misread(f"{key!r} holds something that is no object")
-    links = answer.get("links") or {}
-    pages = links.get("pages") or {} if isinstance(links, Mapping) else {}
-    return rows, isinstance(pages, Mapping) and bool(pages.get("next"))
+            await self.api.post(path, json={"resources": resources}, also=(404, 409, 422), once=False)
+        except CredentialsError as error:
+            raise CredentialsError(
+                f"This token may not say of droplets that their client still lives, so none is rented. {error.message}",
+                provider="digitalocean",
+                hint=error.hint,
+            ) from error
+
+    async def _ours(self, **question: str) -> dict[str, Mapping[str, Any]]:
+        rows = by_id(await self.pages(CREATE, "droplets", listed, **question), whole, provider="digitalocean")
+        return {name: row for name, row in rows.items() if OURS in tags_in(row)}
+
+    async def _droplet(self, known: Created[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """Ask for a droplet by its id: a launch that was accepted may still fail, and its droplet vanishes."""
+        row: Mapping[str, Any] | None = await self.api.get(f"{CREATE}/{known.id}", also=(404,), read=_droplet)
+        return row
+
+
+def _more(answer: Any) -> dict[str, str] | None:
+    """Read what asks for the next page."""
+    link = optional(answer, "links.pages.next", text)
+    return dict(parse_qsl(urlsplit(link).query)) if link else None
 
 
 def _droplet(answer: Any) -> Mapping[str, Any]:
-    row = field_of(answer, "droplet")
+    row: Mapping[str, Any] = field(answer, "droplet")
     whole(row, "id")
     text(row, "name")
-    found: Mapping[str, Any] = row
-    return found
+    return row
+
+
+def _volume(row: Any) -> Volume:
+    holders = optional(row, "droplet_ids", listed) or []
+    return Volume(
+        id=text(row, "id"),
+        name=text(row, "name"),
+        place=text(row, "region.slug"),
+        holders=tuple(str(whole({"id": each}, "id")) for each in holders),
+    )

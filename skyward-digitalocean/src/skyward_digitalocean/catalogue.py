@@ -31,7 +31,7 @@ def to_offers(rows: Iterable[object], regions: Sequence[str], seen_at: float) ->
     Raises:
         Misread: If there are some, and none can be read.
     """
-    found = readable(rows, lambda row: _offers(row, seen_at))
+    found = readable(rows, lambda row: _offers(row, seen_at), provider="digitalocean")
     return [offer for offers in found for offer in offers if not regions or offer.region in regions]
 
 

@@ -8,29 +8,13 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-from attrs import frozen
-
-from skyward.provider import SkywardError, reply_of, text
+from skyward.provider import Registered, SkywardError, key_material, registered, text
 from skyward_digitalocean.account import Account
 from skyward_digitalocean.tagging import pool_tag
 
-__all__ = ["Key", "close_keys", "fingerprint", "forget_tags", "key_name", "open_key"]
+__all__ = ["close_keys", "fingerprint", "forget_tags", "key_name", "open_key"]
 
-_log = logging.getLogger(__name__)
-
-
-@frozen(kw_only=True)
-class Key:
-    """
-    Hold what all droplets of a pool share.
-
-    Args:
-        fingerprint: Of the key that they let in.
-        own: Whether we put it into the account, so that it is ours to remove.
-    """
-
-    fingerprint: str
-    own: bool
+_log = logging.getLogger("skyward.provider.digitalocean")
 
 
 def fingerprint(public: str) -> str:
@@ -52,9 +36,9 @@ def key_name(pool_id: str) -> str:
     return pool_tag(pool_id)
 
 
-async def open_key(account: Account, pool_id: str, public: str) -> Key:
+async def open_key(account: Account, pool_id: str, public: str) -> Registered:
     """
-    Put the pool's key into the account, unless it is there.
+    Put the pool's key into the account, unless it is there, and return it by its fingerprint.
 
     Args:
         account: Whose.
@@ -65,19 +49,18 @@ async def open_key(account: Account, pool_id: str, public: str) -> Key:
         SkywardError: If it is refused.
     """
     name, known = key_name(pool_id), fingerprint(public)
-    try:
-        # The same key again is refused, so that a second call does no harm.
+
+    async def create() -> str:
         await account.api.post("/v2/account/keys", json={"name": name, "public_key": public}, once=False)
-    except SkywardError as error:
-        reply = reply_of(error)
-        if reply is None or reply.status != 422:
-            raise
+        return known
+
+    async def find() -> Registered | None:
         rows = await account.pages("/v2/account/keys", "ssh_keys", lane="keys")
-        there = [row for row in rows if _material(row.get("public_key")) == _material(public)]
-        if not there:
-            raise
-        return Key(fingerprint=known, own=there[0].get("name") == name)
-    return Key(fingerprint=known, own=True)
+        there = [row for row in rows if key_material(row.get("public_key")) == key_material(public)]
+        return Registered(id=known, own=there[0].get("name") == name) if there else None
+
+    # The same key again is refused, so that a second call does no harm.
+    return await registered(create, find, unique=True)
 
 
 async def close_keys(account: Account, pools: Collection[str]) -> None:
@@ -113,11 +96,6 @@ async def forget_tags(account: Account, pools: Collection[str]) -> None:
                 await account.api.delete(f"/v2/tags/{name}", also=(404,))
     except SkywardError as error:
         _log.info("tags.kept provider=digitalocean reason=%s", error)
-
-
-def _material(line: object) -> list[str]:
-    """Return algorithm and body of a key, without its comment."""
-    return line.split()[:2] if isinstance(line, str) else []
 
 
 def _is_free(row: Any) -> bool:

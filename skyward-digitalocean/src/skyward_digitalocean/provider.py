@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import Factory, field, frozen
 from attrs.converters import optional
 
 from skyward.provider import (
+    AccountHooks,
     ConfigError,
     CredentialsError,
     Instance,
+    Mount,
     Offer,
     ProviderFacts,
     RegionsLike,
-    check_volume,
+    Registered,
+    Volume,
+    check_places,
     hookimpl,
     mount_path,
-    mount_point,
-    nearest,
     port,
     regions,
     suggesting,
     text,
     volume_name,
 )
-from skyward_digitalocean.account import TOKEN, Account
-from skyward_digitalocean.catalogue import is_gpu, to_offers
-from skyward_digitalocean.droplets import Door, described, renew, terminate
-from skyward_digitalocean.keys import Key, close_keys, forget_tags, open_key
+from skyward_digitalocean.account import Account
+from skyward_digitalocean.catalogue import to_offers
+from skyward_digitalocean.keys import close_keys, forget_tags, open_key
 from skyward_digitalocean.launching import Order, launch
-from skyward_digitalocean.rights import check_renewing, check_vpc
-from skyward_digitalocean.tagging import read, tags_in
-from skyward_digitalocean.volumes import find_volume, living
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
@@ -55,7 +52,7 @@ def _port(value: int) -> int:
 
 @suggesting
 @frozen(kw_only=True)
-class DigitalOcean:
+class DigitalOcean(AccountHooks):
     """
     Rent droplets of DigitalOcean, with GPUs and without, on demand.
 
@@ -85,7 +82,7 @@ class DigitalOcean:
     mount: str | None = field(default=None, converter=optional(mount_path))
     endpoint: str | None = None
     _account: Account = field(
-        default=Factory(lambda self: Account(self.token, self.endpoint), takes_self=True),
+        default=Factory(lambda self: Account(self.token, self.endpoint, self.ssh_port), takes_self=True),
         init=False,
         eq=False,
         repr=False,
@@ -94,8 +91,10 @@ class DigitalOcean:
     def _wanted(self, spec: Spec) -> tuple[str, ...]:
         return (spec.region,) if spec.region is not None else self.region
 
-    def _door(self, cluster: Cluster) -> Door:
-        return Door(port=self.ssh_port, key=cluster.key)
+    @property
+    def _mount(self) -> Mount[Volume]:
+        find = self._account.volume
+        return Mount(provider="digitalocean", title="DigitalOcean", find=find, wanted=self.volume, path=self.mount)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -106,7 +105,7 @@ class DigitalOcean:
             billing_granularity_s=1.0,
             minimum_billed_s=60.0,
             regions=self.region,
-            offers_key=TOKEN.known(self.token, os.environ),
+            offers_key=self._account.known_key,
         )
 
     @hookimpl
@@ -124,41 +123,36 @@ class DigitalOcean:
                 provider="digitalocean",
                 hint="Write allocation='on-demand' or 'spot-if-available', or take another provider.",
             )
-        TOKEN.find(self.token, os.environ)
         # A token may be good for all that is needed, and not for this.
         locked = await self._account.api.get("/v2/account", also=(403,), read=_locked)
         if locked is not None:
             raise CredentialsError(f"The account at DigitalOcean is locked: {locked}.", provider="digitalocean")
         wanted = self._wanted(spec)
         if wanted:
-            await self._check(wanted)
+            rows = await self._account.pages("/v2/regions", "regions")
+            known = self._account.api.understood(rows, _slugs, "GET /v2/regions")
+            check_places(wanted, known, provider="digitalocean", title="DigitalOcean", noun="region")
         if self.vpc is not None:
-            await check_vpc(self._account, self.vpc)
+            await self._account.check_vpc(self.vpc)
         if spec.ttl:
-            await check_renewing(self._account)
-        if self.volume is not None:
-            volume = await find_volume(self._account, self.volume)
-            holders = await living(self._account, volume.holders)
-            check_volume(volume, "DigitalOcean", places=wanted, nodes=spec.nodes.ceiling, holders=holders)
-            mount_point(volume, self.mount)
+            await self._account.check_renewing()
+        await self._mount.check(wanted, spec.nodes.ceiling, self._account.living)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
         """List what the regions sell now, with GPUs and without."""
         account = self._account
         rows = await account.pages("/v2/sizes", "sizes")
-        wanted, now = self._wanted(spec), time.time()
-        if self.volume is not None:
-            wanted = ((await find_volume(account, self.volume)).place,)
+        wanted, now = await self._mount.places(self._wanted(spec)), time.time()
         return account.api.understood(rows, lambda rows: to_offers(rows, wanted, now), "GET /v2/sizes")
 
     @hookimpl
-    async def skyward_open(self, cluster: Cluster) -> Key:
+    async def skyward_open(self, cluster: Cluster) -> Registered:
         """Put the pool's key into the account, without which a droplet gets a password by mail."""
         return await open_key(self._account, cluster.pool_id, cluster.key.public)
 
     @hookimpl
-    async def skyward_launch(self, request: LaunchRequest, infra: Key) -> Sequence[Instance]:
+    async def skyward_launch(self, request: LaunchRequest, infra: Registered) -> Sequence[Instance]:
         """
         Rent a droplet for each node, as far as there are any.
 
@@ -169,59 +163,25 @@ class DigitalOcean:
         order = Order(
             request=request,
             key=infra,
-            door=self._door(request.cluster),
             image=self.image,
             vpc=self.vpc,
             mount=self.mount,
         )
-        return await launch(self._account, order, self.volume)
-
-    @hookimpl
-    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
-        """List the pool's droplets by tag; one just rented that lists do not know yet is pending."""
-        account, pool = self._account, cluster.pool_id
-        # Who did not rent them cannot know of which kind they are: an offer may have been passed over for another.
-        rows = await account.ours(gpus=is_gpu(cluster.offer) or account.gpus.get(pool, True))
-        unlisted = await account.unlisted(pool, rows)
-        of_pool = [row for row in (*unlisted, *rows.values()) if _pool(row) == pool]
-        door, rate = self._door(cluster), cluster.offer.on_demand_price
-        return [self._described(row, door, rate) for row in of_pool]
+        return await launch(self._account, order, self._mount)
 
     @hookimpl
     async def skyward_renew(self, cluster: Cluster, ids: Sequence[str], expires_at: float) -> None:
         """Write a later expiry on droplets."""
-        await renew(self._account, cluster.pool_id, ids, expires_at)
+        await self._account.renew(cluster.pool_id, ids, expires_at)
 
     @hookimpl
-    async def skyward_terminate(self, ids: Sequence[str]) -> None:
-        """
-        Delete droplets, and return when there are none of them any more.
-
-        Raises:
-            ProvisionError: If one may still be billed.
-        """
-        await terminate(self._account, ids)
-
-    @hookimpl
-    async def skyward_release(self, cluster: Cluster, infra: Key | None) -> None:
+    async def skyward_release(self, cluster: Cluster, infra: Registered | None) -> None:
         """Take the pool's key out of the account, and its tags, unless they were there before."""
         if infra is None:
             await close_keys(self._account, [cluster.pool_id])
         elif infra.own:
-            await self._account.api.delete(f"/v2/account/keys/{infra.fingerprint}", also=(404,))
+            await self._account.api.delete(f"/v2/account/keys/{infra.id}", also=(404,))
         await forget_tags(self._account, [cluster.pool_id])
-
-    @hookimpl
-    async def skyward_clock(self) -> float | None:
-        """Return how far the cloud's clock is ahead of ours."""
-        return self._account.api.ahead
-
-    @hookimpl
-    async def skyward_owned(self) -> Sequence[Instance]:
-        """List every droplet of ours; those with GPUs are in a list of their own."""
-        account = self._account
-        rows = {**await account.fresh(gpus=False), **await account.fresh(gpus=True)}
-        return [self._described(row) for row in rows.values()]
 
     @hookimpl
     async def skyward_end(self, instances: Sequence[Instance]) -> None:
@@ -231,35 +191,17 @@ class DigitalOcean:
         Raises:
             ProvisionError: If one may still be billed.
         """
-        await terminate(self._account, [each.id for each in instances])
+        await self._account.terminate([each.id for each in instances])
         ended = {each.tags.pool_id for each in instances if each.tags is not None}
         if not ended:
             return
-        alive = {each.tags.pool_id for each in await self.skyward_owned() if each.tags is not None}
+        alive = {each.tags.pool_id for each in await self._account.owned() if each.tags is not None}
         await close_keys(self._account, ended - alive)
         await forget_tags(self._account, ended - alive)
 
-    def _described(self, row: Any, door: Door | None = None, rate: float | None = None) -> Instance:
-        return self._account.api.understood(row, lambda row: described(row, door, rate=rate), "GET /v2/droplets")
-
-    async def _check(self, wanted: Sequence[str]) -> None:
-        rows = await self._account.pages("/v2/regions", "regions")
-        known = self._account.api.understood(rows, _slugs, "GET /v2/regions")
-        for region in wanted:
-            if region not in known:
-                near = nearest(region, known)
-                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
-                raise ConfigError(f"DigitalOcean has no region {region!r}.", provider="digitalocean", hint=hint)
-
-
-def _pool(row: Mapping[str, Any]) -> str | None:
-    """Return the pool that a droplet is of; None if it is none of ours."""
-    tags = read(tags_in(row), str(row.get("name")))
-    return None if tags is None else tags.pool_id
-
 
 def _slugs(rows: Any) -> list[str]:
-    return sorted(text(row, "slug") for row in rows)
+    return [text(row, "slug") for row in rows]
 
 
 def _locked(answer: Any) -> str | None:

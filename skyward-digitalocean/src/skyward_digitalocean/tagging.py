@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import evolve
 
-from skyward.provider import Tags
+from skyward.provider import Tags, escaped, fitting, node_number, unescaped
 
-__all__ = ["OURS", "expiry_tag", "name_of", "node_in", "pool_tag", "read", "tags_in", "written"]
+__all__ = ["OURS", "expiry_tag", "name_of", "node_in", "pool_tag", "read", "tags_in", "tags_of", "written"]
 
 OURS = "skyward"
 """The tag that every droplet of ours has."""
@@ -28,7 +28,7 @@ def pool_tag(pool_id: str) -> str:
     >>> pool_tag("a1B")
     'skyward:a1_42'
     """
-    return f"{_LEADING}{_encoded(pool_id)}"
+    return f"{_LEADING}{escaped(pool_id)}"
 
 
 def expiry_tag(pool_id: str, expires_at: float) -> str:
@@ -51,8 +51,8 @@ def written(tags: Tags) -> tuple[str, ...]:
     """
     front = pool_tag(tags.pool_id)
     strings = {name.removeprefix("skyward:"): text for name, text in tags.to_strings().items()}
-    fields = (_fitting(f"{front}:{name}:", text) for name, text in strings.items() if name in _FIELDS)
-    return (OURS, front, *fields)
+    fields = ((f"{front}:{name}:", text) for name, text in strings.items() if name in _FIELDS)
+    return (OURS, front, *(start + fitting(text, _LONGEST - len(start), escaped) for start, text in fields))
 
 
 def read(tags: Iterable[str], name: str) -> Tags | None:
@@ -73,15 +73,20 @@ def read(tags: Iterable[str], name: str) -> Tags | None:
     pools = [word[0] for word in words if len(word) == 1]
     if not pools:
         return None
-    strings: dict[str, str] = {"skyward:pool": _decoded(pools[0])}
+    strings: dict[str, str] = {"skyward:pool": unescaped(pools[0])}
     for word in words:
         if len(word) != 3 or word[0] != pools[0] or word[1] not in _FIELDS:
             continue
-        key, text = f"skyward:{word[1]}", _decoded(word[2])
+        key, text = f"skyward:{word[1]}", unescaped(word[2])
         # While an expiry is written anew there are two, and the later one holds.
         strings[key] = max(strings.get(key, ""), text, key=_rank) if word[1] == "expires" else text
     found = Tags.from_strings(strings)
     return None if found is None else evolve(found, node=node_in(name))
+
+
+def tags_of(row: Mapping[str, Any]) -> Tags | None:
+    """Read what is written on a droplet, as its row shows it; None if it is none of ours."""
+    return read(tags_in(row), str(row.get("name")))
 
 
 def name_of(pool_id: str, node: int) -> str:
@@ -101,8 +106,7 @@ def node_in(name: str) -> int | None:
     >>> node_in("skyward-p1-12"), node_in("web")
     (12, None)
     """
-    number = name.rpartition("-")[2]
-    return int(number) if number.isascii() and number.isdigit() else None
+    return node_number(name.rpartition("-")[2])
 
 
 def tags_in(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -115,21 +119,5 @@ def tags_in(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _rank(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else -1
-
-
-def _encoded(text: str) -> str:
-    """Write all but small letters, digits and hyphens as two digits after a low line."""
-    return re.sub(rb"[^a-z0-9-]", lambda found: b"_%02x" % found[0][0], text.encode()).decode()
-
-
-def _decoded(text: str) -> str:
-    raw = re.sub(rb"_([0-9a-f]{2})", lambda found: bytes([int(found[1], 16)]), text.encode())
-    return raw.decode("utf-8", "replace")
-
-
-def _fitting(front: str, text: str) -> str:
-    """Write a field, cut where it is longer than a tag may be."""
-    while len(front + _encoded(text)) > _LONGEST:
-        text = text[:-1]
-    return front + _encoded(text)
+    number = node_number(text)
+    return -1 if number is None else number

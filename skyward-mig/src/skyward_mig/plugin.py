@@ -80,15 +80,15 @@ class Mig:
             )
 
     @hookimpl
-    def skyward_topology(self, cluster: Cluster) -> Topology | None:
+    def skyward_topology(self, cluster: Cluster) -> Topology:
         """Have a rank on each slice, unless the user says how many ranks there are to be."""
         if cluster.worker.per_node != 1:
-            return None
+            return Topology(partitions=True)
         try:
-            return Topology(ranks_per_node=_fit(cluster, self._wanted(cluster)))
+            return Topology(ranks_per_node=_fit(cluster, self._wanted(cluster)), partitions=True)
         except ConfigError:
             # `skyward_validate` is asked next, and says so.
-            return None
+            return Topology(partitions=True)
 
     @hookimpl
     def skyward_transform(self, image: Image, cluster: Cluster) -> Image:

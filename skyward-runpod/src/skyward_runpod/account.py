@@ -17,6 +17,7 @@ from skyward.provider import (
     chosen,
     end_for_good,
     listed,
+    of_pool,
     optional,
     text,
 )
@@ -74,8 +75,7 @@ class Account(KeyAccount):
             SkywardError: If the list fails, or holds what cannot be understood.
         """
         rows = await self.inventory.rows(pool_id=cluster.pool_id)
-        tagged = [(row, tags_of(row)) for row in rows.values()]
-        ours = [row for row, tags in tagged if tags is not None and tags.pool_id == cluster.pool_id]
+        ours = [*of_pool(rows, tags_of, cluster.pool_id).values()]
         return self.api.understood(ours, lambda ours: [described(row, cluster) for row in ours], f"GET {PODS}")
 
     async def owned(self) -> list[Instance]:

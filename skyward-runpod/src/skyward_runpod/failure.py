@@ -30,47 +30,37 @@ _QUOTA = ("spend limit", "spending limit", "quota", "limit exceeded", "limit rea
 # A lack of machines and a broken rule share the status 400, and only the words tell.
 meaning = meaning_by(
     (
-        ErrorRow(kind=CredentialsError, status=(401,), hint="Check the key: it is wrong, or was taken back."),
+        ErrorRow(CredentialsError, "Check the key: it is wrong, or was taken back.", status=(401,)),
         ErrorRow(
-            kind=CredentialsError,
+            CredentialsError,
+            "Add money to the RunPod account: an hour of what is rented has to be there.",
             status=(402,),
-            hint="Add money to the RunPod account: an hour of what is rented has to be there.",
         ),
         # It may be true of one kind in one cloud only, and a quota would close more than that.
         ErrorRow(
-            kind=CapacityError,
-            call=_RENT,
-            status=(403,),
-            hint="This account, or its key, may not rent this kind of machine.",
+            CapacityError, "This account, or its key, may not rent this kind of machine.", call=_RENT, status=(403,)
         ),
-        ErrorRow(kind=CredentialsError, status=(403,), hint="Give the key the right to read and write pods."),
+        ErrorRow(CredentialsError, "Give the key the right to read and write pods.", status=(403,)),
         ErrorRow(
-            kind=ConfigError,
+            ConfigError,
+            lambda reply: field_errors(reply) or "Check the image, and what else the provider was given.",
             status=(422,),
-            hint=lambda reply: field_errors(reply) or "Check the image, and what else the provider was given.",
         ),
+        ErrorRow(ConfigError, "Check the image, and the credential of its registry.", call=_RENT, status=(404,)),
         ErrorRow(
-            kind=ConfigError,
-            call=_RENT,
-            status=(404,),
-            hint="Check the image, and the credential of its registry.",
-        ),
-        ErrorRow(
-            kind=CapacityError,
+            CapacityError,
+            "Try another kind of machine, a wider choice of data centres, or later.",
             call=_RENT,
             status=(400,),
             words=_NO_CAPACITY,
-            hint="Try another kind of machine, a wider choice of data centres, or later.",
         ),
         # What may be spent, or rented at a time, whatever it is.
+        ErrorRow(QuotaError, "RunPod's support raises limits.", call=_RENT, status=(400,), words=_QUOTA, of=()),
         ErrorRow(
-            kind=QuotaError, call=_RENT, status=(400,), words=_QUOTA, hint="RunPod's support raises limits.", of=()
-        ),
-        ErrorRow(
-            kind=CapacityError,
+            CapacityError,
+            "If every offer is refused with these words, it is the request and not a lack of machines.",
             call=_RENT,
             status=(400,),
-            hint="If every offer is refused with these words, it is the request and not a lack of machines.",
         ),
     )
 )

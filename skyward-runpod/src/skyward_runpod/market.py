@@ -225,7 +225,7 @@ def gpu_offers(rows: Iterable[object], count: int, cloud: Cloud, wish: Wish) -> 
             data={"places": list(places)} if wish.is_placed else {},
         )
 
-    return [offer for offer in readable(rows, made) if offer is not None]
+    return [offer for offer in readable(rows, made, provider="runpod") if offer is not None]
 
 
 def cpu_offers(rows: Iterable[object], vcpus: int, wish: Wish) -> list[Offer]:
@@ -261,7 +261,7 @@ def cpu_offers(rows: Iterable[object], vcpus: int, wish: Wish) -> list[Offer]:
             data={"places": list(places)} if wish.is_placed else {},
         )
 
-    return [offer for offer in readable(rows, made) if offer is not None]
+    return [offer for offer in readable(rows, made, provider="runpod") if offer is not None]
 
 
 async def data_centers(account: Account) -> dict[str, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
@@ -20,6 +19,7 @@ from skyward.provider import (
     ProviderFacts,
     RegionsLike,
     Volume,
+    check_places,
     choice,
     docker_image,
     gigabytes,
@@ -165,11 +165,7 @@ class RunPod(AccountHooks):
         await self._account.inventory.rows(within=0.0)
         if asked := (*self.data_center, *((spec.region,) if spec.region else ())):
             known = await data_centers(self._account)
-            for name in asked:
-                if name not in known:
-                    near = get_close_matches(name.upper(), known, n=1, cutoff=0.6)
-                    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(known))}."
-                    raise ConfigError(f"RunPod has no data centre {name!r}.", provider="runpod", hint=hint)
+            check_places(asked, known, provider="runpod", title="RunPod", noun="data centre")
         await self._mount.check((spec.region,) if spec.region else self.data_center)
 
     @hookimpl

@@ -25,7 +25,7 @@ from skyward_vastai.label import tags_of
 if TYPE_CHECKING:
     from skyward.provider import KeyPair
 
-__all__ = ["described", "doing", "owner", "state"]
+__all__ = ["described", "owner", "state"]
 
 _STATES = {
     "created": InstanceState.PENDING,
@@ -69,16 +69,6 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     if "actual_status" in row and row["actual_status"] is None:
         return InstanceState.PENDING
     return life(row.get("actual_status"), _STATES, provider="vastai", instance=row.get("id"))
-
-
-def doing(row: Mapping[str, Any]) -> str | None:
-    """
-    Return what a machine does before it runs; None where nothing is known.
-
-    >>> doing({"actual_status": "loading"})
-    'image pull'
-    """
-    return "image pull" if row.get("actual_status") == "loading" else None
 
 
 def described(
@@ -125,7 +115,7 @@ def described(
         ip=address.host if address is not None else None,
         tags=tags if tags.pool_id else None,
         launched_at=fact("start_date", lambda: optional(row, "start_date", number)),
-        doing=doing(row) if now is InstanceState.PENDING else None,
+        doing="image pull" if now is InstanceState.PENDING and row.get("actual_status") == "loading" else None,
     )
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from skyward.provider import CredentialsError, SkywardError
-from skyward_vastai.account import Account
+from skyward.provider import CredentialsError, KeyAccount, SkywardError
 
-__all__ = ["TRIES", "WITHIN", "attach", "attach_next"]
+if TYPE_CHECKING:
+    from skyward.provider import Cluster
 
-_log = logging.getLogger(__name__)
+__all__ = ["TRIES", "WITHIN", "DueKeys"]
+
+_log = logging.getLogger("skyward.provider.vastai")
 
 TRIES = 8
 """Tries to attach a key, one with each listing."""
@@ -26,45 +30,70 @@ WITHIN = 10.0
 """Timeout of one try in seconds, by which a launch or a listing may be delayed."""
 
 
-async def attach(account: Account, instance: str) -> None:
+@frozen(kw_only=True)
+class _DueKey:
+    """Record a key that is to be attached to a machine of a pool, and how often that failed."""
+
+    pool_id: str
+    public: str
+    tried: int = 0
+
+
+class DueKeys:
     """
-    Attach the pool's key to a machine; where that fails, it is due again with the next list.
+    Hold the keys that are not attached to their machines yet.
 
     Args:
         account: The account to ask.
-        instance: The machine's id.
     """
-    due = account.due_keys.get(instance)
-    if due is None:
-        return
-    why: Exception
-    try:
-        async with asyncio.timeout(WITHIN):
-            await account.api.post(
-                f"/api/v0/instances/{instance}/ssh/", json={"ssh_key": due.public}, lane="ssh", subject=instance
+
+    def __init__(self, account: KeyAccount) -> None:
+        self._account = account
+        self._due: dict[str, _DueKey] = {}
+
+    async def add(self, instance: str, cluster: Cluster) -> None:
+        """
+        Attach the pool's key to a machine; where that fails, it is due again with the next list.
+
+        Args:
+            instance: The machine's id.
+            cluster: The pool.
+        """
+        self._due[instance] = _DueKey(pool_id=cluster.pool_id, public=cluster.key.public)
+        await self._attach(instance)
+
+    async def attach_next(self, pool_id: str) -> None:
+        """
+        Attach the key to the next machine of a pool that lacks it; one at a time, as lists are awaited.
+
+        Args:
+            pool_id: The pool.
+        """
+        instance = next((name for name, due in self._due.items() if due.pool_id == pool_id), None)
+        if instance is not None:
+            await self._attach(instance)
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """
+        Drop the keys of machines that were destroyed.
+
+        Args:
+            ids: Their ids.
+        """
+        for name in ids:
+            self._due.pop(name, None)
+
+    async def _attach(self, instance: str) -> None:
+        due, path = self._due[instance], f"/api/v0/instances/{instance}/ssh/"
+        try:
+            async with asyncio.timeout(WITHIN):
+                await self._account.api.post(path, json={"ssh_key": due.public}, lane="ssh", subject=instance)
+        except (SkywardError, TimeoutError) as error:
+            if due.tried + 1 < TRIES and not isinstance(error, CredentialsError):
+                _log.info("key.not_attached instance=%s: %r", instance, error)
+                self._due[instance] = evolve(due, tried=due.tried + 1)
+                return
+            _log.warning(
+                "key.not_attached instance=%s: it may let in no new connection after some hours. %r", instance, error
             )
-    except (SkywardError, TimeoutError) as error:
-        why = error
-    else:
-        account.due_keys.pop(instance, None)
-        return
-    if due.tried + 1 < TRIES and not isinstance(why, CredentialsError):
-        _log.info("key.not_attached instance=%s: %r", instance, why)
-        account.due_keys[instance] = evolve(due, tried=due.tried + 1)
-        return
-    account.due_keys.pop(instance, None)
-    _log.warning("key.not_attached instance=%s: it may let in no new connection after some hours. %r", instance, why)
-
-
-async def attach_next(account: Account, pool_id: str) -> None:
-    """
-    Attach the key to the next machine of a pool where that has failed before; one at a time, as lists are awaited.
-
-    Args:
-        account: The account to ask.
-        pool_id: The pool.
-    """
-    for instance, due in account.due_keys.items():
-        if due.pool_id == pool_id:
-            await attach(account, instance)
-            return
+        self._due.pop(instance, None)

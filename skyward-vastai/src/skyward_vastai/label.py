@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import quote, unquote
 
-from skyward.provider import Tags
+from skyward.provider import Tags, fitting, node_number
 
 __all__ = ["label", "tags_of"]
 
@@ -30,8 +31,8 @@ def label(tags: Tags) -> str:
     node = "" if tags.node is None else str(tags.node)
     front = "/".join((_MARK, *(quote(part, safe="") for part in (tags.pool_id, node, tags.token, tags.client))))
     room = LONGEST - len(front) - 2
-    owner = _fitting(tags.owner, room)
-    return f"{front}/{owner}/{_fitting(tags.pool_name, room - len(owner))}"
+    owner = fitting(tags.owner, room, _quoted)
+    return f"{front}/{owner}/{fitting(tags.pool_name, room - len(owner), _quoted)}"
 
 
 def tags_of(text: str | None) -> Tags | None:
@@ -50,16 +51,7 @@ def tags_of(text: str | None) -> Tags | None:
     if len(parts) != _PARTS or parts[0] != _MARK or not parts[1]:
         return None
     _, pool_id, node, token, client, owner, pool_name = parts
-    number = int(node) if node.isascii() and node.isdigit() else None
-    return Tags(pool_id=pool_id, pool_name=pool_name, node=number, owner=owner, client=client, token=token)
+    return Tags(pool_id=pool_id, pool_name=pool_name, node=node_number(node), owner=owner, client=client, token=token)
 
 
-def _fitting(text: str, room: int) -> str:
-    """Quote the beginning of a text that has room."""
-    written = ""
-    for character in text:
-        more = quote(character, safe="@")
-        if len(written) + len(more) > room:
-            break
-        written += more
-    return written
+_quoted = partial(quote, safe="@")

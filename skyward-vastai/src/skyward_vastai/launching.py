@@ -19,16 +19,15 @@ from skyward.provider import (
     reply_of,
     whole,
 )
-from skyward_vastai.account import Account, DueKey, Launched, Row
+from skyward_vastai.account import Account
 from skyward_vastai.catalogue import disk_gb, kind
 from skyward_vastai.instances import described, owner, state
-from skyward_vastai.keys import attach
 from skyward_vastai.label import label
 from skyward_vastai.start import onstart
 
 __all__ = ["Order", "body", "launch"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.vastai")
 
 
 @frozen(kw_only=True)
@@ -62,39 +61,30 @@ async def launch(account: Account, order: Order) -> Sequence[Instance]:
         ProvisionError: If it is unknown whether it was rented.
     """
     request, offer = order.request, order.request.cluster.offer
-    known = await _present(account, request)
+    inventory, node = account.inventory, request.nodes[0]
+    known = await inventory.of_token(request, owner, state)
     if known:
-        return known
-    account.tokens.add(request.token)
-    node = request.nodes[0]
+        return [described(row) for node, row in known.items() if node in request.nodes]
     ask = offer.data.get("ask")
     if not isinstance(ask, int) or offer.instance_type != kind(int(offer.accelerator_count), offer.accelerator_name):
         raise CapacityError(f"Vast.ai lists no {offer.instance_type} as {offer.zone}.", provider="vastai")
-    written = body(order, node, account.api.service.base_url)
+    written = body(order, node, account.url)
     try:
-        made = await account.api.put(
-            f"/api/v0/asks/{ask}/",
-            json=written,
-            once=True,
-            lane="create",
-            subject=f"{offer.instance_type} in {offer.region or 'a place unknown'}",
-            read=lambda answer: whole(answer, "new_contract"),
-        )
+        with inventory.creating(request):
+            made = await account.api.put(
+                f"/api/v0/asks/{ask}/",
+                json=written,
+                once=True,
+                lane="create",
+                subject=f"{offer.instance_type} in {offer.region or 'a place unknown'}",
+                read=lambda answer: whole(answer, "new_contract"),
+            )
     except SkywardError as error:
         await _take_back(account, error)
         raise
-    finally:
-        account.asked_at = time.monotonic()
     row = _row(made, written, order)
-    account.launched[str(made)] = Launched(
-        pool_id=request.cluster.pool_id,
-        token=request.token,
-        at=time.monotonic(),
-        row=row,
-        on_demand=offer.on_demand_price,
-    )
-    account.due_keys[str(made)] = DueKey(pool_id=request.cluster.pool_id, public=request.cluster.key.public)
-    await attach(account, str(made))
+    inventory.add(str(made), row, request, rate=offer.on_demand_price)
+    await account.keys.add(str(made), request.cluster)
     return [described(row, on_demand=offer.on_demand_price)]
 
 
@@ -130,20 +120,6 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
     return found
 
 
-async def _present(account: Account, request: LaunchRequest) -> list[Instance]:
-    """Find what an earlier call with the same token rented already."""
-    if request.token not in account.tokens:
-        return []
-    fresh = [each.row for each in account.launched.values() if each.token == request.token and each.fresh]
-    rows: dict[int, Row] = {row["id"]: row for row in fresh}
-    for row in await account.rows(within=0.0):
-        tags = owner(row)
-        if tags is not None and tags.pool_id == request.cluster.pool_id and tags.token == request.token:
-            rows[row["id"]] = row
-    found = {one.node: one for one in map(described, rows.values()) if one.state is not InstanceState.ENDING}
-    return [one for node, one in found.items() if node in request.nodes]
-
-
 async def _take_back(account: Account, error: SkywardError) -> None:
     """
     End the machine that a refusal made all the same: it is stopped, and billed for its disk.
@@ -157,13 +133,13 @@ async def _take_back(account: Account, error: SkywardError) -> None:
     if isinstance(left, int) and not isinstance(left, bool):
         _log.info("launch.left instance=%d: %s", left, error)
         try:
-            await account.end([str(left)])
+            await account.terminate([str(left)])
         except SkywardError as failure:
             text = f"{failure.message} It was made by a launch that was refused: {error}"
             raise ProvisionError(text, provider="vastai", hint=failure.hint) from error
 
 
-def _row(made: int, written: Mapping[str, Any], order: Order) -> Row:
+def _row(made: int, written: Mapping[str, Any], order: Order) -> Mapping[str, Any]:
     """Describe a machine that was just rented as a list would."""
     offer, spot = order.request.cluster.offer, order.request.spot
     row = {

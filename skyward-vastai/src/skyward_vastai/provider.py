@@ -3,60 +3,51 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrs import Factory, evolve, field, frozen
+from attrs import Factory, field, frozen
 from attrs.converters import optional
 
 from skyward.provider import (
+    END_COMMAND,
+    AccountHooks,
     ConfigError,
     DockerImage,
     Instance,
+    Mount,
     Offer,
     ProviderFacts,
-    SkywardError,
+    RegionsLike,
+    Volume,
     cuda,
     docker_image,
     hookimpl,
     listed,
     mount_path,
-    mount_point,
     positive,
     readable,
-    reply_of,
+    regions,
     suggesting,
     switch,
     volume_name,
 )
-from skyward_vastai.account import Account, Row
+from skyward_vastai.account import Account
 from skyward_vastai.catalogue import HIGHEST_BID, Wish, is_country, query, to_offer
-from skyward_vastai.instances import described, owner
-from skyward_vastai.keys import attach_next
 from skyward_vastai.launching import Order, launch
-from skyward_vastai.service import base_url
-from skyward_vastai.start import END_COMMAND
-from skyward_vastai.volumes import find_volume
 
 if TYPE_CHECKING:
-    from skyward.provider import Cluster, LaunchRequest, Spec
+    from skyward.provider import LaunchRequest, Spec
 
 _OFFERS_TTL = 120.0
-_FORBIDDEN = 403
+_COUNTRY = "the code of a country such as 'US'"
 
 
-def _regions(value: str | Iterable[str] | None) -> tuple[str, ...]:
+def _regions(value: RegionsLike) -> tuple[str, ...]:
     """Return the codes of countries, checked."""
-    given: object = value
-    names: tuple[object, ...] = ()
-    if isinstance(given, str):
-        names = (given,)
-    elif given is not None:
-        names = tuple(given) if isinstance(given, Iterable) else (given,)
-    codes = tuple(name.strip().upper() for name in names if isinstance(name, str))
-    if len(codes) < len(names) or not all(map(is_country, codes)):
-        raise ConfigError(f"region must be the code of a country such as 'US', or several, not {value!r}.")
+    codes = tuple(name.strip().upper() for name in regions(value, _COUNTRY))
+    if not all(map(is_country, codes)):
+        raise ConfigError(f"region must be {_COUNTRY}, or several, not {value!r}.")
     return codes
 
 
@@ -84,7 +75,7 @@ def _bid_factor(value: float) -> float:
 
 @suggesting
 @frozen(kw_only=True)
-class VastAI:
+class VastAI(AccountHooks):
     """
     Rent machines of other people on Vast.ai, on demand or for a bid.
 
@@ -122,23 +113,9 @@ class VastAI:
     )
 
     @property
-    def _wish(self) -> Wish:
-        return Wish(
-            countries=self.region,
-            verified=self.verified,
-            reliability=self.reliability,
-            cuda=self.docker_image.cuda,
-            bid_factor=self.bid_factor,
-        )
-
-    def _described(self, row: Row, cluster: Cluster) -> Instance:
-        known = self._account.launched.get(str(row["id"]))
-        return described(
-            row,
-            cluster.key,
-            known_hosts=self._account.known_hosts(str(row["id"])),
-            on_demand=known.on_demand if known is not None else None,
-        )
+    def _mount(self) -> Mount[Volume]:
+        find = self._account.volume
+        return Mount(provider="vastai", title="Vast.ai", find=find, wanted=self.volume, path=self.mount)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -151,7 +128,7 @@ class VastAI:
             spot=True,
             offers_ttl_s=_OFFERS_TTL,
             # Listings are the same for everybody.
-            offers_key=base_url(os.environ),
+            offers_key=self._account.url,
             end_command=END_COMMAND,
             strangers=True,
         )
@@ -171,15 +148,10 @@ class VastAI:
                 provider="vastai",
                 hint="Its regions are countries: write their codes, such as region='US'.",
             )
-        try:
-            await self._account.api.get("/api/v0/users/current/")
-        except SkywardError as error:
-            reply = reply_of(error)
-            if reply is None or reply.status != _FORBIDDEN:
-                raise
-            # A key may have the right to rent and none to know whose it is.
-            await self._account.rows()
-        await self._mounts()
+        # A key may have the right to rent and none to know whose it is.
+        if await self._account.api.get("/api/v0/users/current/", also=(403,)) is None:
+            await self._account.inventory.rows()
+        await self._mount.paths()
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -189,12 +161,18 @@ class VastAI:
         Raises:
             QuotaError: If the account's searches of today are used up.
         """
-        wish = self._wish
-        if self.volume is not None:
-            wish = evolve(wish, machine=int((await find_volume(self._account, self.volume)).place))
+        machine = next(iter(await self._mount.places(())), None)
+        wish = Wish(
+            countries=self.region,
+            verified=self.verified,
+            reliability=self.reliability,
+            cuda=self.docker_image.cuda,
+            bid_factor=self.bid_factor,
+            machine=None if machine is None else int(machine),
+        )
 
         def read(answer: object) -> list[Offer]:
-            return readable(listed(answer, "offers"), lambda row: to_offer(row, wish))
+            return readable(listed(answer, "offers"), lambda row: to_offer(row, wish), provider="vastai")
 
         return await self._account.api.post(
             "/api/v0/bundles/", json=query(spec, wish), once=False, lane="search", read=read
@@ -208,55 +186,7 @@ class VastAI:
         Raises:
             CapacityError: If another customer took it, or bids more.
         """
-        order = Order(request=request, image=self.docker_image.tag, registry=self.registry, mounts=await self._mounts())
+        order = Order(
+            request=request, image=self.docker_image.tag, registry=self.registry, mounts=await self._mount.paths()
+        )
         return await launch(self._account, order)
-
-    async def _mounts(self) -> dict[str, str]:
-        """Return which volume is found where."""
-        if self.volume is None:
-            return {}
-        volume = await find_volume(self._account, self.volume)
-        return {volume.id: mount_point(volume, self.mount)}
-
-    @hookimpl
-    async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
-        """List the pool's machines by label; one just rented that lists do not have yet is pending."""
-        found = await self._account.rows()
-        await attach_next(self._account, cluster.pool_id)
-        known = self._account.launched.items()
-        rows = {name: each.row for name, each in known if each.pool_id == cluster.pool_id and each.fresh}
-        for row in found:
-            tags = owner(row)
-            if tags is not None and tags.pool_id == cluster.pool_id:
-                rows[str(row["id"])] = row
-        return [self._described(row, cluster) for row in rows.values()]
-
-    @hookimpl
-    async def skyward_terminate(self, ids: Sequence[str]) -> None:
-        """
-        Destroy machines, and return when no list has them any more.
-
-        Raises:
-            ProvisionError: If one may still be billed.
-        """
-        await self._account.end(ids)
-
-    @hookimpl
-    async def skyward_clock(self) -> float | None:
-        """Return how far the cloud's clock is ahead of ours."""
-        return self._account.api.ahead
-
-    @hookimpl
-    async def skyward_owned(self) -> Sequence[Instance]:
-        """List every machine of ours that the account has."""
-        return [described(row) for row in await self._account.rows() if owner(row) is not None]
-
-    @hookimpl
-    async def skyward_end(self, instances: Sequence[Instance]) -> None:
-        """
-        Destroy machines.
-
-        Raises:
-            ProvisionError: If one may still be billed.
-        """
-        await self._account.end([each.id for each in instances])

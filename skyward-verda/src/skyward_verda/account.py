@@ -1,69 +1,27 @@
-"""One account: its API, and what was rented a moment ago, which lists may not show yet."""
+"""One account: its API, and its machines, those among them that lists may not show yet."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attrs import define, frozen
-
-from skyward.provider import Api, Service, Shared, text
+from skyward.provider import Api, Created, Instance, Inventory, Service, SSHAddress
 from skyward_verda.failure import meaning, unless_gone
-from skyward_verda.instances import checked, known_rows, read_rows
-from skyward_verda.login import Credentials, Tokens, find_credentials
+from skyward_verda.instances import checked, described, door, pool_of, read_rows
+from skyward_verda.login import Credentials, Wish, find_credentials, token_login
 
-__all__ = ["LAG", "Account", "Wish", "whose"]
+if TYPE_CHECKING:
+    from skyward.provider import Cluster
+
+__all__ = ["LAG", "Account"]
 
 LAG = 60.0
-"""Seconds in which a machine may be missing from lists after it was rented."""
-
+"""Seconds in which a machine may be missing, from lists and by its id, after it was rented."""
 
 LISTS_HOLD = 0.5
 """Seconds for which pools share a list."""
-
-
-@frozen(kw_only=True)
-class Wish:
-    """
-    Say as whom the account is used; what is None is looked for where Verda's own command looks.
-
-    Args:
-        client_id: Id of the API's client.
-        client_secret: Its secret.
-        profile: A profile of Verda's own command.
-    """
-
-    client_id: str | None
-    client_secret: str | None
-    profile: str | None
-
-
-@define(eq=False)
-class _Launched:
-    """Remember a machine that was just rented: when, as what, and when a list that had it was asked for."""
-
-    at: float
-    row: Mapping[str, Any]
-    seen_at: float = 0.0
-
-
-def whose(wish: Wish, environment: Mapping[str, str]) -> str:
-    """
-    Return one account from another without a request.
-
-    Args:
-        wish: As whom the account is used.
-        environment: The variables that Verda's own command looks at.
-
-    >>> whose(Wish(client_id=None, client_secret=None, profile=None), {"VERDA_CLIENT_ID": "me"})
-    'me  '
-    """
-    name = wish.client_id or environment.get("VERDA_CLIENT_ID", "")
-    profile = wish.profile or environment.get("VERDA_PROFILE", "")
-    return " ".join((name, profile, environment.get("VERDA_HOME", "")))
 
 
 class Account:
@@ -72,14 +30,17 @@ class Account:
 
     Args:
         wish: As whom.
+        port: Port of the machines' SSH servers.
     """
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, wish: Wish, port: int = 22) -> None:
         self._wish = wish
-        self.lists_hold = LISTS_HOLD
-        self._launched: dict[str, _Launched] = {}
-        self._shared: Shared | None = None
+        self._port = port
         self.tags_refused = False
+        # No lag: a machine that a list lacks is asked for by its id at once.
+        self.inventory: Inventory[Mapping[str, Any]] = Inventory(
+            {"instances": self._listed}, identity=self._identity, hold=LISTS_HOLD, lag=0.0, look=self._look
+        )
 
     @cached_property
     def credentials(self) -> Credentials:
@@ -89,8 +50,7 @@ class Account:
         Raises:
             NoCredentialsError: If there are none.
         """
-        wish = self._wish
-        return find_credentials(wish.client_id, wish.client_secret, wish.profile, os.environ)
+        return find_credentials(self._wish, os.environ)
 
     @cached_property
     def api(self) -> Api:
@@ -101,69 +61,45 @@ class Account:
             NoCredentialsError: If there are no credentials.
         """
         service = Service(provider="verda", title="Verda", base_url=self.credentials.base_url, meaning=meaning)
-        return Api(service, Tokens.of(self.credentials, service).login)
+        return Api(service, token_login(self.credentials, service).login)
 
-    def launched(self, row: Mapping[str, Any]) -> None:
+    async def rows(self) -> list[Mapping[str, Any]]:
         """
-        Remember a machine that was just rented.
+        List our machines now; one that was just rented, and that lists do not show yet, is asked for by its id.
 
-        Args:
-            row: As a list will show it.
+        Raises:
+            SkywardError: If there is no answer: that is no empty list.
         """
-        self._launched[text(row, "id")] = _Launched(time.monotonic(), row)
+        return [*(await self.inventory.rows(within=0.0)).values()]
 
-    async def watched(self, pool_id: str) -> list[Mapping[str, Any]]:
+    async def instances(self, cluster: Cluster) -> Sequence[Instance]:
         """
         List the machines of a pool as `rows` does; pools that ask at once share the answer.
 
         Args:
-            pool_id: The pool.
+            cluster: The pool.
 
         Raises:
             SkywardError: If there is no answer: that is no empty list.
         """
-        # Kept, because it lasts as long as something refers to it.
-        shared = self._shared = Shared.of(f"{self.credentials.base_url} {self.credentials.client_id}")
-        return known_rows(
-            await self._with_launched(await shared.ask("instances", self.lists_hold, self._listed)), pool_id
-        )
+        offer, opened = cluster.offer, self.door(cluster)
+        rates = {offer.instance_type: offer.data.get("on_demand")}
+        rows = await self.inventory.rows(pool_id=cluster.pool_id)
+        ours = [row for row in rows.values() if pool_of(str(row.get("hostname"))) == cluster.pool_id]
+        return [described(row, opened, on_demand=rates.get(str(row.get("instance_type")))) for row in ours]
 
-    async def rows(self, pool_id: str | None = None) -> list[Mapping[str, Any]]:
-        """
-        List our machines now; one that was just rented, and that lists do not show yet, is asked for by its id.
+    def door(self, cluster: Cluster) -> Callable[[str], SSHAddress]:
+        """Return what tells how a machine of a pool is reached at its IP address."""
+        return door(cluster.key, cluster.pool_id, self._port)
 
-        Args:
-            pool_id: Only those of this pool; None for all.
+    def _identity(self) -> str:
+        return f"{self.credentials.base_url} {self.credentials.client_id}"
 
-        Raises:
-            SkywardError: If there is no answer: that is no empty list.
-        """
-        answer = await self._with_launched(await self._listed())
-        return answer if pool_id is None else known_rows(answer, pool_id)
+    async def _listed(self) -> dict[str, Mapping[str, Any]]:
+        return dict(await self.api.get("/instances", read=read_rows))
 
-    async def _listed(self) -> tuple[float, Sequence[Mapping[str, Any]]]:
-        asked_at = time.monotonic()
-        return asked_at, await self.api.get("/instances", read=read_rows)
-
-    async def _with_launched(self, listed: tuple[float, Sequence[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
-        asked_at, rows = listed
-        answer = list(rows)
-        by_id = {text(row, "id"): row for row in rows}
-        now = time.monotonic()
-        for name, known in list(self._launched.items()):
-            if now - known.at >= LAG:
-                self._launched.pop(name, None)
-                continue
-            if name in by_id:
-                known.row, known.seen_at = by_id[name], max(known.seen_at, asked_at)
-                continue
-            if asked_at < max(known.at, known.seen_at):
-                # The list is older than what is known.
-                answer.append(known.row)
-                continue
-            if known.seen_at:
-                self._launched.pop(name, None)
-                continue
-            there = await unless_gone(self.api.get(f"/instances/{name}", also=(404,), read=checked))
-            answer.append({**known.row, **(there or {})})
-        return answer
+    async def _look(self, known: Created[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        row = await unless_gone(self.api.get(f"/instances/{known.id}", also=(404,), read=checked))
+        if row is None and known.age >= LAG:
+            return None
+        return {**known.row, **(row or {})}

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from skyward.provider import (
     Instance,
     InstanceState,
-    ProvisionError,
-    SkywardError,
     Tags,
     end_for_good,
-    listed,
     optional,
     text,
 )
 from skyward_verda.account import Account
-from skyward_verda.failure import unless_gone
+from skyward_verda.failure import read_list, unless_gone
 from skyward_verda.instances import pool_of, state, tags_of
 
 __all__ = ["PROVISIONING", "end_machines", "loose", "remove_loose", "volume_as_instance", "volumes"]
@@ -56,17 +50,17 @@ async def end_machines(account: Account, ids: Sequence[str]) -> None:
     async def end(name: str) -> None:
         row = rows[name]
         if row.get("status") != "deleting":
-            await _end(account, name, optional(row, "os_volume_id", text))
+            await unless_gone(account.api.put("/instances", json=_order(row), subject=name))
 
     await end_for_good(await left(ids), end=end, left=left, provider="verda", hint=_HINT, within=PROVISIONING)
 
 
-async def _end(account: Account, name: str, disk: str | None) -> None:
-    order: dict[str, Any] = {"id": [name], "action": "delete"}
-    if disk is not None:
-        # Named, it goes at once; not named, it would lie in the trash. Others, that the user attached, are detached.
-        order |= {"volume_ids": [disk], "delete_permanently": True}
-    await unless_gone(account.api.put("/instances", json=order, subject=name))
+def _order(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the order to delete a machine with its disk; others, that the user attached, are detached."""
+    disk = optional(row, "os_volume_id", text)
+    # Named, it goes at once; not named, it would lie in the trash.
+    with_disk = {} if disk is None else {"volume_ids": [disk], "delete_permanently": True}
+    return {"id": [row["id"]], "action": "delete", **with_disk}
 
 
 async def volumes(account: Account) -> list[Mapping[str, Any]]:
@@ -79,7 +73,7 @@ async def volumes(account: Account) -> list[Mapping[str, Any]]:
     Raises:
         SkywardError: If there is no answer: that is no empty list.
     """
-    rows: list[Any] = await account.api.get("/volumes", read=lambda answer: listed(answer, ""))
+    rows = await account.api.get("/volumes", read=read_list)
     return [row for row in rows if isinstance(row, Mapping) and pool_of(str(row.get("name", ""))) is not None]
 
 
@@ -110,34 +104,18 @@ async def remove_loose(account: Account, pools: Collection[str]) -> None:
     Raises:
         ProvisionError: If one is left, which is billed.
     """
-    give_up_at, wait = time.monotonic() + _DETACHING, 0.2
-    while True:
-        disks = [row for row in await volumes(account) if pool_of(row["name"]) in pools]
-        # In this order: a machine that is rented in between has its disk in no list yet.
-        found = loose(disks, await account.rows()) if disks else []
-        last: SkywardError | None = None
-        for row in found:
-            try:
-                order = account.api.delete(f"/volumes/{text(row, 'id')}", json={"is_permanent": True}, also=(404,))
-                await unless_gone(order)
-            except SkywardError as error:
-                last = error
-        if not found or (last is None and not await _still(account, found)):
-            return
-        if time.monotonic() + wait > give_up_at:
-            names = ", ".join(text(row, "id") for row in found)
-            raise ProvisionError(
-                f"The volumes {names} may still be there and billed{f': {last}' if last else '.'}",
-                provider="verda",
-                hint=_HINT,
-            ) from last
-        await asyncio.sleep(wait * random.uniform(0.8, 1.2))
-        wait = min(3.0, 2 * wait)
+    disks = [row for row in await volumes(account) if pool_of(row["name"]) in pools]
+    # In this order: a machine that is rented in between has its disk in no list yet.
+    found = loose(disks, await account.rows()) if disks else []
 
+    async def left(_those: Sequence[str]) -> Collection[str]:
+        return {row["id"] for row in await volumes(account) if row.get("status") not in _GOING}
 
-async def _still(account: Account, deleted: Sequence[Mapping[str, Any]]) -> bool:
-    there = {row["id"] for row in await volumes(account) if row.get("status") not in _GOING}
-    return any(row["id"] in there for row in deleted)
+    async def delete(name: str) -> None:
+        await unless_gone(account.api.delete(f"/volumes/{name}", json={"is_permanent": True}, also=(404,)))
+
+    ids = [text(row, "id") for row in found]
+    await end_for_good(ids, end=delete, left=left, provider="verda", hint=_HINT, within=_DETACHING)
 
 
 def volume_as_instance(disk: Mapping[str, Any]) -> Instance:

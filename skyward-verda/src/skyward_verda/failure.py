@@ -4,60 +4,55 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from skyward.provider import (
     CapacityError,
     ConfigError,
     CredentialsError,
-    Meaning,
+    ErrorRow,
     ProvisionError,
     QuotaError,
-    Reply,
     SkywardError,
+    listed,
+    meaning_by,
     reply_of,
 )
 
-__all__ = ["is_gone", "is_lost", "meaning", "refusals", "unless_gone"]
+__all__ = ["is_gone", "meaning", "read_list", "refusals", "unless_gone"]
 
 T = TypeVar("T")
 
 # An id that is not known is not answered as something that is not there, but as a request that is wrong.
 _GONE = re.compile(r"discontinue a discontinued instance|invalid (?:instance|volume|ssh-?key|(?:startup )?script) id")
+_CREDIT = "Add credit to the account."
 _KEYS = "Check VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or the profile."
 
 
-def meaning(reply: Reply) -> Meaning | None:
-    """
-    Return what a reply means; None leaves it to the status.
-
-    Args:
-        reply: What came back.
-
-    >>> full = '{"code": "service_unavailable", "message": "Not enough resources to deploy a 1 GPU instance"}'
-    >>> meaning(Reply(method="POST", path="/instances", status=503, text=full)).kind.__name__
-    'CapacityError'
-    """
-    status, code, words = reply.status, _code(reply), reply.words.lower()
-    if status in (202, 207):
-        # A success that may hide failures.
-        return Meaning(kind=ProvisionError, again=False) if refusals(reply.value) else None
-    if 200 <= status < 300:
-        return None
-    if status == 402 or code == "insufficient_funds":
-        return Meaning(kind=CredentialsError, hint="Add credit to the account.", again=False)
-    if "not enough resources" in words:
-        return Meaning(kind=CapacityError, hint="Try another location or type, or the other market.", again=False)
-    if status in (400, 403, 409) and ("limit exceeded" in words or "quota" in words):
-        return Meaning(kind=QuotaError, hint="Ask Verda's support for more, or delete what is not needed.", again=False)
-    if status == 401 or code == "unauthorized_request" or (status in (400, 403) and reply.path == "/oauth2/token"):
-        return Meaning(kind=CredentialsError, hint=_KEYS, again=False)
-    if code == "forbidden_action":
-        # What it forbids is the moment, and no right.
-        return Meaning(kind=ProvisionError, again=False)
-    if status == 400:
-        return Meaning(kind=ConfigError, again=False)
-    return None
+_ROWS = (
+    ErrorRow(kind=CredentialsError, status=(402,), hint=_CREDIT, again=False),
+    ErrorRow(kind=CredentialsError, code=("insufficient_funds",), hint=_CREDIT, again=False),
+    ErrorRow(
+        kind=CapacityError,
+        words=("not enough resources",),
+        hint="Try another location or type, or the other market.",
+        again=False,
+    ),
+    ErrorRow(
+        kind=QuotaError,
+        status=(400, 403, 409),
+        words=("limit exceeded", "quota"),
+        hint="Ask Verda's support for more, or delete what is not needed.",
+        again=False,
+    ),
+    ErrorRow(kind=CredentialsError, status=(401,), hint=_KEYS, again=False),
+    ErrorRow(kind=CredentialsError, code=("unauthorized_request",), hint=_KEYS, again=False),
+    ErrorRow(kind=CredentialsError, status=(400, 403), call="POST /oauth2/token", hint=_KEYS, again=False),
+    # What it forbids is the moment, and no right.
+    ErrorRow(kind=ProvisionError, code=("forbidden_action",), again=False),
+    ErrorRow(kind=ConfigError, status=(400,), again=False),
+)
+"""What each refusal means; all else is left to its status."""
 
 
 def refusals(answer: object) -> list[str]:
@@ -79,6 +74,19 @@ def refusals(answer: object) -> list[str]:
         if (said or bad or row.get("status") in ("error", "failed")) and not _says_gone(said):
             found.append(f"{row.get('instanceId')}: {said or status or row.get('status')}")
     return found
+
+
+def read_list(answer: object) -> list[Any]:
+    """
+    Return an answer that is a list.
+
+    Args:
+        answer: The answer.
+
+    Raises:
+        Misread: If it is none.
+    """
+    return listed(answer, "")
 
 
 def is_gone(error: BaseException) -> bool:
@@ -110,22 +118,12 @@ async def unless_gone(call: Awaitable[T]) -> T | None:
         return None
 
 
-def is_lost(error: SkywardError) -> bool:
-    """
-    Return whether it is unknown what came of a call.
-
-    Args:
-        error: What the call raised.
-    """
-    reply = reply_of(error)
-    unread = reply is not None and 200 <= reply.status < 300
-    return reply is not None and (not reply.status or reply.status >= 500 or unread) and type(error) is ProvisionError
-
-
 def _says_gone(words: str) -> bool:
     return _GONE.search(words.lower()) is not None
 
 
-def _code(reply: Reply) -> str:
-    value = reply.value
-    return str(value.get("code", "")) if isinstance(value, Mapping) else ""
+# A success may hide failures.
+_HIDDEN = ErrorRow(kind=ProvisionError, status=(202, 207), when=lambda reply: bool(refusals(reply.value)), again=False)
+
+meaning = meaning_by((_HIDDEN, *_ROWS), failed=_HIDDEN.fits)
+"""Return what a reply means; None leaves it to the status."""

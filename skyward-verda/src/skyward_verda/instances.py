@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from skyward.provider import (
     Instance,
@@ -16,10 +16,10 @@ from skyward.provider import (
     Misread,
     SSHAddress,
     Tags,
+    by_id,
     facts,
     flag,
     host_key,
-    identified,
     life,
     listed,
     number,
@@ -30,7 +30,7 @@ from skyward.provider import (
 if TYPE_CHECKING:
     from skyward.provider import KeyPair
 
-__all__ = ["Door", "checked", "described", "hostname", "pool_of", "read_rows", "state", "tags_of", "to_tags"]
+__all__ = ["checked", "described", "door", "hostname", "pool_of", "read_rows", "state", "tags_of", "to_tags"]
 
 SETTLING = 120.0
 """Seconds after its SSH server's first answer in which a machine may be running its startup script still."""
@@ -56,35 +56,21 @@ _STATES = {
     "notfound": InstanceState.ENDED,
 }
 _NAME = re.compile(r"skyward-(?P<pool>[a-z0-9]+)-(?P<token>[0-9a-f]{16})-(?P<node>\d{1,5})", re.IGNORECASE)
-_LONGEST_KEY, _LONGEST_VALUE, _LONGEST_NAME = 63, 127, 60
+_LONGEST_KEY, _LONGEST_VALUE = 63, 127
 
 
-@frozen(kw_only=True)
-class Door:
+def door(key: KeyPair, pool_id: str, port: int) -> Callable[[str], SSHAddress]:
     """
-    Say how a pool's machines are reached.
+    Return what tells how a machine of a pool is reached at its IP address.
 
     Args:
+        key: The pool's key, which its machines let in.
+        pool_id: The pool; all of its machines prove themselves by one key.
         port: Port of SSH.
-        key: The pool's key, which they let in.
-        host_key: The public half of the key that all of them prove themselves by.
     """
-
-    port: int
-    key: KeyPair = field(repr=False, eq=False)
-    host_key: str
-
-    @classmethod
-    def of(cls, key: KeyPair, pool_id: str, port: int) -> Door:
-        """
-        Return the door of a pool.
-
-        Args:
-            key: The pool's key.
-            pool_id: The pool.
-            port: Port of SSH.
-        """
-        return cls(port=port, key=key, host_key=host_key(key, pool_id).public)
+    public = host_key(key, pool_id).public
+    known: Mapping[str, Any] = {"port": port, "private_key": key.private, "host_key": public, "settling_s": SETTLING}
+    return lambda ip: SSHAddress(host=ip, user="root", **known)
 
 
 def hostname(tags: Tags) -> str:
@@ -97,11 +83,9 @@ def hostname(tags: Tags) -> str:
     >>> hostname(Tags(pool_id="a1", token="0123456789abcdef", node=3))
     'skyward-a1-0123456789abcdef-3'
     """
-    token = tags.token if re.fullmatch("[0-9a-f]{16}", tags.token, re.IGNORECASE) else ""
-    name = f"skyward-{tags.pool_id}-{token or _digest(tags.token)}-{tags.node or 0}"
-    if len(name) > _LONGEST_NAME:
-        name = f"skyward-{tags.pool_id}-{_digest(tags.token)}-{tags.node or 0}"
-    return name
+    digest = hashlib.sha256(tags.token.encode()).hexdigest()[:16]
+    token = tags.token if re.fullmatch("[0-9a-f]{16}", tags.token, re.IGNORECASE) else digest
+    return f"skyward-{tags.pool_id}-{token}-{tags.node or 0}"
 
 
 def to_tags(tags: Tags) -> list[dict[str, str]]:
@@ -168,9 +152,9 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     return life(row.get("status"), _STATES, provider="verda", instance=row.get("id"))
 
 
-def read_rows(answer: object) -> list[dict[str, Any]]:
+def read_rows(answer: object) -> dict[str, Mapping[str, Any]]:
     """
-    Read a list of machines, and keep ours.
+    Read a list of machines, and keep ours, by their ids.
 
     Args:
         answer: What `GET /instances` says.
@@ -181,7 +165,7 @@ def read_rows(answer: object) -> list[dict[str, Any]]:
     # What others have is of no interest, whatever it is like.
     ours = [row for row in listed(answer, "") if not isinstance(row, Mapping) or pool_of(str(row.get("hostname")))]
     try:
-        return [dict(row) for row in identified(ours, lambda row: text(row, "id"), provider="verda")]
+        return by_id(ours, text, provider="verda")
     except ValueError as error:
         raise Misread(str(error)) from error
 
@@ -201,13 +185,15 @@ def checked(row: Any) -> dict[str, Any]:
     return found
 
 
-def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: float | None = None) -> Instance:
+def described(
+    row: Mapping[str, Any], door: Callable[[str], SSHAddress] | None = None, *, on_demand: float | None = None
+) -> Instance:
     """
     Describe a machine; a fact that cannot be read is not known, with a warning.
 
     Args:
         row: The machine, as it is listed.
-        door: How it is reached; None if it is not.
+        door: Tells how it is reached at its IP address; None if it is not.
         on_demand: What it would cost on demand, in USD per hour.
 
     Raises:
@@ -218,18 +204,10 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
     tags, now, ip = fact("tags", lambda: tags_of(row)), state(row), fact("ip", lambda: optional(row, "ip", text))
     spot = fact("is_spot", lambda: optional(row, "is_spot", flag))
     address = None
-    if door is not None and now is InstanceState.RUNNING and ip is not None:
-        address = SSHAddress(
-            host=ip,
-            port=door.port,
-            user="root",
-            private_key=door.key.private,
-            host_key=door.host_key,
-            settling_s=SETTLING,
-        )
-    if door is not None and now is InstanceState.RUNNING and address is None:
+    if door is not None and now is InstanceState.RUNNING:
+        address = door(ip) if ip is not None else None
         # An address may come a little later than the state.
-        now = InstanceState.PENDING
+        now = now if address is not None else InstanceState.PENDING
     return Instance(
         id=name,
         node=(tags.node if tags is not None else None) or 0,
@@ -244,12 +222,10 @@ def described(row: Mapping[str, Any], door: Door | None = None, *, on_demand: fl
         ip=ip,
         tags=tags,
         launched_at=_seconds(row.get("created_at")),
+        reason=f"its status is {row.get('status')}"
+        if now is InstanceState.ENDING and row.get("status") != "deleting"
+        else None,
     )
-
-
-def known_rows(rows: Sequence[Mapping[str, Any]], pool_id: str) -> list[Mapping[str, Any]]:
-    """Return the machines of one pool."""
-    return [row for row in rows if pool_of(str(row.get("hostname"))) == pool_id]
 
 
 def _price(row: object, name: str) -> float:
@@ -263,7 +239,3 @@ def _seconds(value: object) -> float | None:
     except ValueError:
         return None
     return found.timestamp() if found.tzinfo else None
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()[:16]

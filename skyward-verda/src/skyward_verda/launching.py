@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, frozen
 
-from skyward.provider import (
-    CapacityError,
-    ConfigError,
-    Instance,
-    InstanceState,
-    LaunchRequest,
-    SkywardError,
-    Volume,
-    check_volume,
-    rented,
-    until_free,
-)
+from skyward.provider import CallBatch, ConfigError, Instance, InstanceState, LaunchRequest, Mount
 from skyward_verda.account import Account
 from skyward_verda.catalogue import choose_image
-from skyward_verda.instances import Door, described, hostname, state, to_tags
+from skyward_verda.instances import described, hostname, state, to_tags
 from skyward_verda.place import Place, identifier
-from skyward_verda.volumes import find_volume
+from skyward_verda.volumes import OwnVolume
 
 __all__ = ["LEAST_DISK", "Order", "find_image", "launch", "parameters"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.verda")
 
 AT_ONCE = 8
 """Launches under way at the same time."""
@@ -48,33 +37,13 @@ class Order:
         request: What core asks for.
         place: Where they are put, and what they get there.
         image: What they boot.
-        door: How they are reached.
         volume: The volume of the user's that they get; None for none.
     """
 
     request: LaunchRequest
     place: Place
     image: str
-    door: Door
-    volume: Volume | None = None
-
-
-@define(eq=False)
-class _Course:
-    """
-    Hold what the machines of one launch tell each other.
-
-    Args:
-        over: Why nothing more is to be rented; None as long as there may be more.
-        slots: Keeps the number of launches under way.
-    """
-
-    over: SkywardError | None = None
-    slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(AT_ONCE))
-
-    def give_up(self) -> None:
-        """Rent nothing more."""
-        self.over = CapacityError("The launch was given up.", provider="verda")
+    volume: OwnVolume | None = None
 
 
 async def find_image(account: Account, instance_type: str, wanted: str | None, *, gpus: bool) -> str:
@@ -90,24 +59,18 @@ async def find_image(account: Account, instance_type: str, wanted: str | None, *
     Raises:
         ConfigError: If there is none, or not the one that is wanted.
     """
-    image: str = await account.api.get(
-        "/images",
-        params={"instance_type": instance_type},
-        read=lambda rows: choose_image(rows, gpus=gpus, wanted=wanted, subject=instance_type),
-    )
-    return image
+    read = partial(choose_image, gpus=gpus, wanted=wanted, subject=instance_type)
+    return await account.api.get("/images", params={"instance_type": instance_type}, read=read)
 
 
-async def launch(account: Account, order: Order, volume: str | None = None) -> Sequence[Instance]:
+async def launch(account: Account, order: Order, volume: Mount[OwnVolume]) -> Sequence[Instance]:
     """
     Rent a machine for each node, as far as there are any.
-
-    What is under way when something goes wrong, or when we are cancelled, is waited for a little: it is a machine soon.
 
     Args:
         account: Who rents.
         order: What.
-        volume: Id or name of the volume of the user's that they get; None for none.
+        volume: The volume of the user's that they get.
 
     Returns:
         An instance for each node that got one.
@@ -116,18 +79,13 @@ async def launch(account: Account, order: Order, volume: str | None = None) -> S
         CapacityError: If the location has none.
         QuotaError: If the account may have none.
     """
-    rows = await _present(account, order)
-    course = _Course()
-    missing = [node for node in order.request.nodes if node not in rows]
-    if volume is not None and missing:
-        free = await until_free(lambda: find_volume(account, volume), "verda")
-        check_volume(free, "Verda", nodes=len(missing))
-        order = evolve(order, volume=free)
-    calls = {node: _one(account, order, node, course) for node in missing}
-    rows = await rented(calls, before=rows, give_up=course.give_up)
-    on_demand = order.request.cluster.offer.data.get("on_demand")
-    nodes = [node for node in order.request.nodes if node in rows]
-    return [described(rows[node], order.door, on_demand=on_demand) for node in nodes]
+    cluster = order.request.cluster
+    before = await _present(account, order)
+    order = evolve(order, volume=await volume.free(sum(node not in before for node in order.request.nodes)))
+    batch = CallBatch(lambda nodes: _create(account, order, nodes[0]), at_once=AT_ONCE)
+    rows = await batch.rented(order.request.nodes, before=before)
+    door, on_demand = account.door(cluster), cluster.offer.data.get("on_demand")
+    return [described(rows[node], door, on_demand=on_demand) for node in order.request.nodes if node in rows]
 
 
 def parameters(order: Order, node: int, *, tagged: bool = True) -> dict[str, Any]:
@@ -168,42 +126,27 @@ def parameters(order: Order, node: int, *, tagged: bool = True) -> dict[str, Any
 
 async def _present(account: Account, order: Order) -> dict[int, Mapping[str, Any]]:
     """Find what an earlier call with the same token rented already, by node."""
-    request = order.request
-    names = {hostname(request.tags_of(node)): node for node in request.nodes}
-    alive = (
-        row
-        for row in await account.rows(request.cluster.pool_id)
-        if state(row) in (InstanceState.PENDING, InstanceState.RUNNING)
-    )
+    names = {hostname(order.request.tags_of(node)): node for node in order.request.nodes}
+    alive = (row for row in await account.rows() if state(row) in (InstanceState.PENDING, InstanceState.RUNNING))
     return {names[row["hostname"]]: row for row in alive if row["hostname"] in names}
 
 
-async def _one(account: Account, order: Order, node: int, course: _Course) -> Mapping[str, Any]:
-    async with course.slots:
-        if course.over is not None:
-            raise course.over
-        try:
-            return await _run(account, order, node)
-        except SkywardError as error:
-            course.over = error
-            raise
-
-
-async def _run(account: Account, order: Order, node: int) -> Mapping[str, Any]:
+async def _create(account: Account, order: Order, node: int) -> dict[int, Mapping[str, Any]]:
     offer, request = order.request.cluster.offer, order.request
     market = "spot" if request.spot else "on demand"
     subject = f"{offer.instance_type} ({market}) in {order.place.region}"
     wanted = parameters(order, node, tagged=not account.tags_refused)
-    try:
-        name = await _made(account, wanted, subject)
-    except ConfigError as error:
-        if "tags" not in wanted or "tag" not in error.message.lower():
-            raise
-        # Younger than the rest of the API, and not everybody has them.
-        _log.warning("verda.no_tags: %s", error)
-        account.tags_refused = True
-        wanted = parameters(order, node, tagged=False)
-        name = await _made(account, wanted, subject)
+    with account.inventory.creating(request):
+        try:
+            name = await _made(account, wanted, subject)
+        except ConfigError as error:
+            if "tags" not in wanted or "tag" not in error.message.lower():
+                raise
+            # Younger than the rest of the API, and not everybody has them.
+            _log.warning("verda.no_tags: %s", error)
+            account.tags_refused = True
+            wanted = parameters(order, node, tagged=False)
+            name = await _made(account, wanted, subject)
     row = {
         "id": name,
         "status": "ordered",
@@ -213,10 +156,9 @@ async def _run(account: Account, order: Order, node: int) -> Mapping[str, Any]:
         "os_volume_id": None,
         **{each: wanted.get(each) for each in ("hostname", "instance_type", "is_spot", "tags")},
     }
-    account.launched(row)
-    return row
+    account.inventory.add(name, row, request)
+    return {node: row}
 
 
 async def _made(account: Account, wanted: Mapping[str, Any], subject: str) -> str:
-    name: str = await account.api.post("/instances", json=wanted, plain=True, read=identifier, subject=subject)
-    return name
+    return await account.api.post("/instances", json=wanted, plain=True, read=identifier, subject=subject)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skyward.provider import Api, ConfigError, Offer, listed, text
-from skyward_verda.catalogue import read_stock, to_offers
+from skyward.provider import Api, Offer, text
+from skyward_verda.catalogue import Stock, read_stock, to_offers, unknown
+from skyward_verda.failure import read_list
 from skyward_verda.together import together
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def find_offers(api: Api, spec: Spec, places: Sequence[str]) -> Sequence[O
     """
     kinds, on_demand, spot, known = await together(
         # Without a currency, prices may be in euro.
-        api.get("/instance-types", params={"currency": "usd"}, read=lambda answer: listed(answer, "")),
+        api.get("/instance-types", params={"currency": "usd"}, read=read_list),
         _stock(api, spot=False),
         _stock(api, spot=True),
         _places(api),
@@ -44,9 +44,7 @@ async def find_offers(api: Api, spec: Spec, places: Sequence[str]) -> Sequence[O
         return found
     names = list(dict.fromkeys(offer.instance_type for offer in found))
     if spec.machine not in names:
-        near = get_close_matches(spec.machine, names, n=3)
-        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else None
-        raise ConfigError(f"Verda has no instance type {spec.machine!r}.", provider="verda", hint=hint)
+        raise unknown(f"has no instance type {spec.machine!r}", spec.machine, names)
     return [offer for offer in found if offer.instance_type == spec.machine]
 
 
@@ -64,22 +62,14 @@ async def check_places(api: Api, places: Sequence[str]) -> None:
     known = await _places(api)
     for place in places:
         if place not in known:
-            near = get_close_matches(place.upper(), known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
-            raise ConfigError(f"Verda has no location {place!r}.", provider="verda", hint=hint)
+            raise unknown(f"has no location {place!r}", place.upper(), known)
 
 
 async def _places(api: Api) -> list[str]:
-    found: list[str] = await api.get(
-        "/locations", read=lambda answer: [text(row, "code") for row in listed(answer, "")]
-    )
-    return found
+    return [text(row, "code") for row in await api.get("/locations", read=read_list)]
 
 
-async def _stock(api: Api, *, spot: bool) -> dict[str, Any]:
+async def _stock(api: Api, *, spot: bool) -> Stock:
     # Official clients spell the flag in two ways, and who ignores it says what is left of the other market.
     flag = "true" if spot else "false"
-    found: dict[str, Any] = await api.get(
-        "/instance-availability", params={"isSpot": flag, "is_spot": flag}, read=read_stock
-    )
-    return found
+    return await api.get("/instance-availability", params={"isSpot": flag, "is_spot": flag}, read=read_stock)

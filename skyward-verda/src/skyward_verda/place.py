@@ -9,8 +9,8 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.provider import Api, Misread, ProvisionError, SkywardError, listed, text
-from skyward_verda.failure import is_lost, unless_gone
+from skyward.provider import Api, Misread, ProvisionError, Registered, SkywardError, registered, text
+from skyward_verda.failure import read_list, unless_gone
 
 __all__ = ["Place", "close_pools", "identifier", "open_place"]
 
@@ -18,7 +18,6 @@ _KEY_PATHS = ("/sshkeys", "/ssh-keys")
 """Both are in official clients, and either may go one day."""
 
 _SCRIPTS = "/scripts"
-_TRIES = 3
 _ID = re.compile(r"[\w.~-]+")
 
 
@@ -83,8 +82,8 @@ async def open_place(api: Api, pool_id: str, region: str, login: str, script: st
     name = _name(pool_id, region)
     try:
         path, _ = await _keys(api)
-        key = await _ensured(api, path, name, {"name": name, "key": login})
-        made = await _ensured(api, _SCRIPTS, name, {"name": name, "script": script})
+        key = await _ensured(api, path, name, {"key": login})
+        made = await _ensured(api, _SCRIPTS, name, {"script": script})
     except BaseException as error:
         # What fails to open is never asked to release.
         clean = asyncio.ensure_future(close_pools(api, [pool_id], region))
@@ -121,14 +120,13 @@ def _name(pool_id: str, region: str) -> str:
 
 
 async def _rows(api: Api, path: str) -> list[Any]:
-    rows: list[Any] = await api.get(path, read=lambda answer: listed(answer, ""))
-    return rows
+    return [*await api.get(path, read=read_list)]
 
 
 async def _keys(api: Api) -> tuple[str, list[Any]]:
     """Return the path of SSH keys, whichever spelling there is, and what is there."""
     for path in _KEY_PATHS:
-        rows = await api.get(path, also=(404,), read=lambda answer: listed(answer, ""))
+        rows = await api.get(path, also=(404,), read=read_list)
         if rows is not None:
             return path, rows
     raise ProvisionError(
@@ -139,19 +137,12 @@ async def _keys(api: Api) -> tuple[str, list[Any]]:
 
 
 async def _ensured(api: Api, path: str, name: str, body: dict[str, Any]) -> str:
-    """Return the id of what has a name; it is made where it is not there, and looked for where the answer is lost."""
-    lost: SkywardError | None = None
-    for _ in range(_TRIES):
-        for row in await _rows(api, path):
-            if row.get("name") == name:
-                return text(row, "id")
-        try:
-            made: str = await api.post(path, json=body, plain=True, read=identifier)
-        except SkywardError as error:
-            if not is_lost(error):
-                raise
-            lost = error
-        else:
-            return made
-    assert lost is not None
-    raise lost
+    """Return the id of what has a name; it is made where it is not there."""
+
+    async def create() -> str:
+        return await api.post(path, json={"name": name, **body}, plain=True, read=identifier)
+
+    async def find() -> Registered | None:
+        return next((Registered(id=text(row, "id")) for row in await _rows(api, path) if row.get("name") == name), None)
+
+    return (await registered(create, find, unique=False)).id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
@@ -14,10 +15,10 @@ from skyward.provider import (
     CredentialsError,
     Instance,
     InstanceState,
+    Mount,
     Offer,
     ProviderFacts,
     RegionsLike,
-    check_volume,
     hookimpl,
     host_key,
     mount_path,
@@ -27,10 +28,11 @@ from skyward.provider import (
     suggesting,
     volume_name,
 )
-from skyward_verda.account import Account, Wish, whose
+from skyward_verda.account import Account
 from skyward_verda.ending import end_machines, loose, remove_loose, volume_as_instance, volumes
-from skyward_verda.instances import Door, described
+from skyward_verda.instances import described
 from skyward_verda.launching import Order, find_image, launch
+from skyward_verda.login import Wish
 from skyward_verda.market import check_places, find_offers
 from skyward_verda.place import Place, close_pools, open_place
 from skyward_verda.startup import startup_script
@@ -91,7 +93,10 @@ class Verda:
     volume: str | None = field(default=None, converter=optional(volume_name))
     mount: str | None = field(default=None, converter=optional(mount_path))
     _account: Account = field(
-        default=Factory(lambda self: Account(self._wish), takes_self=True), init=False, eq=False, repr=False
+        default=Factory(lambda self: Account(self._wish, self.ssh_port), takes_self=True),
+        init=False,
+        eq=False,
+        repr=False,
     )
 
     def __attrs_post_init__(self) -> None:
@@ -102,8 +107,10 @@ class Verda:
     def _wish(self) -> Wish:
         return Wish(client_id=self.client_id, client_secret=self.client_secret, profile=self.profile)
 
-    def _door(self, cluster: Cluster) -> Door:
-        return Door.of(cluster.key, cluster.pool_id, self.ssh_port)
+    @property
+    def _volume(self) -> Mount[OwnVolume]:
+        find = partial(find_volume, self._account.api)
+        return Mount(provider="verda", title="Verda", find=find, wanted=self.volume, path=self.mount)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -116,7 +123,7 @@ class Verda:
             spot=True,
             regions=self.region,
             offers_ttl_s=60.0,
-            offers_key=whose(self._wish, os.environ),
+            offers_key=self._wish.identity(os.environ),
         )
 
     @hookimpl
@@ -139,11 +146,8 @@ class Verda:
         wanted = (spec.region,) if spec.region is not None else self.region
         if wanted:
             await check_places(api, wanted)
-        if self.volume is not None:
-            volume = await find_volume(self._account, self.volume)
-            holders = await living(self._account, volume.holders)
-            check_volume(volume, "Verda", places=wanted, nodes=spec.nodes.ceiling, holders=holders)
-            self._mounting(volume)
+        await self._volume.check(wanted, spec.nodes.ceiling, partial(living, api))
+        await self._mounting()
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -153,9 +157,7 @@ class Verda:
         Raises:
             ConfigError: If the spec names a type that does not exist.
         """
-        places = (spec.region,) if spec.region is not None else self.region
-        if self.volume is not None:
-            places = ((await find_volume(self._account, self.volume)).place,)
+        places = await self._volume.places((spec.region,) if spec.region is not None else self.region)
         return await find_offers(self._account.api, spec, places)
 
     @hookimpl
@@ -165,11 +167,8 @@ class Verda:
         if region is None:
             raise ConfigError(f"The offer {cluster.offer.key} names no location.", provider="verda")
         own = host_key(cluster.key, cluster.pool_id)
-        mount = ""
-        if self.volume is not None:
-            mount = self._mounting(await find_volume(self._account, self.volume))
         deadline = max(ttl, LEAST_DEADLINE) if ttl else 0.0
-        script = startup_script(cluster.key.public, own, deadline, mount)
+        script = startup_script(cluster.key.public, own, deadline, await self._mounting())
         return await open_place(self._account.api, cluster.pool_id, region, cluster.key.public, script)
 
     @hookimpl
@@ -184,21 +183,21 @@ class Verda:
         cluster = request.cluster
         name, gpus = cluster.offer.instance_type, bool(cluster.offer.accelerator_count)
         image = await find_image(self._account, name, self.image, gpus=gpus)
-        order = Order(request=request, place=infra, image=image, door=self._door(cluster))
-        return await launch(self._account, order, self.volume)
+        order = Order(request=request, place=infra, image=image)
+        return await launch(self._account, order, self._volume)
 
-    def _mounting(self, volume: OwnVolume) -> str:
-        """Write what mounts a volume on a machine."""
+    async def _mounting(self) -> str:
+        """Return the commands that mount the volume on a machine; empty without one."""
+        if self.volume is None:
+            return ""
+        volume = await find_volume(self._account.api, self.volume)
         where = mount_point(volume, self.mount)
         return self._account.api.understood(volume, lambda volume: mount_script(volume, where), f"GET {PATH}")
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
         """List the pool's machines by their names; one just rented that lists do not show is asked for by its id."""
-        door, offer = self._door(cluster), cluster.offer
-        rates = {offer.instance_type: offer.data.get("on_demand")}
-        rows = await self._account.watched(cluster.pool_id)
-        return [described(row, door, on_demand=rates.get(str(row.get("instance_type")))) for row in rows]
+        return await self._account.instances(cluster)
 
     @hookimpl
     async def skyward_renew(self, ids: Sequence[str], expires_at: float) -> None:

@@ -9,14 +9,25 @@ from typing import Any
 
 from attrs import frozen
 
-from skyward.provider import ConfigError, Misread, Volume, chosen, listed, mount_disk, mount_share, optional, text
-from skyward_verda.account import Account
+from skyward.provider import (
+    Api,
+    ConfigError,
+    Misread,
+    Volume,
+    chosen,
+    listed,
+    mount_disk,
+    mount_share,
+    optional,
+    shell_file,
+    text,
+)
 from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of
 
 __all__ = ["PATH", "OwnVolume", "find_volume", "living", "mount_script"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("skyward.provider.verda")
 
 PATH = "/volumes"
 
@@ -24,13 +35,6 @@ BOOT = 30.0
 """Seconds that a machine waits for its volume; its startup script may run for two minutes in all."""
 
 _GOING = ("deleting", "deleted", "discontinued", "notfound")
-
-# As which device a machine will see it is not known before.
-_FIND = r"""
-set -- $(lsblk -npPo NAME,FSTYPE,MOUNTPOINT |
-  sed -n 's/^NAME="\([^" ]*\)" FSTYPE="\(ext[234]\|xfs\|btrfs\)" MOUNTPOINT=""$/\1/p')
-[ "$#" = 1 ] && echo "$1"
-"""
 
 
 @frozen(kw_only=True)
@@ -45,19 +49,19 @@ class OwnVolume(Volume):
     mount_command: str = ""
 
 
-async def find_volume(account: Account, wanted: str) -> OwnVolume:
+async def find_volume(api: Api, wanted: str) -> OwnVolume:
     """
     Look for a volume.
 
     Args:
-        account: Who asks.
+        api: The API.
         wanted: Its id or name.
 
     Raises:
         ConfigError: If there is none, or there are several of the name, or it is the disk of a pool's machine.
         SkywardError: If Verda refuses.
     """
-    known: list[OwnVolume] = await account.api.get(
+    known: list[OwnVolume] = await api.get(
         PATH, read=lambda answer: [_volume(row) for row in listed(answer, "") if row.get("status") not in _GOING]
     )
     if any(wanted in (one.id, one.name) and pool_of(one.name) is not None for one in known):
@@ -70,18 +74,18 @@ async def find_volume(account: Account, wanted: str) -> OwnVolume:
     return chosen([one for one in known if pool_of(one.name) is None], wanted, "Verda")
 
 
-async def living(account: Account, machines: Sequence[str]) -> list[str]:
+async def living(api: Api, machines: Sequence[str]) -> list[str]:
     """
     Return those of a volume's machines that exist: one that was deleted a moment ago may still be named as its holder.
 
     Args:
-        account: Who asks.
+        api: The API.
         machines: Their ids.
 
     Raises:
         SkywardError: If Verda refuses.
     """
-    rows = [(name, await unless_gone(account.api.get(f"/instances/{name}", also=(404,)))) for name in machines]
+    rows = [(name, await unless_gone(api.get(f"/instances/{name}", also=(404,)))) for name in machines]
     return [name for name, row in rows if row is not None and row.get("status") not in _GOING]
 
 
@@ -102,7 +106,7 @@ def mount_script(volume: OwnVolume, where: str) -> str:
     True
     """
     if not volume.shared:
-        return mount_disk(_FIND.strip(), where, BOOT)
+        return mount_disk(shell_file(__package__, "find_volume.sh"), where, BOOT)
     if not volume.mount_command:
         _log.warning("verda.not_mounted volume=%s: Verda does not say how it is mounted", volume.id)
         return ""

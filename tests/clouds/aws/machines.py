@@ -37,6 +37,7 @@ class Machine:
     born: float = field(factory=time.monotonic)
     host: Host | None = None
     notice: str | None = None
+    why: StateReason | None = None
     over: threading.Event = field(factory=threading.Event)
     lock: threading.Lock = field(factory=threading.Lock)
 
@@ -87,6 +88,7 @@ class Machines:
             if before.name != "terminated":
                 end(instance)
                 self._end(instance)
+                self._say_why(instance)
             return before
 
         def all_reservations(backend: Any, *args: Any, **kwargs: Any) -> Any:
@@ -123,8 +125,8 @@ class Machines:
         """Do what a shutdown from within means for the instance."""
         machine = self.rows[name]
         if machine.instance.instance_initiated_shutdown_behavior == "terminate":
+            machine.why = _reason("Client.InstanceInitiatedShutdown", "Instance initiated shutdown")
             machine.instance.terminate()
-            machine.instance.state_reason = StateReason("Shut down from within", "Client.InstanceInitiatedShutdown")
         else:
             machine.over.set()
             threading.Thread(target=self._stop, args=(machine, "stopped"), daemon=True).start()
@@ -168,7 +170,7 @@ class Machines:
             if machine.over.is_set():
                 return
             if conditions.get("dies"):
-                machine.instance.state_reason = StateReason("Internal error on launch", "Server.InternalError")
+                machine.why = _reason("Server.InternalError", "Internal error on launch")
             elif self.hosts and not conditions.get("refuse"):
                 machine.host = self._host(machine, address)
                 self._let_in(machine.host, _user_data(machine.instance))
@@ -215,14 +217,20 @@ class Machines:
 
     def _reclaim(self, machine: Machine, seconds: float) -> None:
         if not machine.over.wait(seconds):
+            machine.why = _reason("Server.SpotInstanceTermination", "Spot instance termination")
             machine.instance.terminate()
-            machine.instance.state_reason = StateReason("Spot reclaim", "Server.SpotInstanceTermination")
 
     def _end(self, instance: Any) -> None:
         machine = self.rows[instance.id]
         machine.over.set()
         machine.state("shutting-down")
         threading.Thread(target=self._stop, args=(machine, "terminated"), daemon=True).start()
+
+    def _say_why(self, instance: Any) -> None:
+        """Give the reason of an end that no user asked for."""
+        why = self.rows[instance.id].why
+        if why is not None:
+            instance.state_reason = why
 
     def _stop(self, machine: Machine, state: str) -> None:
         with machine.lock:
@@ -231,6 +239,11 @@ class Machines:
                 machine.host.sweep()
                 machine.host = None
             machine.state(state)
+
+
+def _reason(code: str, message: str) -> StateReason:
+    """Make the reason of a state as EC2 writes it: the message repeats the code."""
+    return StateReason(f"{code}: {message}", code)
 
 
 def _user_data(instance: Any) -> dict[str, Any]:

@@ -49,6 +49,14 @@ def test_a_pool_gets_by(aws: Cloud, fault: dict[str, Any]) -> None:
     assert [] == aws.alive()
 
 
+def test_the_error_of_a_pool_says_why_ec2_ended_a_machine(aws: Cloud) -> None:
+    """EC2's `StateReason` is in the pool's error, instead of the fact alone that the machine ended."""
+    aws.fault("RunInstances", "dies")
+    with pytest.raises(sky.SkywardError, match=r"Server\.InternalError: Internal error on launch"):
+        pool(aws, max_provision_attempts=1).open()
+    assert [] == aws.alive()
+
+
 @pytest.mark.everything
 def test_a_machine_that_refuses_ssh_is_given_back(aws: Cloud) -> None:
     """It runs and nothing answers there: after `bootstrap_timeout` it is ended and another one is rented."""

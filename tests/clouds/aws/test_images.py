@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import boto3
 import pytest
 
 from skyward.errors import CredentialsError
 from skyward_aws.account import Account, Login
-from skyward_aws.own_images import Base, create_image, delete_image, every_image, images
+from skyward_aws.own_images import Base, create_image, delete_image, images
 from tests.clouds.aws.client import client, refusal, run
 from tests.clouds.aws.cloud import Cloud
 
@@ -37,7 +38,7 @@ def test_an_image_lives_from_its_machine_to_its_deletion(aws: Cloud) -> None:
             assert (made.id, "4f1e", "ready") == (listed.id, listed.content_hash, listed.state)
             assert listed.made_at is not None
             assert listed.size_gb
-            assert [listed] == await every_image(account, "us-east-1")
+            assert [listed] == await account.everywhere("us-east-1", partial(images, account))
             assert [] == await images(account, "us-east-1", Base(image="ubuntu", user="ubuntu"))
             assert [] == await images(account, "us-east-1", Base(image="other", user="root"))
         async with client(aws.provider(ami=made.id)) as opened:

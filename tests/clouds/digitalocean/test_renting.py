@@ -148,7 +148,7 @@ def test_a_launch_that_was_accepted_and_failed_is_seen_by_the_droplet_vanishing(
 
     async def scenario() -> None:
         async with client(ocean.provider()) as opened:
-            opened.provider._account.unseen = 0.1
+            opened.provider._account.inventory.lag = 0.1
             ocean.fault(LAUNCH, "dies", times=1)
             [instance] = await opened.launch()
             assert InstanceState.PENDING is instance.state
@@ -275,7 +275,7 @@ def test_a_key_that_somebody_removed_is_put_back(ocean: Cloud) -> None:
 
     async def scenario() -> None:
         async with client(ocean.provider()) as opened:
-            await opened.provider._account.api.delete(f"/v2/account/keys/{opened.infra.fingerprint}")
+            await opened.provider._account.api.delete(f"/v2/account/keys/{opened.infra.id}")
             await opened.launch()
             assert 1 == len(ocean.ssh_keys())
 

@@ -78,6 +78,8 @@ def test_a_pod_that_nobody_comes_to_ends_itself(runpod: Cloud, monkeypatch: pyte
     async def scenario() -> None:
         async with client(runpod.provider(), ttl=1) as opened:
             [instance] = await opened.launch()
+            # One that no list has shown would count as there for a minute.
+            assert [instance.id] == [each.id for each in await opened.listed()]
             until(lambda: instance.id not in {row["id"] for row in runpod.alive()})
 
     run(scenario())
@@ -134,6 +136,8 @@ def test_without_curl_a_pod_ends_itself_by_python(runpod: Cloud, monkeypatch: py
     async def scenario() -> None:
         async with client(runpod.provider(), ttl=1) as opened:
             [instance] = await opened.launch()
+            # One that no list has shown would count as there for a minute.
+            assert [instance.id] == [each.id for each in await opened.listed()]
             until(lambda: instance.id not in {row["id"] for row in runpod.alive()})
 
     run(scenario())

@@ -222,6 +222,15 @@ def test_capacity_can_fail_after_the_launch(verda: Cloud) -> None:
     run(scenario())
 
 
+def test_the_error_of_a_pool_says_what_verda_says_of_its_machine(verda: Cloud) -> None:
+    """Verda has no more than a word for it, which is in the pool's error instead of the fact alone that it ended."""
+    verda.ask("next_status", "no_capacity")
+    options = {"machine": MACHINE, "console": False, "max_provision_attempts": 1}
+    with pytest.raises(sky.SkywardError, match="its status is no_capacity"):
+        sky.Compute(provider=verda.provider(), **options).open()
+    assert [] == verda.alive()
+
+
 def test_a_list_from_before_a_launch_is_not_taken_for_one_after_it(verda: Cloud) -> None:
     """It is shared for a moment; the machine is there all the same, also once a newer list had it."""
 

@@ -84,6 +84,16 @@ def test_slices_need_the_plugin_that_cuts_them() -> None:
         draw(cluster(accelerator=wanted), GPUS)
 
 
+def test_any_plugin_may_cut_slices() -> None:
+    """Core knows it by what the plugin says of itself, and not by its name."""
+    cutter = sky.Plugin.create("cutter").with_topology(lambda cluster: Topology(ranks_per_node=7, partitions=True))
+    drawn = draw(cluster(cutter, accelerator=sky.accelerators.A100(mig="1g.5gb")), GPUS)
+    assert 7 == drawn.cluster.ranks_per_node
+    idle = sky.Plugin.create("mig")
+    with pytest.raises(sky.ConfigError, match=r"no plugin cuts the nodes. GPUs .*\[sky\.plugins\.mig\(\)\]"):
+        draw(cluster(idle, accelerator=sky.accelerators.A100(mig="1g.5gb")), GPUS)
+
+
 def test_a_place_in_the_pool_is_described_with_offer_and_machine() -> None:
     """As users and events see it."""
     machine = Instance(id="i-1", node=3, provider="cloud", ip="1.2.3.4", spot=True, hourly_rate=0.5, region="eu")

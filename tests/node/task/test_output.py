@@ -35,7 +35,7 @@ def worker():
     # Not a fixture: pytest puts its own streams back between a fixture and its test.
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
-        TaggedStream(fd, runtime.current_call_id, error_stream=number == 2) for number, (_, fd) in pipes.items()
+        TaggedStream(fd, runtime.current_call_id, index=number - 1) for number, (_, fd) in pipes.items()
     )
 
     def lines():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skyward.plan.bootstrap.cache_text import CLEAN, ENTRIES, MAKE, UNSAFE
+from skyward.plan.bootstrap.cache_text import ENTRIES, clean, make_entries, unsafe
 from tests.strangers import give_away
 
 SHELLS = [words for words in (["dash"], ["bash", "--posix"], ["busybox", "sh"]) if shutil.which(words[0])] or [["sh"]]
@@ -32,14 +32,14 @@ def ran(shell: list[str], script: str, *words: str, **env: str) -> subprocess.Co
 
 def told(shell: list[str], cache: Path) -> list[str]:
     """Return what is said of a cache."""
-    done = ran(shell, f'{UNSAFE}\nunsafe "$1"', str(cache))
+    done = ran(shell, f'{unsafe()}\nunsafe "$1"', str(cache))
     assert (0, "") == (done.returncode, done.stderr)
     return done.stdout.splitlines()
 
 
 def make(shell: list[str], cache: Path) -> None:
     """Make a cache."""
-    done = ran(shell, f'set -eu\n{MAKE}\numask 077\nmake_entries "$1"', str(cache))
+    done = ran(shell, f'set -eu\n{make_entries()}\numask 077\nmake_entries "$1"', str(cache))
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
@@ -117,7 +117,7 @@ def test_only_what_we_made_is_removed(shell: list[str], tmp_path: Path) -> None:
     (data / "nodes" / "a1-0").mkdir()
     (data / "nodes" / "a1-0" / "lease").touch()
     (data / "nodes" / "mine").mkdir()
-    done = ran(shell, CLEAN, SKYWARD_CACHE=str(data))
+    done = ran(shell, clean(), SKYWARD_CACHE=str(data))
     assert (0, "kept=nodes\nkept=thesis.txt\nkept=tools\n", "") == (done.returncode, done.stdout, done.stderr)
     assert (data / "tools" / "mine").exists()
     assert ["nodes/mine", "tools/mine"] == sorted(str(path.relative_to(data)) for path in data.glob("*/*"))
@@ -131,10 +131,10 @@ def test_nothing_is_left_of_what_we_made(shell: list[str], tmp_path: Path, varia
     make(shell, cache)
     if variable != "SKYWARD_CACHE":
         (cache / ".skyward").unlink()
-    done = ran(shell, CLEAN, **{variable: str(root)})
+    done = ran(shell, clean(), **{variable: str(root)})
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
     assert not cache.exists()
-    assert 0 == ran(shell, CLEAN, **{variable: str(root)}).returncode
+    assert 0 == ran(shell, clean(), **{variable: str(root)}).returncode
 
 
 def test_the_record_of_how_gpus_were_cut_stays(shell: list[str], tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_the_record_of_how_gpus_were_cut_stays(shell: list[str], tmp_path: Path)
     make(shell, tmp_path / "skyward")
     record = tmp_path / "skyward" / "mig.json"
     record.write_text('[{"gpu": "GPU-1"}]')
-    assert "kept=mig.json\n" == ran(shell, CLEAN, XDG_CACHE_HOME=str(tmp_path)).stdout
+    assert "kept=mig.json\n" == ran(shell, clean(), XDG_CACHE_HOME=str(tmp_path)).stdout
     record.write_text("[]")
-    assert "" == ran(shell, CLEAN, XDG_CACHE_HOME=str(tmp_path)).stdout
+    assert "" == ran(shell, clean(), XDG_CACHE_HOME=str(tmp_path)).stdout
     assert not record.exists()
 
 
@@ -153,7 +153,7 @@ def test_a_cache_that_others_could_change_is_not_removed(shell: list[str], tmp_p
     cache = tmp_path / "skyward"
     make(shell, cache)
     give_away(cache)
-    done = ran(shell, CLEAN, XDG_CACHE_HOME=str(tmp_path))
+    done = ran(shell, clean(), XDG_CACHE_HOME=str(tmp_path))
     assert 1 == done.returncode
     assert done.stderr.startswith(f"nothing was removed, because {cache} ")
     assert (cache / "runtime").is_dir()

@@ -18,11 +18,11 @@ from skyward.errors import SerializationError
 from skyward.link.by_reference import by_reference
 from skyward.link.cached import reduce_cached
 from skyward.link.capture import captured_names
+from skyward.link.described import brief, said, type_name
 from skyward.link.opened import refuse_file
 
 _SECONDS: Final = 1.0
 _OBJECTS: Final = 10_000
-_TEXT_LIMIT: Final = 500
 
 _LEAVES: Final = (type(None), bool, int, float, complex, str, bytes, bytearray, range, types.ModuleType)
 
@@ -107,7 +107,7 @@ def blame(
             spot = _way_to(found.culprit, target, _Spot(function, function, ""), deadline)
             return _verdict(error, found, f"`{function}`", spot.start if spot and spot.holder else None, spot)
     verdict = SerializationError(
-        f"The call of `{function}` cannot be sent to a node: {_brief(error)}.",
+        f"The call of `{function}` cannot be sent to a node: {brief(error)}.",
         hint="Look for an argument that holds an open file, a lock or a connection, or that another thread changes.",
     )
     verdict.__cause__ = error
@@ -131,7 +131,7 @@ def _verdict(
     else:
         fault = f"`{spot.text}` is a {kind}"
     if not found.deep and not _says(error, found.culprit):
-        fault += f" ({_brief(found.reason)})"
+        fault += f" ({brief(found.reason)})"
     path = spot.text if spot is not None else argument
     verdict = SerializationError(
         f"{subject} cannot be sent to a node: {fault}.", argument=argument, path=path, hint=hint
@@ -144,8 +144,8 @@ def _says(error: BaseException, culprit: object) -> bool:
     """
     Return whether the reason is the object's type alone, which the message names anyway.
     """
-    return isinstance(error, TypeError) and _text(error) in (
-        f"cannot pickle '{_type_name(type(culprit))}' object",
+    return isinstance(error, TypeError) and said(error, str) in (
+        f"cannot pickle '{type_name(type(culprit))}' object",
         f"cannot pickle {type(culprit).__name__!r} object",
         "",
     )
@@ -350,10 +350,6 @@ def _key(key: object) -> str:
     return _cut(repr(key), 60)
 
 
-def _type_name(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _described(value: Any) -> str:
     """
     Name the type of an object, with the file's name where it is a file.
@@ -365,27 +361,15 @@ def _described(value: Any) -> str:
         return f"class `{value.__qualname__}`"
     if any(cls.__name__ == "_IOBase" for cls in kind.__mro__):
         try:
-            return f"{_type_name(kind)} ({'closed' if value.closed else 'open'} file {value.name!r})"
+            return f"{type_name(kind)} ({'closed' if value.closed else 'open'} file {value.name!r})"
         except Exception:
-            return _type_name(kind)
-    return _type_name(kind)
+            return type_name(kind)
+    return type_name(kind)
 
 
 def _hint_for(value: object) -> str:
     hints = (_HINTS.get(f"{cls.__module__}.{cls.__qualname__}") for cls in type(value).__mro__)
     return next((hint for hint in hints if hint is not None), _OTHER_HINT)
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return ""
-
-
-def _brief(error: BaseException) -> str:
-    text = _text(error).rstrip(".")
-    return _cut(f"{_type_name(type(error))}: {text}" if text else _type_name(type(error)), _TEXT_LIMIT)
 
 
 def _cut(text: str, limit: int) -> str:

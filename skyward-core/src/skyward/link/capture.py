@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from skyward.link.by_reference import by_reference, pickled_by_value
 from skyward.link.cached import CACHED
@@ -45,7 +45,7 @@ _SETTLED: Final = {
 _REACHING: Final = frozenset({"delattr", "eval", "exec", "globals", "setattr", "vars"})
 
 
-@frozen(kw_only=True, eq=False)
+@define(kw_only=True, eq=False)
 class Snapshot:
     """
     Remember by identity what a function captured.
@@ -53,19 +53,17 @@ class Snapshot:
     Args:
         shareable: Whether a node may use one unpickled function object for many calls.
         lookups: `(lookup, name, value)` of each name in a namespace.
-        cells: Each filled closure cell with its content.
-        empty_cells: The closure cells that had no content.
+        cells: Each closure cell with its content; `_MISSING` where it had none.
         functions: Each function pickled by value with its code, defaults and keyword defaults.
         sizes: Each namespace that must not grow, with its size.
         modules: Number of loaded modules, where the pickle depends on which submodules are loaded.
     """
 
-    shareable: bool
-    lookups: tuple[tuple[Callable[..., object], str, object], ...] = ()
-    cells: tuple[tuple[types.CellType, object], ...] = ()
-    empty_cells: tuple[types.CellType, ...] = ()
-    functions: tuple[tuple[types.FunctionType, types.CodeType, object, object], ...] = ()
-    sizes: tuple[tuple[dict[str, Any], int], ...] = ()
+    shareable: bool = True
+    lookups: list[tuple[Callable[..., object], str, object]] = field(factory=list)
+    cells: list[tuple[types.CellType, object]] = field(factory=list)
+    functions: list[tuple[types.FunctionType, types.CodeType, object, object]] = field(factory=list)
+    sizes: list[tuple[dict[str, Any], int]] = field(factory=list)
     modules: int | None = None
 
     def still_true(self) -> bool:
@@ -81,19 +79,13 @@ class Snapshot:
         for fn, code, defaults, kwdefaults in self.functions:
             if fn.__code__ is not code or fn.__defaults__ is not defaults or fn.__kwdefaults__ is not kwdefaults:
                 return False
-        if self.cells:
-            try:
-                for cell, value in self.cells:
-                    if cell.cell_contents is not value:
-                        return False
-            except ValueError:
+        for cell, value in self.cells:
+            if _content(cell) is not value:
                 return False
         for space, size in self.sizes:
             if len(space) != size:
                 return False
-        if self.modules is not None and len(sys.modules) != self.modules:
-            return False
-        return not self.empty_cells or not any(map(_filled, self.empty_cells))
+        return self.modules is None or len(sys.modules) == self.modules
 
 
 def snapshot(fn: types.FunctionType) -> Snapshot | None:
@@ -111,7 +103,7 @@ def snapshot(fn: types.FunctionType) -> Snapshot | None:
     True
     """
     if by_reference(fn):
-        return Snapshot(shareable=True)
+        return Snapshot()
     walk = _Walk()
     try:
         return walk.snapshot() if walk.settles(fn) else None
@@ -176,15 +168,9 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self._shareable = True
+        self._found = Snapshot()
         self._sets_attributes = False
         self._holds_functions = False
-        self._holds_modules = False
-        self._lookups: list[tuple[Callable[..., object], str, object]] = []
-        self._cells: list[tuple[types.CellType, object]] = []
-        self._empty_cells: list[types.CellType] = []
-        self._functions: list[tuple[types.FunctionType, types.CodeType, object, object]] = []
-        self._sizes: list[tuple[dict[str, Any], int]] = []
         self._waiting: list[object] = []
         self._seen: dict[int, object] = {}
 
@@ -192,16 +178,10 @@ class _Walk:
         """
         Return what the walk has seen.
         """
-        return Snapshot(
-            # Code that sets attributes could set them on a captured function and find them at its next call.
-            shareable=self._shareable and not (self._sets_attributes and self._holds_functions),
-            lookups=tuple(self._lookups),
-            cells=tuple(self._cells),
-            empty_cells=tuple(self._empty_cells),
-            functions=tuple(self._functions),
-            sizes=tuple(self._sizes),
-            modules=len(sys.modules) if self._holds_modules else None,
-        )
+        # Code that sets attributes could set them on a captured function and find them at its next call.
+        if self._sets_attributes and self._holds_functions:
+            self._found.shareable = False
+        return self._found
 
     def settles(self, fn: types.FunctionType) -> bool:
         """
@@ -225,32 +205,31 @@ class _Walk:
     def _function(self, fn: types.FunctionType) -> None:
         code, names = fn.__code__, fn.__globals__
         traits = _traits(code)
-        self._functions.append((fn, code, fn.__defaults__, fn.__kwdefaults__))
+        self._found.functions.append((fn, code, fn.__defaults__, fn.__kwdefaults__))
         for name in traits.names:
             value = names.get(name, _MISSING)
-            self._lookups.append((names.get, name, value))
+            self._found.lookups.append((names.get, name, value))
             if value is not _MISSING:
                 self._waiting.append(value)
             elif name in _REACHING:
-                self._shareable = False
+                self._found.shareable = False
         for cell in fn.__closure__ or ():
-            if _filled(cell):
-                self._cells.append((cell, cell.cell_contents))
-                self._waiting.append(cell.cell_contents)
-            else:
-                self._empty_cells.append(cell)
+            value = _content(cell)
+            self._found.cells.append((cell, value))
+            if value is not _MISSING:
+                self._waiting.append(value)
         self._waiting.extend(fn.__defaults__ or ())
         for space in (fn.__kwdefaults__, fn.__annotations__, fn.__dict__):
             if space is not None:
                 self._namespace(space)
         self._sets_attributes = self._sets_attributes or traits.sets_attributes
         if traits.writes_outside or set(fn.__dict__) - {"__wrapped__"}:
-            self._shareable = False
+            self._found.shareable = False
 
     def _namespace(self, space: dict[str, Any]) -> None:
-        self._sizes.append((space, len(space)))
+        self._found.sizes.append((space, len(space)))
         for name, value in space.items():
-            self._lookups.append((space.get, name, value))
+            self._found.lookups.append((space.get, name, value))
             self._waiting.append(value)
 
     def _value(self, value: Any) -> bool:
@@ -266,7 +245,7 @@ class _Walk:
             self._waiting.append(value.__wrapped__)
             return True
         if isinstance(value, types.ModuleType):
-            self._holds_modules = True
+            self._found.modules = len(sys.modules)
             name = getattr(value, "__name__", "")
             return sys.modules.get(name) is value and not pickled_by_value(name)
         if issubclass(kind, type):
@@ -340,9 +319,8 @@ def _is_global(value: Any) -> bool:
     return reduce is not None and isinstance(reduce(value), str)
 
 
-def _filled(cell: types.CellType) -> bool:
+def _content(cell: types.CellType) -> object:
     try:
-        cell.cell_contents  # noqa: B018  # reading an empty cell raises
+        return cell.cell_contents
     except ValueError:
-        return False
-    return True
+        return _MISSING

@@ -15,9 +15,10 @@ import json
 from struct import Struct
 from typing import Any, Final, NamedTuple, NoReturn
 
+from skyward.link.described import shortened
 from skyward.link.frames import MAX_BODY
 
-__all__ = ["CHAIN_LIMIT", "LIMIT", "NOTE_LIMIT", "Envelope", "Record", "headline_of", "shortened"]
+__all__ = ["CHAIN_LIMIT", "LIMIT", "NOTE_LIMIT", "Envelope", "Record", "headline_of"]
 
 LIMIT: Final = MAX_BODY - 1024
 """Bytes of a whole envelope, which travels in one frame."""
@@ -195,22 +196,6 @@ def headline_of(data: bytes) -> str:
         return "a failure that cannot be read"
     # A forged one may hold any text, but no more than a line.
     return data[_HEAD.size : _HEAD.size + size].decode("utf-8", "backslashreplace").partition("\n")[0]
-
-
-def shortened(text: str, limit: int) -> str:
-    """
-    Cut the middle out of a text whose UTF-8 form is over the limit, in bytes.
-
-    >>> shortened("x" * 1000, 100)
-    'xxxxxxxxxxxx\\n[... 964 bytes left out ...]\\nxxxxxxxxxxxxxxxxxxxxxxxx'
-    """
-    data = text.encode("utf-8", "backslashreplace")
-    if len(data) <= limit:
-        return data.decode()
-    room = limit - 64
-    left_out = f"\n[... {len(data) - room} bytes left out ...]\n"
-    head, tail = data[: room // 3], data[-(room - room // 3) :]
-    return f"{head.decode('utf-8', 'ignore')}{left_out}{tail.decode('utf-8', 'ignore')}"
 
 
 def _headline(record: Record) -> bytes:

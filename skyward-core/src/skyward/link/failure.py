@@ -25,7 +25,8 @@ from skyward.errors import RemoteError
 from skyward.link.bare import heavy, reduced
 from skyward.link.both import both
 from skyward.link.data.maker import Refused
-from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record, shortened
+from skyward.link.described import brief, said, shortened, type_name
+from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record
 from skyward.link.remote_traceback import RemoteTraceback
 from skyward.model.spec.trust_setting import Data
 
@@ -36,19 +37,18 @@ _FRAME_LIMIT: Final = 2000
 _OWN: Final = tuple(f"{Path(__file__).absolute().parents[1]}{os.sep}{room}{os.sep}" for room in ("link", "node"))
 
 
-def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = (), data: bool = False) -> bytes:
+def dump_failure(exc: BaseException, *, data: bool = False) -> bytes:
     """
     Turn an exception and its chain into bytes for the client.
 
     Args:
         exc: What the user's function raised.
-        hide: Files, or folders of files, whose frames the printed traceback leaves out beside our own.
         data: Whether it is opened as data.
 
     >>> load_failure(dump_failure(KeyError("gone")), note="node 3")
     KeyError('gone')
     """
-    text = _printed(exc, hide)
+    text = _printed(exc)
     # The last resort also covers BaseException: a `__reduce__` that exits must not take the worker with it.
     try:
         chain = _chain(exc)
@@ -56,8 +56,8 @@ def dump_failure(exc: BaseException, *, hide: tuple[str, ...] = (), data: bool =
         records = tuple(_record(link, places, raised=link is exc, data=data) for link in chain)
         return Envelope(text, records).encode()
     except BaseException as error:
-        reason = f"it could not be described ({_brief(error)})"
-        record = Record(_type_name(type(exc)), "", "", (), None, None, False, None, reason)
+        reason = f"it could not be described ({brief(error)})"
+        record = Record(type_name(type(exc)), "", "", (), None, None, False, None, reason)
         return Envelope(text, (record,)).encode()
 
 
@@ -82,7 +82,7 @@ def load_failure(data: bytes, *, note: str, trust: Data | None = None) -> BaseEx
         raise
     except BaseException as reason:
         error = RemoteError(
-            f"A function failed on a node, and what the node sent about it cannot be read ({_brief(reason)}).",
+            f"A function failed on a node, and what the node sent about it cannot be read ({brief(reason)}).",
             hint="Look for the error in the output of the node.",
         )
     if note:
@@ -141,10 +141,10 @@ def _record(exc: BaseException, places: dict[int, int], *, raised: bool, data: b
     did = "" if not raised or isinstance(exc, Exception) else _deed(exc)
     pickled, reason = (None, "") if did else _pickled(exc, places, data=data)
     return Record(
-        type_name=_type_name(type(exc)),
-        message=shortened(_said(exc, str), _MESSAGE_LIMIT),
+        type_name=type_name(type(exc)),
+        message=shortened(said(exc, str), _MESSAGE_LIMIT),
         did=did,
-        notes=tuple(shortened(_said(note, str), _MESSAGE_LIMIT) for note in _notes(exc)[:NOTE_LIMIT]),
+        notes=tuple(shortened(said(note, str), _MESSAGE_LIMIT) for note in _notes(exc)[:NOTE_LIMIT]),
         cause=places.get(id(exc.__cause__)),
         context=places.get(id(exc.__context__)),
         suppress_context=exc.__suppress_context__,
@@ -155,9 +155,9 @@ def _record(exc: BaseException, places: dict[int, int], *, raised: bool, data: b
 
 def _deed(exc: BaseException) -> str:
     if isinstance(exc, SystemExit):
-        return f"called sys.exit({'' if exc.code is None else shortened(_said(exc.code, repr), 200)})"
-    text = shortened(_said(exc, str), _MESSAGE_LIMIT)
-    return f"raised {_type_name(type(exc))}{f': {text}' if text else ''}"
+        return f"called sys.exit({'' if exc.code is None else shortened(said(exc.code, repr), 200)})"
+    text = shortened(said(exc, str), _MESSAGE_LIMIT)
+    return f"raised {type_name(type(exc))}{f': {text}' if text else ''}"
 
 
 def _pickled(exc: BaseException, places: dict[int, int], *, data: bool) -> tuple[bytes | None, str]:
@@ -170,7 +170,7 @@ def _pickled(exc: BaseException, places: dict[int, int], *, data: bool) -> tuple
         pickler(sink, exc, places).dump(exc)
         return sink.getvalue(), ""
     except BaseException as error:  # broad, because a user's `__reduce__` may raise anything, an exit too
-        reason = f"it cannot be pickled ({_brief(error)})"
+        reason = f"it cannot be pickled ({brief(error)})"
     try:
         # The exception without the attributes at fault is worth more than a replacement.
         left_out = [] if data else heavy(exc, lambda sink: pickler(sink, exc, places))
@@ -216,24 +216,22 @@ def _pickler_class(*, data: bool) -> Callable[..., Any]:
     return ChainPickler
 
 
-def _printed(exc: BaseException, hide: tuple[str, ...]) -> str:
+def _printed(exc: BaseException) -> str:
     """
-    Print the whole chain as Python would, without the frames to hide.
+    Print the whole chain as Python would, without our own frames.
     """
-    folders = (*_OWN, *(name.rstrip(os.sep) + os.sep for name in hide))
     try:
         whole = traceback.TracebackException(
             type(exc), exc, exc.__traceback__, limit=-_FRAME_LIMIT, max_group_width=50, compact=True
         )
         for part in _parts(whole):
-            kept = [frame for frame in part.stack if frame.filename not in hide]
-            kept = [frame for frame in kept if not frame.filename.startswith(folders)]
+            kept = [frame for frame in part.stack if not frame.filename.startswith(_OWN)]
             # An error in our own code alone would be left without a single frame.
             if kept:
                 part.stack[:] = kept
         text = "".join(whole.format())
     except BaseException as error:
-        text = f"{_type_name(type(exc))}: {_said(exc, str)}\n(its traceback cannot be printed: {_brief(error)})\n"
+        text = f"{type_name(type(exc))}: {said(exc, str)}\n(its traceback cannot be printed: {brief(error)})\n"
     return shortened(text, _TEXT_LIMIT)
 
 
@@ -296,7 +294,7 @@ class _Rebuild:
         except Refused as refused:
             exc = self._stood_in(record, f"{refused.name} is not opened as data unless it is listed: {refused.listing}")
         except BaseException as error:
-            exc = self._stood_in(record, f"it cannot be unpickled here ({_brief(error)})")
+            exc = self._stood_in(record, f"it cannot be unpickled here ({brief(error)})")
         finally:
             self._underway.discard(place)
         self._built[place] = exc
@@ -313,8 +311,8 @@ class _Rebuild:
             unpickler = _ChainUnpickler(io.BytesIO(record.pickled))
             unpickler.chain = self
             exc = unpickler.load()
-        if not isinstance(exc, BaseException) or _type_name(type(exc)) != record.type_name:
-            raise pickle.UnpicklingError(f"its pickle made a {_type_name(type(exc))}")
+        if not isinstance(exc, BaseException) or type_name(type(exc)) != record.type_name:
+            raise pickle.UnpicklingError(f"its pickle made a {type_name(type(exc))}")
         return exc
 
     def _stood_in(self, record: Record, reason: str = "") -> RemoteError:
@@ -372,20 +370,3 @@ def _notes(exc: BaseException) -> list[Any]:
         return list(getattr(exc, "__notes__", ()))
     except Exception:
         return []
-
-
-def _type_name(cls: type) -> str:
-    module = getattr(cls, "__module__", None)
-    name = str(getattr(cls, "__qualname__", cls))
-    return name if module in (None, "builtins") else f"{module}.{name}"
-
-
-def _said(obj: object, say: Callable[[object], str]) -> str:
-    try:
-        return say(obj)
-    except BaseException:
-        return f"<{_type_name(type(obj))} whose text cannot be had>"
-
-
-def _brief(error: BaseException) -> str:
-    return shortened(f"{_type_name(type(error))}: {_said(error, str)}".removesuffix(": "), 500)

@@ -107,14 +107,14 @@ def encode(kind: int, body: bytes = b"", *, lane: int = 0, fds: int = 0) -> byte
     return HEADER.pack(len(body), kind, fds, lane) + body
 
 
-def encode_json(kind: int, value: Any, *, lane: int = 0) -> bytes:
+def encode_json(kind: int, value: Any) -> bytes:
     """
     Render a frame whose body is JSON.
 
     >>> encode_json(Kind.READY, {"pid": 1})[8:]
     b'{"pid": 1}'
     """
-    return encode(kind, json.dumps(value).encode(), lane=lane)
+    return encode(kind, json.dumps(value).encode())
 
 
 def decode_json(body: bytes) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from skyward.model.instances.machine import InstanceState, LaunchRequest
 from skyward.model.instances.tags import Tags
 from skyward.rest.shared import Shared
 
-__all__ = ["LAG", "Created", "Inventory", "of_token"]
+__all__ = ["LAG", "Created", "Inventory", "of_pool", "of_token"]
 
 LAG = 60.0
 """Seconds in which a machine may be missing from lists after it was created."""
@@ -152,6 +152,17 @@ class Inventory(Generic[Row]):
         known = self.created.get(name)
         return known is not None and known.listed_at is None and known.age < self.lag
 
+    def shared(self) -> Shared:
+        """
+        Return the answers that all pools of the account share.
+
+        Raises:
+            NoCredentialsError: If there is no key to tell the account by.
+        """
+        # Kept, because the answers are shared only while something refers to them.
+        self._shared = Shared.of(self._identity())
+        return self._shared
+
     async def rows(self, *lists: str, pool_id: str | None = None, within: float | None = None) -> dict[str, Row]:
         """
         Return the machines of the account, by id: those that its lists have, and those that they lack as yet.
@@ -164,8 +175,7 @@ class Inventory(Generic[Row]):
         Raises:
             SkywardError: If a list fails: that is no empty list.
         """
-        # Kept, because the answers are shared only while something refers to them.
-        shared = self._shared = Shared.of(self._identity())
+        shared = self.shared()
         since = time.monotonic() - self._requested_at
         seconds = min(self.lists_hold if within is None else within, since)
         asked = [shared.ask(name, seconds, partial(self._asked, name)) for name in lists or self._lists]
@@ -238,6 +248,23 @@ class Inventory(Generic[Row]):
         if known.age < self.lag:
             return known.row
         return await self._look(known) if self._look is not None else None
+
+
+def of_pool(rows: Mapping[str, Row], tags: Callable[[Row], Tags | None], pool_id: str) -> dict[str, Row]:
+    """
+    Return the machines of a pool, by id.
+
+    Args:
+        rows: The machines, by id.
+        tags: Reads what is written on a machine; None for one that is not of Skyward.
+        pool_id: The pool.
+
+    >>> of_pool({"i-1": "a1", "i-2": "web"}, {"a1": Tags(pool_id="a1")}.get, "a1")
+    {'i-1': 'a1'}
+    """
+    return {
+        name: row for name, row in rows.items() if (written := tags(row)) is not None and written.pool_id == pool_id
+    }
 
 
 def of_token(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from skyward.errors import OfferError
+from skyward.rest.checked_answer import UNREADABLE, Misread, readable
 
 __all__ = ["Fact", "by_id", "facts", "identified", "sold"]
 
@@ -21,7 +22,6 @@ W = TypeVar("W")
 
 _THERE = "It counts as a machine that exists. The API may have changed: look for a newer release of Skyward."
 _UNNAMED = "Nothing can end it from here, so it is left out: look at the cloud's console."
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
 
 
 class Fact(Protocol):
@@ -49,7 +49,7 @@ def facts(provider: str, instance: object) -> Fact:
     def fact(field: str, read: Callable[[], V], /) -> V | None:
         try:
             return read()
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             _warn(provider, f"{instance!r:.80}", field, f"{type(error).__name__}: {error!s:.200}", _THERE)
             return None
 
@@ -79,7 +79,7 @@ def identified(
     for row in rows:
         try:
             id_of(row)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             failure = failure or error
             _warn(provider, f"{row!r:.200}", field, f"{type(error).__name__}: {error!s:.200}", _UNNAMED)
         else:
@@ -127,27 +127,15 @@ def sold(rows: Iterable[V], read: Callable[[V], W | None], *, provider: str) -> 
     >>> sold(["1.5", "a lot"], float, provider="x")
     [1.5]
     """
-    found: list[W] = []
-    good, failure = False, None
-    for row in rows:
-        try:
-            one = read(row)
-        except _UNREADABLE as error:
-            failure = failure or error
-            _log.warning(
-                "offer.unreadable provider=%s reason=%s: %s row=%.300r", provider, type(error).__name__, error, row
-            )
-            continue
-        good = True
-        if one is not None:
-            found.append(one)
-    if failure is not None and not good:
+    try:
+        found = readable(rows, read, provider=provider)
+    except Misread as error:
         raise OfferError(
-            f"Nothing of what {provider} lists can be read: {type(failure).__name__}: {failure}.",
+            f"Nothing of what {provider} lists can be read: {error}.",
             provider=provider,
             hint="See whether there is a newer release of Skyward.",
-        ) from failure
-    return found
+        ) from error
+    return [one for one in found if one is not None]
 
 
 @functools.lru_cache(WARNED)

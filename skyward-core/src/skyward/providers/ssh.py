@@ -212,12 +212,12 @@ class SSH:
 
 async def _clean(address: SSHAddress) -> tuple[str, ...]:
     """Empty the cache of a host, and return what else is in it."""
-    from skyward.plan.bootstrap.cache_text import CLEAN
+    from skyward.plan.bootstrap.cache_text import clean
     from skyward.ssh.dial import dial
     from skyward.ssh.shell import run
 
     async with await dial(address, patience=LOOKING) as connection:
-        done = await run(connection, CLEAN, timeout=CLEANING)
+        done = await run(connection, clean(), timeout=CLEANING)
     if done.code:
         lines = done.err.strip().splitlines()[-3:]
         raise NodeError(f"The cache on {address} could not be emptied: {' '.join(lines)}", provider="ssh")

@@ -7,8 +7,21 @@ What providers of clouds need whose API speaks JSON over HTTP; wants httpx, the 
 from __future__ import annotations
 
 from skyward.rest.api import Api, Login
-from skyward.rest.checked_answer import Misread, field, flag, listed, number, optional, readable, text, whole, word
+from skyward.rest.checked_answer import (
+    Misread,
+    field,
+    flag,
+    listed,
+    number,
+    objects,
+    optional,
+    readable,
+    text,
+    whole,
+    word,
+)
 from skyward.rest.error_row import ErrorRow, meaning_by
+from skyward.rest.joined import Joined
 from skyward.rest.rate_limit import Limit
 from skyward.rest.reply import Meaning, Reply, field_errors, hidden, is_lost, reply_of, shortened
 from skyward.rest.service import Service
@@ -19,6 +32,7 @@ from skyward.rest.token_login import Token, TokenLogin
 __all__ = [
     "Api",
     "ErrorRow",
+    "Joined",
     "Limit",
     "Login",
     "Meaning",
@@ -37,6 +51,7 @@ __all__ = [
     "listed",
     "meaning_by",
     "number",
+    "objects",
     "optional",
     "readable",
     "reply_of",

@@ -11,12 +11,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["Misread", "field", "flag", "listed", "number", "optional", "readable", "text", "whole", "word"]
+__all__ = ["Misread", "field", "flag", "listed", "number", "objects", "optional", "readable", "text", "whole", "word"]
 
 T = TypeVar("T")
 V = TypeVar("V")
 
 _log = logging.getLogger(__name__)
+
+UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+"""What a function raises that reads a value which is none of what it should be."""
 
 
 class Misread(ValueError):
@@ -155,6 +158,26 @@ def listed(row: object, name: str) -> list[Any]:
     return value
 
 
+def objects(row: object, name: str) -> list[Mapping[str, Any]]:
+    """
+    Return a field that holds a list of objects.
+
+    Args:
+        row: The object.
+        name: As for `field`; empty if the object itself is the list.
+
+    Raises:
+        Misread: If it holds anything else.
+
+    >>> objects({"tags": [{"name": "web"}]}, "tags")
+    [{'name': 'web'}]
+    """
+    value = listed(row, name)
+    if not all(isinstance(each, Mapping) for each in value):
+        raise Misread(f"{name or 'answer'!r} holds something that is no object")
+    return value
+
+
 def word(row: object, name: str, known: Mapping[str, V]) -> V:
     """
     Return what a field's word stands for, such as a state.
@@ -197,7 +220,7 @@ def optional(row: object, name: str, read: Callable[[object, str], V]) -> V | No
     return None if value is None else read(row, name)
 
 
-def readable(rows: Iterable[object], read: Callable[[Any], T]) -> list[T]:
+def readable(rows: Iterable[V], read: Callable[[V], T], *, provider: str = "") -> list[T]:
     """
     Read what is for sale, row by row; one that cannot be read is left out with a warning, as it can't be rented.
 
@@ -206,6 +229,7 @@ def readable(rows: Iterable[object], read: Callable[[Any], T]) -> list[T]:
     Args:
         rows: The rows.
         read: How one is read.
+        provider: The provider's name, for the warning.
 
     Raises:
         Misread: If there are some, and none can be read.
@@ -214,15 +238,18 @@ def readable(rows: Iterable[object], read: Callable[[Any], T]) -> list[T]:
     ['a']
     """
     found: list[T] = []
-    failures: list[Misread] = []
+    failure: Exception | None = None
     for row in rows:
         try:
             found.append(read(row))
-        except Misread as error:
-            failures.append(error)
-            _log.warning("offer.unreadable reason=%s row=%.300r", error, row)
-    if failures and not found:
-        raise failures[0]
+        except UNREADABLE as error:
+            failure = failure or error
+            kind = type(error).__name__
+            _log.warning("offer.unreadable provider=%s reason=%s: %s row=%.300r", provider, kind, error, row)
+    if failure is not None and not found:
+        if isinstance(failure, Misread):
+            raise failure
+        raise Misread(f"{type(failure).__name__}: {failure}") from failure
     return found
 
 

@@ -12,7 +12,7 @@ from skyward.rest.reply import Meaning, Reply
 __all__ = ["ErrorRow", "meaning_by"]
 
 
-@frozen(kw_only=True)
+@frozen
 class ErrorRow:
     """
     Say what one kind of refusal means; whatever is left out fits every reply.
@@ -28,20 +28,20 @@ class ErrorRow:
         again: As in `Meaning`.
         of: As in `Meaning`.
 
-    >>> row = ErrorRow(kind=SkywardError, status=(400,), words=("no capacity",), call="POST /v1/machines")
+    >>> row = ErrorRow(SkywardError, status=(400,), words=("no capacity",), call="POST /v1/machines")
     >>> row.fits(Reply(method="POST", path="/v1/machines", status=400, text='{"message": "No capacity."}'))
     True
     """
 
     kind: type[SkywardError]
     hint: str | Callable[[Reply], str] = ""
-    status: Sequence[int] = ()
-    code: Sequence[str] = ()
-    words: Sequence[str] = ()
-    call: str = ""
-    when: Callable[[Reply], bool] | None = None
-    again: bool | None = None
-    of: tuple[Limited, ...] | None = field(default=None)
+    status: Sequence[int] = field(default=(), kw_only=True)
+    code: Sequence[str] = field(default=(), kw_only=True)
+    words: Sequence[str] = field(default=(), kw_only=True)
+    call: str = field(default="", kw_only=True)
+    when: Callable[[Reply], bool] | None = field(default=None, kw_only=True)
+    again: bool | None = field(default=None, kw_only=True)
+    of: tuple[Limited, ...] | None = field(default=None, kw_only=True)
 
     def fits(self, reply: Reply) -> bool:
         """
@@ -79,7 +79,7 @@ def meaning_by(
         rows: The table, special rows before general ones.
         failed: Tells a success that hides a failure, for which the rows are looked through as well.
 
-    >>> meaning = meaning_by([ErrorRow(kind=SkywardError, hint="Pay.", status=(402,))])
+    >>> meaning = meaning_by([ErrorRow(SkywardError, "Pay.", status=(402,))])
     >>> meaning(Reply(method="GET", path="/", status=402)).hint
     'Pay.'
     >>> meaning(Reply(method="GET", path="/", status=500)) is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from skyward.ssh.known_asyncssh import is_known
+
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
@@ -26,9 +28,9 @@ def leave_out_ignored(connection: SSHClientConnection) -> bool:
         Whether there are none from now on; with other ciphers there still are.
     """
     cipher = connection.get_extra_info("send_cipher") or ""
-    send = getattr(connection, "send_packet", None)
-    if send is None or not any(mark in cipher for mark in _MARK):
+    if not is_known() or not any(mark in cipher for mark in _MARK):
         return False
+    send: Any = connection.send_packet
 
     def send_packet(pkttype: int, *args: bytes, handler: object = None) -> None:
         if pkttype != _MSG_IGNORE:
@@ -53,9 +55,9 @@ def keep_one_timer(connection: SSHClientConnection, interval: float) -> bool:
         Whether it does so from now on; if not, asyncssh does it in its own way.
     """
     inside: Any = connection
-    ask = getattr(inside, "_keepalive_timer_callback", None)
-    if ask is None or not hasattr(inside, "_reset_keepalive_timer") or not getattr(inside, "_keepalive_timer", None):
+    if not is_known() or not inside._keepalive_timer:
         return False
+    ask = inside._keepalive_timer_callback
     loop = asyncio.get_running_loop()
     clock = loop.time
     heard_at = clock()

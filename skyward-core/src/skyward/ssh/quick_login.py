@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from skyward.ssh.known_asyncssh import is_known
+
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
@@ -12,15 +14,6 @@ __all__ = ["sign_at_once"]
 
 _log = logging.getLogger(__name__)
 
-_PRIVATE = (
-    "_auth_methods",
-    "_auth",
-    "_client_keys",
-    "_public_key_auth",
-    "_preferred_auth",
-    "send_service_request",
-    "try_next_auth",
-)
 _METHOD = b"publickey"
 
 
@@ -40,9 +33,9 @@ def sign_at_once(connection: SSHClientConnection) -> bool:
     Returns:
         Whether it will; with other keys, or another asyncssh, nothing is changed.
     """
-    inside: Any = connection
-    if not all(hasattr(inside, name) for name in _PRIVATE):
+    if not is_known():
         return False
+    inside: Any = connection
     preferred = inside._preferred_auth
     if not inside._public_key_auth or (preferred and _METHOD not in preferred):
         return False

@@ -58,7 +58,7 @@ async def visit(connection: SSHClientConnection, *, timeout: float) -> Visit:
     Raises:
         SkywardError: If it does not.
     """
-    shell, said = await open_shell(connection, probe.SCRIPT, timeout=timeout)
+    shell, said = await open_shell(connection, probe.script(), timeout=timeout)
     return Visit(connection, shell, probe.read(said.out), said)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skyward.engine.calls.arguments import Arguments
 from skyward.engine.calls.buffers import Buffers
-from skyward.engine.calls.call import Call, Learnt
+from skyward.engine.calls.call import Call, Learnt, Sink
 from skyward.engine.calls.captured_functions import Captures
 from skyward.engine.calls.input_streams import Feeder
 from skyward.errors import UsageError
@@ -76,7 +76,7 @@ class CallMaker:
     def call(
         self,
         pending: PendingFunction[Any],
-        sink: Any,
+        sink: Sink,
         *,
         node: int | None = None,
         index: int = 0,
@@ -112,7 +112,7 @@ class CallMaker:
             caller=caller or threading.get_ident(),
         )
 
-    def caller(self, function: Function[..., Any], sink: Any) -> Callable[[tuple[Any, ...], int], Call]:
+    def caller(self, function: Function[..., Any], sink: Sink) -> Callable[[tuple[Any, ...], int], Call]:
         """Make what makes calls of one function, of arguments and index; they take turns of their own."""
         caller = new_caller()
         if function.stream_parameters:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import evolve
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.call import Answer, Call, CapturedFunction
 from skyward.engine.calls.posting import Posting
 from skyward.engine.calls.result_overflow import Overflow
 from skyward.errors import PoolClosedError
@@ -74,7 +74,7 @@ class Flight:
         self._make = pool.maker.caller(function, self)
         self._posting = Posting(pool.engine, idle=self._idle, submit=self._submit)
         self._open: dict[int, _Open] = {}
-        self._function: Any = None
+        self._function: CapturedFunction | None = None
         self._recent: deque[bytes] = deque(maxlen=_RECENT)
         # Written where calls are made.
         self.pulled = 0

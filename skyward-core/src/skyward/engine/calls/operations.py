@@ -6,7 +6,7 @@ import concurrent.futures
 import contextlib
 import random
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skyward.engine.calls.call import Answer, Call
 from skyward.engine.calls.call_making import new_caller
@@ -21,30 +21,33 @@ if TYPE_CHECKING:
     from skyward.pending import PendingFunction
 
 
+T = TypeVar("T")
+
 SPENT_TOGETHER = 0.5
 """Seconds in which all ranks of a broadcast can say that their processes are spent, after the first one did."""
 
 
-def run(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Any:
+def run(pool: Running, pending: PendingFunction[T], *, node: int | None = None) -> T:
     """Run on one node and wait; a generator function gives a stream at once."""
     if pending.function.streams:
-        return open_stream(pool, pending, node=node)
+        return cast("T", open_stream(pool, pending, node=node))
     waiter = Waiter()
     call = pool.maker.call(pending, waiter, node=node)
     try:
         pool.submit([call])
         answer = waiter.wait()
         pool.reporting.caught_up()
-        return answer.value()
+        value: T = answer.value()
+        return value
     except BaseException:
         pool.cancel([call])
         raise
 
 
-def run_async(pool: Running, pending: PendingFunction[Any], *, node: int | None = None) -> Future[Any]:
+def run_async(pool: Running, pending: PendingFunction[T], *, node: int | None = None) -> Future[T]:
     """Run on one node and promise the result."""
     calls: list[Call] = []
-    future: Future[Any] = Future(lambda: pool.cancel(calls), pool.reporting.caught_up)
+    future: Future[T] = Future(lambda: pool.cancel(calls), pool.reporting.caught_up)
     if pending.function.streams:
         Promise(future).settle(open_stream(pool, pending, node=node))
         return future
@@ -182,7 +185,7 @@ class GroupResults:
         return values
 
 
-def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:
+def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) -> list[T]:
     """Run on every rank of the ready nodes; tried again as a whole, with the members there are then."""
     if pending.function.stream_parameters:
         raise UsageError(
@@ -221,7 +224,7 @@ def broadcast(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool
             wait(pool, decision.delay)
 
 
-def _broadcast_once(pool: Running, pending: PendingFunction[Any], *, keep_errors: bool) -> list[Any]:
+def _broadcast_once(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) -> list[T]:
     collector = AnswerCollector()
     calls = pool.submit_broadcast(pending, [collector])
     answers: list[Answer | None] = [None] * len(calls)

@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from skyward import plugin as hooks
 from skyward.errors import ConfigError
-from skyward.model.accelerators.accelerator import is_trainium
+from skyward.model.accelerators.accelerator import PARTITION_KEYWORD, is_trainium
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.instance import AcceleratorInfo, InstanceInfo
 from skyward.model.instances.machine import Instance, SSHAddress
@@ -91,9 +91,9 @@ def draw(cluster: Cluster, offer: Offer) -> Blueprint:
         PluginError: If a hook raises.
     """
     plugins = cluster.spec.plugins
-    _check_slices(cluster)
     cluster = evolve(cluster, offer=offer, ranks_per_node=1)
     topology = hooks.topology(plugins, cluster)
+    _check_slices(cluster, partitions=topology.partitions)
     cluster = evolve(cluster, ranks_per_node=topology.ranks_per_node or _ranks(cluster))
     _check_joined(cluster, collective=topology.collective)
     plugins_checked(plugins)
@@ -120,13 +120,14 @@ def _check_joined(cluster: Cluster, *, collective: bool) -> None:
         )
 
 
-def _check_slices(cluster: Cluster) -> None:
-    """Refuse slices that nothing would cut."""
+def _check_slices(cluster: Cluster, *, partitions: bool) -> None:
+    """Refuse slices that no plugin cuts."""
     profile = None if cluster.spec.accelerator is None else cluster.spec.accelerator.mig
-    if profile is not None and "mig" not in map(hooks.name_of, cluster.spec.plugins):
+    if profile is not None and not partitions:
+        keyword = PARTITION_KEYWORD
         raise ConfigError(
             f"accelerator= asks for slices of {profile}, and no plugin cuts the nodes' GPUs into them.",
-            hint=f"Write plugins=[sky.plugins.mig()], which {install('mig')} brings, or leave mig= out.",
+            hint=f"Write plugins=[sky.plugins.{keyword}()], which {install(keyword)} brings, or leave {keyword}= out.",
         )
 
 

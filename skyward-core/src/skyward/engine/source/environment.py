@@ -103,7 +103,7 @@ def runtime_directory() -> Path:
         source = Path(next(iter(spec.submodule_search_locations)))
         sources.append((name, source))
         if name in own:
-            for path in sorted(source.rglob("*.py")):
+            for path in sorted(path for path in source.rglob("*") if path.suffix in {".py", ".sh"}):
                 digest.update(f"{name}/{path.relative_to(source).as_posix()}".encode() + path.read_bytes())
         else:
             digest.update(f"{name} {version('attrs' if name == 'attr' else name)}".encode())

@@ -5,7 +5,8 @@ The accelerators that each node of a pool has, as a value.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, overload
+from collections.abc import Callable
+from typing import ClassVar, Protocol, TypeAlias, overload
 
 from attrs import frozen
 
@@ -15,9 +16,6 @@ from skyward.model.accelerators.device import FORM_FACTORS, Device, FormFactor, 
 from skyward.model.accelerators.nvidia_names import NVIDIA
 from skyward.model.accelerators.spelling import counted, normalise, read
 from skyward.model.fields.memory import gigabytes, written
-
-if TYPE_CHECKING:
-    from skyward.model.accelerators.accelerator_factories import MakerFactories
 
 __all__ = [
     "NVIDIA",
@@ -33,16 +31,14 @@ __all__ = [
 ]
 
 
-class _MakerOf:
-    """Look up the maker of the attribute's name, when it is asked for."""
+class OneMaker(Protocol):
+    """The factories of one maker's devices, as attributes."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+    def __getattr__(self, attribute: str, /) -> Callable[..., Accelerator]: ...
 
-    def __get__(self, instance: object, owner: type) -> MakerFactories:
-        from skyward.model.accelerators import accelerator_factories as accelerators
 
-        return accelerators.MAKERS[self.name]
+PARTITION_KEYWORD = "mig"
+"""Keyword of an accelerator that asks for slices of it; the plugin that cuts them has the same name."""
 
 
 @frozen(init=False)
@@ -80,11 +76,12 @@ class Accelerator:
     exact_memory: bool
     custom: bool
 
-    NVIDIA: ClassVar[_MakerOf] = _MakerOf()
-    AMD: ClassVar[_MakerOf] = _MakerOf()
-    AWS: ClassVar[_MakerOf] = _MakerOf()
-    Google: ClassVar[_MakerOf] = _MakerOf()
-    Intel: ClassVar[_MakerOf] = _MakerOf()
+    # Older names of the factories, which are set beside them: they make accelerators.
+    NVIDIA: ClassVar[OneMaker]
+    AMD: ClassVar[OneMaker]
+    AWS: ClassVar[OneMaker]
+    Google: ClassVar[OneMaker]
+    Intel: ClassVar[OneMaker]
 
     def __init__(
         self,

@@ -20,7 +20,8 @@ from skyward.model.accelerators.accelerator import Accelerator, accelerator
 from skyward.model.accelerators.catalogue import CATALOGUE
 from skyward.model.accelerators.device import Device, Manufacturer
 
-__all__ = ["MAKERS", "MI", "TPU", "Custom", "Factory", "Inferentia", "MakerFactories", "TPUSlice", "Trainium"]
+__all__ = ["MAKERS", "MI", "TPU", "Accelerator", "Custom", "Factory", "Inferentia", "MakerFactories", "TPUSlice"]
+__all__ += ["Trainium"]
 
 
 @frozen(repr=False)
@@ -234,6 +235,10 @@ MAKERS: Mapping[str, MakerFactories] = {
     "Google": MakerFactories("Google"),
     "Intel": MakerFactories("Intel"),
 }
+
+for _maker, _factories in MAKERS.items():
+    # `sky.Accelerator` is looked up in this module, so that `Accelerator.NVIDIA.H100` is there.
+    setattr(Accelerator, _maker, _factories)
 
 
 def __getattr__(name: str) -> Any:

@@ -104,6 +104,7 @@ class Topology:
         ranks_per_node: How many ranks each node must have; None leaves it to the user and the other plugins.
         collective: Whether the ranks of a broadcast form one job, in which none can go on without the others.
         meeting: What the ranks meet by at the head's `head_port`, such as `"torch"`; None if they do not.
+        partitions: Whether the plugin cuts the nodes' accelerators into the slices that `Accelerator(mig=)` asks for.
 
     Raises:
         ConfigError: If the number is no whole number of at least 1.
@@ -115,6 +116,7 @@ class Topology:
     ranks_per_node: int | None = field(default=None, converter=_ranks)
     collective: bool = False
     meeting: str | None = None
+    partitions: bool = False
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,7 @@ from skyward.node.agent.descendants import end_group
 from skyward.node.agent.entry import CONTROL_FD, SLOT_TABLE_FD, TASK_FD
 from skyward.node.agent.out_of_memory import kills, limit_mb, total_mb
 from skyward.node.agent.slot_table import RunningCall, new_slot_table
-from skyward.node.task.output import TaggedReader
+from skyward.node.worker.tagged_lines import TaggedReader
 
 _READ = 64 << 10
 _LAST_LINES = 100

@@ -40,13 +40,14 @@ class Lines:
         self._tell = tell
         self._processes = processes
         self._unread = 0
+        self._hearing = True
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._sent: Callable[[], None] | None = None
 
     @property
     def hearing(self) -> bool:
         """Return whether what processes print is read now."""
-        return self._unread <= WINDOW
+        return self._hearing
 
     @property
     def holding(self) -> bool:
@@ -56,13 +57,12 @@ class Lines:
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on."""
         self._send(process.lane, encode_lines(stream, lines))
-        if self._unread > WINDOW:
-            for each in self._processes():
-                each.deafen()
+        self._pace()
 
     def emit(self, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         """Pass an event on, with its descriptors, which are taken over."""
         self._pass(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), cost(frame), fds)
+        self._pace()
 
     def after(self, do: Callable[[tuple[int, ...]], None], fds: tuple[int, ...]) -> None:
         """Do something with descriptors, which are taken over, after the lines and events that wait here."""
@@ -74,9 +74,7 @@ class Lines:
         """Take note that the client has read so many bytes."""
         self._unread -= size
         self._go_on()
-        if self._unread <= WINDOW:
-            for each in self._processes():
-                each.listen()
+        self._pace()
 
     def when_sent(self, do: Callable[[], None]) -> None:
         """Do something after the last line is sent."""
@@ -95,6 +93,21 @@ class Lines:
         if self._sent is not None and self._all_sent:
             done, self._sent = self._sent, None
             done()
+
+    def _wants_more(self) -> bool:
+        """Return whether there is room for what processes print."""
+        return self._unread <= WINDOW
+
+    def _pace(self) -> None:
+        """Read what processes print, or let them wait."""
+        wanted = self._wants_more()
+        if not wanted:
+            for each in self._processes():
+                each.deafen()
+        elif not self._hearing:
+            for each in self._processes():
+                each.listen()
+        self._hearing = wanted
 
     def _send(self, lane: int, body: bytes) -> None:
         self._pass(encode(Kind.LOG, body, lane=lane), cost(Frame(Kind.LOG, lane, 0, body)))
@@ -138,19 +151,13 @@ class SpooledLines(Lines):
         self._loop = loop
         self._link = link
         self._spool = spool
-        self._heard = True
         self._looking: asyncio.TimerHandle | None = None
-
-    @property
-    def hearing(self) -> bool:
-        """Return whether what processes print is read now."""
-        return self._heard
 
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
         # Who is behind is listened to only while away: what is printed at the very moment of coming back is kept, too.
-        if self._spool.waiting or (self._unread > WINDOW and (self._heard or self._link.away(SILENT))):
+        if self._spool.waiting or (self._unread > WINDOW and (self._hearing or self._link.away(SILENT))):
             self._spool.append(_LANE.pack(process.lane) + body, len(lines))
         else:
             self._send(process.lane, body)
@@ -180,19 +187,13 @@ class SpooledLines(Lines):
     def _all_sent(self) -> bool:
         return not self._held and not self._spool.waiting
 
-    def _pace(self) -> None:
-        """Read what processes print, unless a client that is there is behind."""
+    def _wants_more(self) -> bool:
+        """Return whether to read what processes print: unless a client that is there is behind."""
         behind = self._spool.full if self._spool.waiting else self._unread > WINDOW
         wanted = not behind or self._link.away(SILENT)
-        if not wanted:
-            for each in self._processes():
-                each.deafen()
-            if self._looking is None:
-                self._looking = self._loop.call_later(_LOOK, self._look)
-        elif not self._heard:
-            for each in self._processes():
-                each.listen()
-        self._heard = wanted
+        if not wanted and self._looking is None:
+            self._looking = self._loop.call_later(_LOOK, self._look)
+        return wanted
 
     def _look(self) -> None:
         """See whether the client that is waited for is still there."""

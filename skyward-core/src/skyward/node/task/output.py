@@ -15,7 +15,6 @@ import types
 
 from skyward.node.task import runtime
 from skyward.node.worker import print_routing
-from skyward.node.worker.tagged_lines import TaggedReader, TaggedStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
         def __call__(self, fn: F, /) -> F: ...
 
 
-__all__ = ["CallbackWriter", "TaggedReader", "TaggedStream", "redirect_output", "silent", "stderr", "stdout"]
+__all__ = ["CallbackWriter", "redirect_output", "silent", "stderr", "stdout"]
 
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 

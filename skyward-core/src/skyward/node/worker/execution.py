@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import UsageError
-from skyward.link.envelope import shortened
+from skyward.link.described import shortened, type_name
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import (
     CREDIT,
@@ -405,12 +405,7 @@ class _Unpicklable(Exception):
 
 
 def _cannot_be_pickled(what: str, value: object, error: BaseException) -> str:
-    return f"{what}, a {_type_name(value)}, cannot be pickled: {error}"
-
-
-def _type_name(value: object) -> str:
-    kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{what}, a {type_name(type(value))}, cannot be pickled: {error}"
 
 
 def _raise_in_thread(thread: int, exception: type[BaseException] | None) -> None:

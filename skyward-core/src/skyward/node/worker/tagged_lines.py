@@ -61,7 +61,7 @@ class TaggedStream(io.TextIOWrapper):
     Args:
         fd: The pipe's end to write; it is never closed.
         current_call: Names the call that the calling thread works for; 0 if none.
-        error_stream: Whether this is the stderr of its process; by default it is for descriptor 2.
+        index: Which of a route's sinks is for this stream, `STDOUT` or `STDERR`.
 
     >>> stream = TaggedStream(1, lambda: 0)
     >>> stream.encoding, stream.errors, stream.isatty()
@@ -70,8 +70,7 @@ class TaggedStream(io.TextIOWrapper):
 
     follows_routes = True
 
-    def __init__(self, fd: int, current_call: Callable[[], int], *, error_stream: bool | None = None) -> None:
-        index = STDERR if (fd == 2 if error_stream is None else error_stream) else STDOUT
+    def __init__(self, fd: int, current_call: Callable[[], int], index: int = STDOUT) -> None:
         super().__init__(
             TaggedBuffer(fd, current_call, index),
             encoding="utf-8",

@@ -30,6 +30,7 @@ from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.peer_lookup import Directory
+from skyward.node.worker.print_routing import STDERR
 from skyward.node.worker.streams import Interrupted
 from skyward.node.worker.tagged_lines import TaggedStream, send_all
 
@@ -319,7 +320,7 @@ def _install_streams(slots: int) -> None:
 
     faulthandler.enable(2)
     sys.stdout = TaggedStream(1, current_call)
-    sys.stderr = TaggedStream(2, current_call)
+    sys.stderr = TaggedStream(2, current_call, STDERR)
 
 
 def _send_output() -> None:

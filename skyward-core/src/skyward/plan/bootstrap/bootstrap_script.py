@@ -14,10 +14,10 @@ from attrs import frozen
 from skyward.model.spec.image import Image, python_version
 from skyward.model.spec.op import AptInstall, Op, Shell
 from skyward.plain import redacted
-from skyward.plan.bootstrap.bootstrap_script_text import BEGIN, CARRIES, HEAD, WATCHDOG
-from skyward.plan.bootstrap.cache_text import CACHE, MAKE
+from skyward.plan.bootstrap.cache_text import CACHE, make_entries
 from skyward.plan.bootstrap.environment_commands import SHELL_VARS, Step, apt_packages, environment_steps, op_step
-from skyward.plan.bootstrap.uv_text import UV
+from skyward.plan.bootstrap.uv_release import ARCHIVES, REQUIREMENT, VERSION
+from skyward.shell_files import shell_file
 
 __all__ = ["Ground", "preview", "render"]
 
@@ -85,8 +85,11 @@ def render(
     """
     return "\n".join(
         (
-            HEAD.strip().replace("@CARRIES@", CARRIES.strip()).replace("@UV@", UV.strip()),
-            MAKE.strip(),
+            "#!/bin/sh",
+            shell_file(__package__, "prepare.sh"),
+            shell_file(__package__, "node_processes.sh"),
+            _uv(),
+            make_entries(),
             *_beginning(image, ground),
             *_watchdog(ttl, life, end),
             *_packages(image, ops),
@@ -116,6 +119,12 @@ def preview(image: Image, ttl: float = 0) -> str:
     return redacted(render(image, (), ground, agent=agent, ttl=ttl, life=None))
 
 
+def _uv() -> str:
+    """Write the functions that find uv, or install the one release of it whose hashes are known."""
+    hashes = {machine.upper(): digest for machine, digest in ARCHIVES.items()}
+    return shell_file(__package__, "uv.sh", VERSION=VERSION, REQUIREMENT=REQUIREMENT, **hashes)
+
+
 def _beginning(image: Image, ground: Ground) -> Iterable[str]:
     yield "image_env() {"
     yield "  :"
@@ -128,23 +137,24 @@ def _beginning(image: Image, ground: Ground) -> Iterable[str]:
     yield f'set -- "$(umask)" "$HOME" {_expanded(ground.cache)}'
     yield "image_env"
     yield f"TOKEN={shlex.quote(ground.token)}"
-    yield BEGIN.strip().replace("@NODE@", _expanded(ground.node)).replace("@RUNTIME@", _expanded(ground.runtime))
+    yield shell_file(__package__, "begin.sh", NODE=_expanded(ground.node), RUNTIME=_expanded(ground.runtime))
 
 
 def _watchdog(ttl: float, life: float | None, end: Sequence[str]) -> Iterable[str]:
     if not ttl and not life:
         return
     pause = min([5, *(limit / 4 for limit in (ttl, life) if limit)])
-    body = (
-        WATCHDOG.strip()
-        .replace("@TTL@", str(math.ceil(ttl)))
-        .replace("@LIFE@", str(math.ceil(life or 0)))
-        .replace("@PAUSE@", str(max(1, int(pause))))
-        .replace("@CARRIES@", CARRIES.strip())
-        .replace("@END@", shlex.join(end) or ":")
-        .replace("@ENDINGS@", str(ENDINGS))
-        .replace("@THERE@", ":" if end else '[ -d "$NODE" ]')
+    body = shell_file(
+        __package__,
+        "watchdog.sh",
+        TTL=str(math.ceil(ttl)),
+        LIFE=str(math.ceil(life or 0)),
+        PAUSE=str(max(1, int(pause))),
+        ENDINGS=str(ENDINGS),
+        END=shlex.join(end) or ":",
+        THERE=":" if end else '[ -d "$NODE" ]',
     )
+    body = f"{shell_file(__package__, 'node_processes.sh')}\n{body}"
     yield f"write_watchdog() {{\n  cat <<{_here(body, 'WATCHDOG')}\n}}"
     yield "start_watchdog"
 

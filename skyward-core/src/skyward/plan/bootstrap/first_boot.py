@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from skyward.shell_files import shell_file
+
 if TYPE_CHECKING:
     from skyward.model.instances.key_pair import KeyPair
 
@@ -22,30 +24,8 @@ __all__ = ["HostKey", "boot_deadline", "cloud_config", "host_key"]
 
 _KIND = b"ssh-ed25519"
 
-# Until a node's own watchdog is there, nothing else would end a machine whose client died.
-_BOOT_DEADLINE = """
-[ {user} = root ] && home=${{HOME:-/root}} || home=$(eval echo ~{user})
-(
-  i=0
-  while [ "$i" -lt {seconds} ]; do sleep {step}; i=$((i + {step})); done
-  for lease in "$home"/.cache/skyward/nodes/*/lease; do [ -e "$lease" ] && exit 0; done
-  exec {end}
-) >/dev/null 2>&1 </dev/null &
-"""
-
 _MARK = "skyward"
 """Ends the line of a key that a pool lets itself in with."""
-
-# A machine that boots from an image of another one is itself alone: not its node, not its pool's, not its host.
-_FORGET = """
-[ {user} = root ] && home=${{HOME:-/root}} || home=$(eval echo ~{user})
-rm -rf "$home/.cache/skyward/nodes"
-if [ -f "$home/.ssh/authorized_keys" ]; then sed -i '/ {mark}$/d' "$home/.ssh/authorized_keys"; fi
-[ -e /var/lib/cloud/instance ] || exit 0
-for old in /var/lib/cloud/instances/*; do
-  [ "$old" -ef /var/lib/cloud/instance ] || rm -rf "$old"
-done
-"""
 
 
 @frozen
@@ -97,7 +77,8 @@ def boot_deadline(user: str, seconds: float, end: str) -> str:
     >>> "exec shutdown -h now" in boot_deadline("root", 600, "shutdown -h now")
     True
     """
-    return _BOOT_DEADLINE.strip().format(user=user, seconds=ceil(seconds), step=min(5, ceil(seconds)), end=end)
+    limit = ceil(seconds)
+    return shell_file(__package__, "boot_deadline.sh", USER=user, SECONDS=str(limit), STEP=str(min(5, limit)), END=end)
 
 
 def cloud_config(
@@ -119,6 +100,7 @@ def cloud_config(
     >>> text.splitlines()[0]
     '#cloud-config'
     """
+    forget = shell_file(__package__, "forget.sh", USER=user, MARK=_MARK)
     config: dict[str, object] = {
         "ssh_deletekeys": True,
         "ssh_genkeytypes": [],
@@ -128,7 +110,7 @@ def cloud_config(
         "disable_root": user != "root",
         # Before SSH lets anything in; not at a later boot of the same machine, whose results are still to be fetched.
         "bootcmd": [
-            ["cloud-init-per", "instance", "skyward", "sh", "-c", _FORGET.strip().format(user=user, mark=_MARK)],
+            ["cloud-init-per", "instance", "skyward", "sh", "-c", forget],
             *(["sh", "-c", script] for script in first),
         ],
     }

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from skyward.errors import ConfigError
 from skyward.model.fields.setting import text
+from skyward.shell_files import shell_file
 
 __all__ = [
     "SomeVolume",
@@ -32,31 +33,6 @@ DISK_SECONDS = 60.0
 _LISTED = 12
 _STEP = re.compile(r"[\w.+-]+", re.ASCII)
 _SYSTEM = frozenset("bin boot dev etc home lib lib32 lib64 proc root run sbin sys tmp usr var".split())
-
-_DISK = """
-where={where} disk=
-i=0
-until disk=$(
-  {find}
-) && [ -n "$disk" ] || [ "$i" -ge {seconds} ]; do sleep 1; i=$((i + 1)); done
-if mountpoint -q "$where"; then :
-elif [ -z "$disk" ]; then echo "skyward: no filesystem was found to be mounted at $where" >&2
-elif mkdir -p "$where" && mount -o noatime "$disk" "$where"; then :
-else rmdir "$where" || :
-fi
-"""
-
-_SHARE = """
-where={where}
-command -v mount.nfs >/dev/null || {{ apt-get update && apt-get install -y nfs-common; }} >/dev/null 2>&1 || :
-i=0
-if ! mountpoint -q "$where"; then
-  mkdir -p "$where"
-  until mount -t nfs{options} {source} "$where" || [ "$i" -ge {seconds} ]; do sleep 1; i=$((i + 1)); done
-  # One that is not there is missed; what is written to an empty directory is lost.
-  rmdir "$where" 2>/dev/null || :
-fi
-"""
 
 
 @frozen(kw_only=True)
@@ -234,7 +210,8 @@ def mount_disk(find: str, where: str, seconds: float = DISK_SECONDS) -> str:
     >>> "mkfs" in mount_disk("echo /dev/vdb", "/mnt/data")
     False
     """
-    return _DISK.strip().format(find=find, where=shlex.quote(where), seconds=ceil(seconds))
+    limit = str(ceil(seconds))
+    return shell_file(__package__, "mount_disk.sh", FIND=find, WHERE=shlex.quote(where), SECONDS=limit)
 
 
 def mount_share(source: str, options: str, where: str, seconds: float = DISK_SECONDS) -> str:
@@ -251,5 +228,5 @@ def mount_share(source: str, options: str, where: str, seconds: float = DISK_SEC
     True
     """
     given = f" -o {shlex.quote(options)}" if options else ""
-    quoted = {"source": shlex.quote(source), "where": shlex.quote(where)}
-    return _SHARE.strip().format(options=given, seconds=ceil(seconds), **quoted)
+    words = {"SOURCE": shlex.quote(source), "WHERE": shlex.quote(where), "SECONDS": str(ceil(seconds))}
+    return shell_file(__package__, "mount_share.sh", OPTIONS=given, **words)

@@ -1,10 +1,3 @@
-"""The shell functions of the script that makes a machine ready, and its watchdog; `@WORDS@` are filled in."""
-
-from __future__ import annotations
-
-__all__ = ["BEGIN", "CARRIES", "HEAD", "WATCHDOG"]
-
-HEAD = r"""
 #!/bin/sh
 # Makes this machine ready for Skyward. Running it again goes on where it was.
 set -eu
@@ -24,9 +17,6 @@ leave() {
   for fd in 7 8 9; do unlock "$fd" || :; done
   [ "$1" = 0 ] || { BREAK=$NEWLINE; say "failed $PHASE $1"; }
   exit "$1"
-}
-pause() {
-  sleep 0.1 2>/dev/null || sleep 1
 }
 clock() {
   # Hundredths of a second; the 1 in front keeps a leading zero from making the number octal.
@@ -84,6 +74,7 @@ shell_var() {
 born() {
   # The moment a process began, because numbers of processes come around again.
   { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+  # shellcheck disable=SC2086 # these are words
   set -- ${stat##*) }
   case $1 in Z | X) ;; *) echo "${20}" ;; esac
 }
@@ -118,7 +109,6 @@ detach() (
   cd /
   "$@" >>"$log" 2>&1 </dev/null 7>&- 8>&- 9>&- &
 )
-@CARRIES@
 start_watchdog() {
   write_watchdog >"$NODE/watchdog.new"
   pid=$(cat "$NODE/watchdog.pid" 2>/dev/null || :)
@@ -161,6 +151,7 @@ has_package() {
   esac
   case $(dpkg-query -W -f="$2" "$1" 2>/dev/null) in "$3"*) ;; *) return 1 ;; esac
 }
+# shellcheck disable=SC2086,SC2153 # $sudo is no word, or two; the cache's path is set by then
 install_packages() {
   for package; do
     shift
@@ -228,7 +219,6 @@ find_python() {
   search_python || fail "no Python $WANTED on this machine: found${FOUND:- none}"
   completed
 }
-@UV@
 open_environment() {
   lock 8 "$ENVIRONMENT"
   # Without its first step it is a ruin, and so it is when the Python below it has gone.
@@ -276,126 +266,3 @@ start_agent() {
 end_agent() {
   [ -z "$pid" ] || kill -9 "-$pid" "$pid" 2>/dev/null || :
 }
-"""
-
-BEGIN = r"""
-unset IFS CDPATH SKYWARD_NODE
-UMASK=$1
-LOGIN_HOME=$2
-SKYWARD_HOME=$3
-PHASE=start
-BREAK=
-WITH=
-HELD7= HELD8= HELD9=
-ENVIRONMENT=
-PYTHON=
-# It goes on when the connection it was started over drops.
-trap '' HUP
-trap 'leave $?' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-umask 077
-make_entries "$SKYWARD_HOME"
-SKYWARD_HOME=$(cd "$SKYWARD_HOME" && pwd)
-TOOLS=$SKYWARD_HOME/tools
-RUNTIME=$SKYWARD_HOME/runtime/@RUNTIME@
-NODE=@NODE@
-MARK=${NODE##*/}
-mkdir -p "$NODE"
-lock 7 "$NODE/bootstrap"
-remove_ruins
-# uv reads none of pip's own settings.
-if [ -n "${PIP_FIND_LINKS:-}" ]; then export UV_FIND_LINKS="${UV_FIND_LINKS:-$PIP_FIND_LINKS}"; fi
-if [ -n "${PIP_INDEX_URL:-}" ]; then export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-$PIP_INDEX_URL}}"; fi
-if [ -n "${PIP_EXTRA_INDEX_URL:-}" ]; then export UV_EXTRA_INDEX_URL="${UV_EXTRA_INDEX_URL:-$PIP_EXTRA_INDEX_URL}"; fi
-"""
-
-CARRIES = r"""
-holds() {
-  { tr '\0' '\n' <"$1" | grep -qxF -e "$2"; } 2>/dev/null
-}
-carries() {
-  holds "/proc/$1/environ" "SKYWARD_NODE=$MARK"
-}
-"""
-
-WATCHDOG = r"""
-# Ends this node when its client has been silent for too long. Its own variables don't carry the node's mark.
-NODE=$1
-MARK=${NODE##*/}
-cd /
-trap '' HUP INT QUIT TERM
-{ echo -1000 >"/proc/$$/oom_score_adj"; } 2>/dev/null
-clock() {
-  # The time of day may be set while we look at it.
-  if { read -r uptime rest </proc/uptime; } 2>/dev/null; then NOW=${uptime%%.*}; else NOW=$(date +%s); fi
-}
-look() {
-  LEASE=
-  { while IFS= read -r line || [ -n "$line" ]; do LEASE=$LEASE$line/; done <"$NODE/lease"; } 2>/dev/null
-}
-@CARRIES@
-end_machine() {
-  @END@
-}
-likely() {
-  # The grep of busybox looks no further than the first NUL; asking every process takes longer.
-  if printf 'a\0b' | grep -qF b; then
-    LC_ALL=C grep -lF -e "SKYWARD_NODE=$MARK" /proc/[0-9]*/environ 2>/dev/null
-  else
-    echo /proc/[0-9]*/environ
-  fi
-}
-finish() {
-  agent=$(cat "$NODE/agent.pid" 2>/dev/null)
-  case $agent in
-    '' | *[!0-9]*) ;;
-    # A process that has taken over the number is none of ours.
-    *) if carries "$agent" || [ ! -e "/proc/$agent" ]; then kill -9 "-$agent" "$agent" 2>/dev/null; fi ;;
-  esac
-  # One that is just about to become another program has no environment for a moment, so it is looked for twice.
-  unseen=0
-  for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    unseen=$((unseen + 1))
-    for path in $(likely); do
-      pid=${path#/proc/}
-      pid=${pid%/environ}
-      if [ "$pid" != $$ ] && carries "$pid"; then
-        unseen=0
-        kill -9 "$pid" 2>/dev/null
-      fi
-    done
-    [ "$unseen" -lt 2 ] || break
-    sleep 0.1 2>/dev/null || sleep 1
-  done
-  trap - HUP INT QUIT TERM
-  round=0
-  until end_machine || [ "$round" -ge @ENDINGS@ ]; do
-    round=$((round + 1))
-    if [ "$round" -lt 12 ]; then sleep 5; else sleep 60; fi
-  done
-  rm -rf "$NODE" "$NODE.in"
-  exit 0
-}
-clock
-BEGAN=$NOW
-CHANGED=$NOW
-look
-SEEN=$LEASE
-# What removes the directory may be dead before a rented machine is given back.
-while @THERE@; do
-  # Another one may have been started in our place.
-  OWNER=
-  { read -r OWNER <"$NODE/watchdog.pid"; } 2>/dev/null
-  case $OWNER in '' | $$) ;; *) exit 0 ;; esac
-  look
-  clock
-  if [ "$LEASE" != "$SEEN" ]; then
-    SEEN=$LEASE
-    CHANGED=$NOW
-  fi
-  if [ @TTL@ -gt 0 ] && [ $((NOW - CHANGED)) -gt @TTL@ ]; then finish; fi
-  if [ @LIFE@ -gt 0 ] && [ $((NOW - BEGAN)) -gt @LIFE@ ]; then finish; fi
-  sleep @PAUSE@
-done
-"""

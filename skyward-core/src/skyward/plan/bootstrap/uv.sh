@@ -1,19 +1,4 @@
-"""The shell functions that find uv on a machine, or install the one release of it whose hashes are known."""
-
-from __future__ import annotations
-
-from skyward.plan.bootstrap.uv_release import ARCHIVES, REQUIREMENT, VERSION
-
-__all__ = ["UV"]
-
-_FILLED = {
-    "@VERSION@": VERSION,
-    "@REQUIREMENT@": REQUIREMENT,
-    "@X86_64@": ARCHIVES["x86_64"],
-    "@AARCH64@": ARCHIVES["aarch64"],
-}
-
-UV = r"""
+#!/bin/sh
 find_uv() {
   for UV in "$(command -v uv || :)" "$LOGIN_HOME/.local/bin/uv" "$LOGIN_HOME/.cargo/bin/uv" "$TOOLS/bin/uv"; do
     # One that was built for another machine may lie there.
@@ -63,8 +48,3 @@ fetch_uv() {
   run "tar -xzf $archive" tar -xzf "$archive" -C "$TOOLS" || return 1
   mkdir -p "$TOOLS/bin" && mv -f "$TOOLS/$name/uv" "$TOOLS/bin/uv"
 }
-"""
-"""They need `run`, `lock` and `unlock`, and `$TOOLS` to be there."""
-
-for _mark, _text in _FILLED.items():
-    UV = UV.replace(_mark, _text)

@@ -1,0 +1,11 @@
+#!/bin/sh
+MARK=@NAME@
+node="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}/nodes/$MARK"
+pid=$(cat "$node/agent.pid" 2>/dev/null)
+tries=@TRIES@
+while [ -n "$pid" ] && alive "$pid" && [ "$tries" -gt 0 ]; do
+  tries=$((tries - 1))
+  pause
+done
+if [ ! -d /proc/self ] && [ -n "$pid" ]; then kill -9 "-$pid" "$pid" 2>/dev/null; fi
+end_marked
