@@ -13,7 +13,7 @@ from tests.clouds.renting.dialect import Dialect
 
 def switches(cloud: Cloud, dialect: Dialect, **own: Any) -> Switches:
     """
-    Return what a test cloud can be told to do.
+    Return the faults that a test cloud can inject.
 
     Args:
         cloud: The cloud.

@@ -27,7 +27,7 @@ class TestContainer(ProviderConformance):
 
     @pytest.fixture
     def switches(self) -> Switches:
-        """Podman can be told to remove a container, and its lists have no pages."""
+        """Return what Podman can do: remove a container; its lists have no pages."""
 
         def reclaim(name: str) -> None:
             subprocess.run(["podman", "rm", "--force", "--time", "0", name], check=True, capture_output=True)

@@ -18,7 +18,7 @@ from skyward.testing.conformance import BookedInstance, Switches
 
 
 def switches(cloud: Rehearsal) -> Switches:
-    """Return what the rehearsal cloud can be told to do."""
+    """Return the faults that the rehearsal cloud can inject."""
     usual = cloud.faults
 
     def have(*faults: Any) -> None:

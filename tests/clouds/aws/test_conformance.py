@@ -32,7 +32,7 @@ class TestAWS(ProviderConformance):
 
     @pytest.fixture
     def switches(self, aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
-        """Give what the test cloud can be told to do."""
+        """Return the faults that the test cloud can inject."""
         monkeypatch.setattr("skyward_aws.order.LEAST_DEADLINE", 1.0)
 
         def sell_out(offer: Offer) -> None:

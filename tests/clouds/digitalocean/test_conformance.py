@@ -40,7 +40,7 @@ class TestDigitalOcean(ProviderConformance):
 
     @pytest.fixture
     def switches(self, ocean: Cloud) -> Switches:
-        """Give what the test cloud can be told to do."""
+        """Return the faults that the test cloud can inject."""
 
         def few_left(offer: Offer) -> int:
             ocean.set(stock={f"{offer.instance_type}/{offer.region}": 1})

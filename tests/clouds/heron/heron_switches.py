@@ -12,7 +12,7 @@ _LAUNCH, _LIST = "POST /v1/machines", "GET /v1/machines"
 
 
 def switches(heron: Cloud) -> Switches:
-    """Return what Heron can be told to do."""
+    """Return the faults that Heron can inject."""
 
     def refuse(status: int, code: str) -> Any:
         return lambda: heron.fault(_LAUNCH, status=status, body={"code": code, "message": "No."})

@@ -1,5 +1,5 @@
 """
-Heron, a small cloud that is nobody's: what docs/write-a-provider.md writes a provider for.
+Heron, a small cloud that was invented for docs/write-a-provider.md, which has a provider for it.
 
     python -m tests.clouds.heron.server FOLDER NETWORK
 

@@ -28,7 +28,7 @@ class TestHeron(ProviderConformance):
 
     @pytest.fixture
     def switches(self, heron: Cloud) -> Switches:
-        """Give what the test cloud can be told to do."""
+        """Return the faults that the test cloud can inject."""
         return switches(heron)
 
     @pytest.fixture

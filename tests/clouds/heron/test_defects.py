@@ -225,7 +225,7 @@ right_terminate, right_rows = written.Account.terminate, written.Account.rows
 right_offers, right_launch = written.Heron.skyward_offers, written.Heron.skyward_launch
 
 IDENTITY = CHECKS.test_an_instance_proves_its_identity
-SEVERAL = CHECKS.test_several_instances_are_told_apart
+SEVERAL = CHECKS.test_several_instances_are_distinct
 OFFERED = CHECKS.test_an_instance_is_as_offered
 LISTED = CHECKS.test_instances_are_found_in_the_account
 CONFIRMED = CHECKS.test_termination_is_confirmed

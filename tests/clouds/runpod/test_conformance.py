@@ -31,7 +31,7 @@ class TestRunPod(ProviderConformance):
 
     @pytest.fixture
     def switches(self, runpod: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
-        """Give what the test cloud can be told to do."""
+        """Return the faults that the test cloud can inject."""
         monkeypatch.setattr("skyward.plan.bootstrap.container_start.LEAST_DEADLINE", 1.0)
         return switches(
             runpod,

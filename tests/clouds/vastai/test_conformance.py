@@ -32,7 +32,7 @@ class TestVastAI(ProviderConformance):
 
     @pytest.fixture
     def switches(self, vastai: Cloud, monkeypatch: pytest.MonkeyPatch) -> Switches:
-        """Give what the test cloud can be told to do."""
+        """Return the faults that the test cloud can inject."""
         monkeypatch.setattr("skyward_vastai.start.LEAST_DEADLINE", 1.0)
 
         def sell_out(_offer: Offer) -> None:

@@ -32,7 +32,7 @@ class TestVerda(ProviderConformance):
 
     @pytest.fixture
     def switches(self, verda: Cloud) -> Switches:
-        """Give what the test cloud can be told to do."""
+        """Return the faults that the test cloud can inject."""
 
         def sell_out(offer: Offer) -> None:
             verda.ask("on_demand", {})

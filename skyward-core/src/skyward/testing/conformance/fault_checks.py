@@ -1,4 +1,4 @@
-"""What is checked with the switches of a test cloud: a provider's answers on a bad day."""
+"""Check a provider with the faults of its test cloud."""
 
 from __future__ import annotations
 

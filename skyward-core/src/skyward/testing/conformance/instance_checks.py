@@ -1,4 +1,4 @@
-"""What is checked of the instances of a pool: their tags, expiries, addresses, and how they are terminated."""
+"""Check the instances of a pool: their tags, expiries, addresses, and how they are terminated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked of several instances, of where an instance is, who it is, and how it terminates itself."""
+"""Check that instances are distinct, are as offered, prove their identity, and terminate themselves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FACTOR = 2.0
 
 def check_several(trial: Trial) -> None:
     """
-    Check that instances that are launched by one call are told apart, and terminated one by one or together.
+    Check that instances that are launched by one call are distinct, and terminated one by one or together.
 
     Args:
         trial: What asks.

@@ -70,7 +70,7 @@ class ProviderConformance:
 
     @pytest.fixture
     def switches(self, provider: Any, request: pytest.FixtureRequest) -> Switches:
-        """Return what the provider's test cloud can be told to do: what the command line names, else nothing."""
+        """Return the faults that the test cloud can inject: those of the command line, else none."""
         target = request.config.getoption("skyward_switches", None)
         if not target:
             return Switches()
@@ -235,7 +235,7 @@ class ProviderConformance:
             except SkywardError as error:
                 check_typed(error)
 
-    def test_several_instances_are_told_apart(self, trial: Trial) -> None:
+    def test_several_instances_are_distinct(self, trial: Trial) -> None:
         """Check that instances of one launch have ids and addresses of their own, and end one by one or together."""
         if trial.facts.rents:
             pool_checks.check_several(trial)
@@ -295,7 +295,7 @@ class ProviderConformance:
         if trial.has("skyward_owned"):
             trial.until(lambda: not of_pool(trial, info.job_id), f"the machines of pool {info.job_id} are gone")
 
-    # What a test cloud is told to do.
+    # Faults that a test cloud injects.
 
     def test_all_pages_of_a_list_are_read(self, trial: Trial) -> None:
         """Check that lists have what is on a later page."""

@@ -1,4 +1,4 @@
-"""What a test cloud can be told to do, so that a provider's answers on a bad day are checked as well."""
+"""Faults that a test cloud can inject, so that a provider is also checked on a bad day."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Trial:
         hidden: Texts that it must never show.
         spec: What is asked for.
         patience: Seconds that an instance may take to run, or to be gone.
-        switches: What its test cloud can be told to do.
+        switches: Faults that its test cloud can inject.
     """
 
     def __init__(
@@ -138,9 +138,9 @@ class Trial:
         return self._runner.run(run())
 
     def is_impostor(self, address: SSHAddress) -> bool:
-        """Return whether an instance is refused for its host key."""
+        """Return whether an instance is refused for its host key, without waiting until it may have settled."""
         try:
-            self.shell(address, "true")
+            self.shell(evolve(address, settling_s=0.0), "true")
         except HostKeyError:
             return True
         return False

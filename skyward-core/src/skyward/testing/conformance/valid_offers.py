@@ -1,4 +1,4 @@
-"""Whether an offer is valid, and whether a value is one that JSON can hold."""
+"""Check that an offer is valid, and that a value is one that JSON can hold."""
 
 from __future__ import annotations
 
