@@ -53,8 +53,9 @@ class PoolInstances:
 
     @property
     def shells(self) -> tuple[NodeShell, ...]:
-        """List the nodes whose instances are there, or are being terminated."""
-        return tuple(shell for key, shell in self._shells.items() if self._phase(key) in _THERE)
+        """List the nodes whose instances are there, or are being terminated; from any thread."""
+        # Copied at once, as the loop may add one meanwhile.
+        return tuple(shell for key, shell in tuple(self._shells.items()) if self._phase(key) in _THERE)
 
     @staticmethod
     def now() -> float:
