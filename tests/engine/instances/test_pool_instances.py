@@ -108,6 +108,24 @@ def test_a_cloud_that_rents_more_than_was_asked_for(engine: SimulatedEngine, ext
     assert all(node.ended for node in pool.receipt.nodes)
 
 
+def test_a_handler_that_fails_keeps_no_orphan_from_being_terminated(
+    engine: SimulatedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The failure is logged, and everything else that a list asks for is done."""
+    cloud = ScriptedCloud(forgets=True)
+    pool, _ = compute(cloud)
+
+    def fails(machine: Instance, rate: float | None) -> None:
+        raise ZeroDivisionError
+
+    with pool:
+        assert pool._open is not None
+        pool._open.meter.orphaned = fails  # type: ignore[method-assign]  # the bill is broken
+        engine.run(_twice(cloud))
+        engine.until(lambda: len(cloud.there) == 1, within=ORPHANED_FOR + 3 * EVERY)
+    assert "instances.command_failed" in caplog.text
+
+
 async def _twice(cloud: ScriptedCloud) -> None:
     cloud.add(cloud.requests[0], 0)
 
