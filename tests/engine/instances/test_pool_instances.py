@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from skyward.plan.instances.instance_list import ORPHANED_FOR
 from skyward.testing import NoCapacity
 from tests.simulated.engine import SimulatedEngine
 from tests.simulated.pool import compute
-from tests.simulated.provider import Fails, Row, ScriptedCloud
+from tests.simulated.provider import ALWAYS, Fails, Row, ScriptedCloud
 
 EVERY = sky.Options().reconcile_tick_interval
 
@@ -105,3 +106,64 @@ def test_a_cloud_that_rents_more_than_was_asked_for(engine: SimulatedEngine, ext
     assert pool.receipt is not None
     assert 1 + extra == len(pool.receipt.nodes)
     assert all(node.ended for node in pool.receipt.nodes)
+
+
+def test_a_handler_that_fails_keeps_no_orphan_from_being_terminated(
+    engine: SimulatedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The failure is logged, and everything else that a list asks for is done."""
+    cloud = ScriptedCloud(forgets=True)
+    pool, _ = compute(cloud)
+
+    def fails(machine: Instance, rate: float | None) -> None:
+        raise ZeroDivisionError
+
+    with pool:
+        assert pool._open is not None
+        pool._open.meter.orphaned = fails  # type: ignore[method-assign]  # the bill is broken
+        engine.run(_twice(cloud))
+        engine.until(lambda: len(cloud.there) == 1, within=ORPHANED_FOR + 3 * EVERY)
+    assert "instances.command_failed" in caplog.text
+
+
+async def _twice(cloud: ScriptedCloud) -> None:
+    cloud.add(cloud.requests[0], 0)
+
+
+def test_an_orphan_that_cannot_be_listed_any_more_is_named(engine: SimulatedEngine) -> None:
+    """It was seen, and the last lists fail: it may be billed, so that the pool is left by an error with its id."""
+    cloud = ScriptedCloud(forgets=True)
+    pool, _ = compute(cloud)
+    pool.open()
+    engine.run(_twice(cloud))
+    looks = len(cloud.times("instances"))
+    engine.until(lambda: len(cloud.times("instances")) == looks + 1)
+    cloud.script.append(Fails("instances", times=ALWAYS))
+    with pytest.raises(sky.LeftBehindError, match=r"billed for cloud-1: Its end is not confirmed\.") as caught:
+        pool.close()
+    assert ("cloud-1",) == caught.value.instances
+
+
+def test_a_second_interrupt_hurries_nodes_that_are_being_given_back(engine: SimulatedEngine) -> None:
+    """Those that do not say that they have left are waited for no longer."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud, nodes=2)
+    pool.open()
+    assert pool._open is not None
+    running = pool._open.running
+    for row in cloud.rows:
+        [host] = row.machine.hosts
+        assert host.agent is not None
+        host.agent.say = lambda frame: None  # type: ignore[method-assign]  # it never says that it stopped
+
+    async def leave() -> float:
+        closing = asyncio.ensure_future(running.close(60.0))
+        await asyncio.sleep(1.0)
+        began = running.instances.now()
+        await running.abort(10.0)
+        await closing
+        return running.instances.now() - began
+
+    assert engine.run(leave()) <= cloud.ends + 1.0
+    assert [] == cloud.there
+    pool.close()

@@ -58,6 +58,12 @@ SIDE_BY_SIDE = 4
 LIFE = 3600.0
 """Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
 
+_WHATEVER_THE_IMAGE = (BudgetExceededError, CapacityError, QuotaError, CredentialsError, PoolEndedError)
+"""Errors of a launch that another machine image would not change."""
+
+_WHATEVER_THE_OFFER = (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolEndedError)
+"""Errors of a launch that another offer would not change."""
+
 
 class Launching:
     """
@@ -249,12 +255,17 @@ class Launching:
             candidates = self.offers.candidates(spot=spot, since=began)
             if not candidates:
                 return dict.fromkeys(waiting, self.offers.exhausted())
-            candidate, asked_at = candidates[0], _now()
+            candidate, asked_at, image = candidates[0], _now(), None
             try:
-                got = await self._ask_warm(candidate, waiting)
-            except (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolEndedError) as error:
-                return dict.fromkeys(waiting, error)
+                image = await self._machine_images.find(self._fallback(candidate.offer))
+                got = await self._ask(candidate, waiting, image)
             except SkywardError as error:
+                if image is not None and not isinstance(error, _WHATEVER_THE_IMAGE):
+                    # The same offer is asked for again, without the image.
+                    self._machine_images.drop(image, error)
+                    continue
+                if isinstance(error, _WHATEVER_THE_OFFER):
+                    return dict.fromkeys(waiting, error)
                 self.offers.refused(candidate, error, asked_at)
                 if self.offers.hopeless:
                     return dict.fromkeys(waiting, self.offers.exhausted())
@@ -268,18 +279,6 @@ class Launching:
                 lacking = CapacityError(f"It had {len(got)} of the {asked} machines asked for.")
                 self.offers.refused(candidate, lacking, asked_at)
         return {}
-
-    async def _ask_warm(self, candidate: Candidate, nodes: Sequence[int]) -> list[Rented]:
-        """Ask for instances that boot from a machine image, if there is one; without it where it is to blame."""
-        image = await self._machine_images.find(self._fallback(candidate.offer))
-        if image is not None:
-            try:
-                return await self._ask(candidate, nodes, image)
-            except (BudgetExceededError, CapacityError, QuotaError, CredentialsError, PoolEndedError):
-                raise
-            except SkywardError as error:
-                self._machine_images.drop(image, error)
-        return await self._ask(candidate, nodes, None)
 
     async def _ask(
         self, candidate: Candidate, nodes: Sequence[int], machine_image: MachineImage | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.instances.machine import Instance
 
+_log = logging.getLogger(__name__)
+
 RUNNING_WITHIN = 600.0
 """Seconds until a rented instance has to run, where no option says otherwise."""
 
@@ -53,8 +56,9 @@ class PoolInstances:
 
     @property
     def shells(self) -> tuple[NodeShell, ...]:
-        """List the nodes whose instances are there, or are being terminated."""
-        return tuple(shell for key, shell in self._shells.items() if self._phase(key) in _THERE)
+        """List the nodes whose instances are there, or are being terminated; from any thread."""
+        # Copied at once, as the loop may add one meanwhile.
+        return tuple(shell for key, shell in tuple(self._shells.items()) if self._phase(key) in _THERE)
 
     @staticmethod
     def now() -> float:
@@ -113,7 +117,11 @@ class PoolInstances:
         """
         self._table, commands = step(self._table, event)
         for command in commands:
-            self._execute(command)
+            try:
+                self._execute(command)
+            except Exception:
+                # What else is to be done is more important: an instance may have to be terminated.
+                _log.exception("instances.command_failed command=%s", command)
         self._forget_shells(event)
         return commands
 
