@@ -26,7 +26,7 @@ from skyward.engine.events.event_weight import KEPT, MEASUREMENT, TASK, rank as 
 from skyward.engine.events.subscription import Route, Subscription, check_handler, check_type
 from skyward.link.emitted import class_name
 from skyward.model.events.event import Log, SkywardEvent
-from skyward.plan.pool.patience import Left
+from skyward.plan.pool.flush_deadline import Left
 
 __all__ = ["CURRENT", "Dispatcher"]
 

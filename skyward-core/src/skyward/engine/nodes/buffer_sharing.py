@@ -20,7 +20,7 @@ from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError
 from skyward.link.absent import Absent
 from skyward.link.frames import Frame, Kind, decode_json
-from skyward.link.handing import Errand, decode_report
+from skyward.link.transfer_orders import TransferOrder, decode_report
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_fetch import SLOWEST
 from skyward.plan.pool.spreading import CLIENT, Copies, Fetch, Move, Roads, decide
@@ -125,7 +125,7 @@ class Sharing:
     def __init__(self, engine: EngineLoop) -> None:
         self._engine = engine
         self._numbers = itertools.count()
-        self._errands = itertools.count(1)
+        self._orders = itertools.count(1)
         self._supplies: dict[int, Supply] = {}
         self._blobs: dict[bytes, _Blob] = {}
         self._transfers: dict[int, _Transfer] = {}
@@ -275,12 +275,12 @@ class Sharing:
         supply, now = self._supplies[move.node], self._engine.loop.time()
         if isinstance(move, Fetch):
             source = self._supplies[move.source]
-            number = next(self._errands)
+            number = next(self._orders)
             until = now + 2 * STALL + blob.size / SLOWEST
             self._transfers[number] = _Transfer(name, move.node, move.source, until)
             self._serve(supply)
             host = address(source.shell.info)
-            supply.link.fetch(Errand(name, number, blob.size, blob.checksum, host, source.port, STALL))
+            supply.link.fetch(TransferOrder(name, number, blob.size, blob.checksum, host, source.port, STALL))
         else:
             self.carried["client"] += blob.size
             supply.passed, supply.moved_at = supply.link.passed, now
