@@ -236,7 +236,7 @@ def test_every_living_node_gets_it(
         asks={node: when for node, when in asks.items() if node < nodes},
     )
     swarm = Swarm(world).run()
-    assert max(swarm.uploads.values()) == 1
+    assert max(swarm.uploads.values(), default=0) <= 1
     # All by the client, all tries of each node one after the other, and all that a busy source may be waited for.
     longest = nodes * (world.size / world.line + MOST_TRIES * (STALL + CONNECT) + 12 * world.size / world.network)
     assert swarm.now < 400 + longest
