@@ -39,7 +39,7 @@ def ended_within(dispatcher: Dispatcher, seconds: float) -> bool:
 
 class Delivery:
     """
-    See to what a pool's handlers have not taken when it is left.
+    Flush what a pool's handlers have not taken when it is left.
 
     Nothing is rented any more by then, so that they may take their time.
 

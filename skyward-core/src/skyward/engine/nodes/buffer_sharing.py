@@ -1,4 +1,4 @@
-"""Large buffers that several nodes of one network need: sent to one of them, and handed on from node to node."""
+"""Large buffers that several nodes of one network need: sent to one of them, and fetched by node from node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 _SHA256 = 32
 
 WORTH_SHARING = 4 << 20
-"""Buffers from this size on, in bytes, are handed on: a smaller one is sent before a connection would stand."""
+"""Buffers from this size on, in bytes, are passed on: a smaller one is sent before a connection would be made."""
 
 STALL = 10.0
 """Seconds with too little progress after which a transfer is given up, or not waited for any more."""
@@ -321,7 +321,7 @@ class Sharing:
         self._decide()
 
     async def _hash(self, name: bytes, blob: _Blob, segment: Segment) -> None:
-        # Names are not always digests of the content, and what nodes hand on is held against what was sent.
+        # Names are not always digests of the content, and what nodes pass on is checked against what was sent.
         if segment.fd >= 0:
             blob.checksum = await in_thread(_checksum, segment, blob.size)
         else:
@@ -330,7 +330,7 @@ class Sharing:
         self._decide()
 
     async def _ask_for_checksum(self, name: bytes, blob: _Blob) -> None:
-        """Ask a node that made a buffer for its checksum: what others hand on has to be what it has."""
+        """Ask a node that made a buffer for its checksum: what others pass on has to be what it has."""
         origin = next((self._supplies[number] for number in blob.copies.holders if number in self._supplies), None)
         if origin is None:
             return

@@ -296,7 +296,7 @@ class NodeLink:
 
     def hold(self, stored: StoredBuffers) -> None:
         """
-        Record what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
+        Record what a task put at the node; it is never evicted, and is dropped when it is needed no more.
 
         Raises:
             ProtocolError: If the node has something of that name.

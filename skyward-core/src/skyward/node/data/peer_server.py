@@ -81,7 +81,7 @@ class PeerListener:
         self._served: list[_PeerConnection] = []
         self._closed = False
         self.given = 0
-        """Bytes that were handed on."""
+        """Bytes that were sent."""
         loop.add_reader(listener, self._knock)
 
     @property
