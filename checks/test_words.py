@@ -38,6 +38,8 @@ TERMS = {
     r"visitors?": "connection",
     r"(?:of|to|a) strangers?|stranger's": "third party, attacker",
     r"the house": "the architecture",
+    r"held against": "checked against, compared with",
+    r"errands?": "order",
 }
 """Private words, as patterns, and what the field says instead."""
 

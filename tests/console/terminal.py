@@ -61,7 +61,7 @@ class Terminal(io.StringIO):
 
     @property
     def scrolled(self) -> list[str]:
-        """Everything that was written above the foot, in order, without blank lines."""
+        """Everything that was written above the footer, in order, without blank lines."""
         return [line for line in (*self.history, *self.rows) if line]
 
     def _put(self, char: str) -> None:

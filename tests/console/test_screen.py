@@ -1,4 +1,4 @@
-"""The foot of a terminal: rows that stay while everything else scrolls above them."""
+"""The footer of a terminal: rows that stay while everything else scrolls above them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def panel(screen: Screen, *rows: str) -> Iterator[Panel]:
 
 
 def test_what_the_user_prints_scrolls_above_the_foot() -> None:
-    """Whatever else is written to the terminal stays as it is, in order, above the foot."""
+    """Whatever else is written to the terminal stays as it is, in order, above the footer."""
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
-    with panel(screen, "foot one", "foot two"):
+    with panel(screen, "footer one", "footer two"):
         for number in range(30):
             terminal.write(f"print {number}\n")
             screen.draw()
-        assert ["foot one", "foot two"] == terminal.rows[-2:]
+        assert ["footer one", "footer two"] == terminal.rows[-2:]
         assert [f"print {number}" for number in range(30)] == terminal.scrolled[:-2]
 
 
@@ -47,7 +47,7 @@ def test_a_line_may_be_written_in_pieces() -> None:
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
     terminal.write("\n" * 20)
-    with panel(screen, "foot"):
+    with panel(screen, "footer"):
         terminal.write("loading ")
         screen.draw()
         terminal.write("done\n")
@@ -59,7 +59,7 @@ def test_the_foot_leaves_nothing_behind() -> None:
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
     terminal.write("before\n")
-    with panel(screen, "foot"):
+    with panel(screen, "footer"):
         screen.draw()
     terminal.write("after\n")
     assert ["before", "after"] == terminal.scrolled
@@ -68,36 +68,36 @@ def test_the_foot_leaves_nothing_behind() -> None:
 
 @pytest.mark.parametrize("heights", [(1, 4, 2), (5, 1, 5), (2, 0, 3)], ids=str)
 def test_the_foot_may_change_its_height(heights: tuple[int, ...]) -> None:
-    """Lines above survive a foot that grows and shrinks."""
+    """Lines above survive a footer that grows and shrinks."""
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
     rows: list[str] = []
     added = screen.add(lambda now, width, spare: rows)
     written = []
     for height in heights:
-        rows[:] = [f"foot {index}" for index in range(height)]
+        rows[:] = [f"footer {index}" for index in range(height)]
         screen.draw()
         for number in range(9):
             written.append(f"line {height} {number}")
             screen.write([written[-1]])
-        assert rows == [row for row in terminal.rows if row.startswith("foot")]
+        assert rows == [row for row in terminal.rows if row.startswith("footer")]
     screen.remove(added)
     assert written == terminal.scrolled
 
 
 @pytest.mark.parametrize("size", [(40, 8), (100, 30)], ids=["smaller", "larger"])
 def test_the_foot_follows_the_size(size: tuple[int, int]) -> None:
-    """In a terminal that was resized there is one foot, at its bottom."""
+    """In a terminal that was resized there is one footer, at its bottom."""
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
-    with panel(screen, "foot one", "foot two"):
+    with panel(screen, "footer one", "footer two"):
         for number in range(15):
             screen.write([f"line {number}"])
         screen.draw()
         terminal.resize(*size)
         screen.draw()
-        assert ["foot one", "foot two"] == terminal.rows[-2:]
-        assert 1 == terminal.rows.count("foot one")
+        assert ["footer one", "footer two"] == terminal.rows[-2:]
+        assert 1 == terminal.rows.count("footer one")
     assert [f"line {number}" for number in range(15)] == terminal.scrolled
 
 
@@ -116,19 +116,19 @@ def test_pools_share_the_foot() -> None:
 
 
 def test_a_small_terminal_keeps_room_for_lines() -> None:
-    """The foot never takes the rows that lines need."""
+    """The footer never takes the rows that lines need."""
     terminal = Terminal(lines=7)
     screen = Screen(terminal, terminal.size)
-    with panel(screen, *(f"foot {index}" for index in range(20))):
+    with panel(screen, *(f"footer {index}" for index in range(20))):
         screen.draw()
-        assert 3 == sum(row.startswith("foot") for row in terminal.rows)
+        assert 3 == sum(row.startswith("footer") for row in terminal.rows)
 
 
 def test_a_frame_like_the_last_is_not_sent() -> None:
-    """A foot that has not changed costs nothing."""
+    """A footer that has not changed costs nothing."""
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
-    with panel(screen, "foot"):
+    with panel(screen, "footer"):
         screen.draw()
         sent = len(terminal.raw)
         screen.draw()
@@ -140,7 +140,7 @@ def test_a_pool_that_is_over_at_once_shows_no_foot(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(screen_module, "GRACE_S", 3600.0)
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
-    with panel(screen, "foot"):
+    with panel(screen, "footer"):
         screen.draw()
     assert terminal.raw == ""
 
@@ -151,7 +151,7 @@ def test_a_closed_stream_is_passed_over() -> None:
     os.close(read)
     stream = os.fdopen(write, "w")
     screen = Screen(stream, Terminal().size)
-    with panel(screen, "foot"):
+    with panel(screen, "footer"):
         screen.draw()
         screen.write(["line"])
     with suppress(BrokenPipeError):
@@ -168,7 +168,7 @@ def test_panels_are_drawn_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None
 
     def draw(now: float, width: int, spare: int) -> list[str]:
         drawn.set()
-        return ["foot"]
+        return ["footer"]
 
     added = screen.add(draw)
     assert drawn.wait(10)
@@ -187,7 +187,7 @@ def test_a_terminal_without_a_size_has_no_foot() -> None:
     """Where the terminal does not know its size, lines are all there is."""
     terminal = Terminal()
     screen = Screen(terminal, lambda: os.terminal_size((0, 0)))
-    with panel(screen, "foot"):
+    with panel(screen, "footer"):
         screen.draw()
         screen.write(["line"])
     assert terminal.raw == "line\n"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import skyward as sky
-from skyward.engine.nodes import made_there
+from skyward.engine.nodes import remote_puts
 from skyward.link.frames import Kind, encode
 
 MIB = 1 << 20
@@ -262,8 +262,8 @@ def test_a_node_without_memory_says_so_in_the_task(pool: sky.Compute) -> None:
 @pytest.mark.parametrize("how", ["stalls", "has it no more", "sends another size"])
 def test_a_node_that_does_not_send_what_it_promised(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused where it breaks the protocol, and the Ref is lost."""
-    monkeypatch.setattr(made_there, "GIVES_WITHIN", 0.5)
-    monkeypatch.setattr(made_there, "SLOWEST", 1 << 40)
+    monkeypatch.setattr(remote_puts, "GIVES_WITHIN", 0.5)
+    monkeypatch.setattr(remote_puts, "SLOWEST", 1 << 40)
     with sky.Compute(nodes=1, console="silent") as pool:
         ref = ones(MIB) >> pool
         absent, process = ref._shown.kept.segment, agent() >> pool

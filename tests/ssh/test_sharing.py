@@ -17,7 +17,7 @@ import pytest
 
 import skyward as sky
 from skyward.engine.nodes import buffer_sharing
-from skyward.link.handing import ANSWER, REQUEST
+from skyward.link.transfer_orders import ANSWER, REQUEST
 from skyward.node.data.pool_tls import contexts
 from tests.hosts import Host, hosts
 from tests.ssh.conftest import Site

@@ -332,7 +332,7 @@ def entered(plugins: Iterable[Any], hook: Around, *arguments: object) -> Iterato
     """
     Enter the context managers of a hook, the first plugin's first, and leave them in reverse.
 
-    What is raised inside goes on as it is, whatever a context manager makes of it.
+    What is raised inside passes as it is, whatever a context manager makes of it.
 
     Args:
         plugins: In the order of `plugins=[...]`.

@@ -41,7 +41,7 @@ class Connection:
     state: Mapping[str, Any] = field(factory=dict)
 
     def close(self) -> None:
-        """Take leave of the coordinator, which goes on for the other ranks."""
+        """Leave the coordinator, which keeps running for the other ranks."""
         leaving = threading.Thread(target=self.client.shutdown, name="skyward-jax-leaving", daemon=True)
         leaving.start()
         leaving.join(_PATIENCE)

@@ -20,7 +20,7 @@ import jax
 
 from skyward import InstanceInfo, WorkerSpentError, exchange, instance_info, retire
 from skyward.aftermath import AFTERMATH, is_aftermath
-from skyward.node.agent.welcome import open_up, reserved_socket
+from skyward.node.agent.handshake import release_port, reserved_socket
 from skyward.one_task import OneTask
 from skyward_jax import backends
 from skyward_jax.keys import KEYS
@@ -203,7 +203,7 @@ class Worlds:
         # One rank's end is reported by the engine; JAX would end all the others.
         jax.config.update("jax_enable_recoverability", True)
         if self._kept is not None:
-            open_up(self._kept)
+            release_port(self._kept)
         self._initialize(
             coordinator_address=f"127.0.0.1:{port if self._relay is None else self._relay.port}",
             num_processes=info.total_workers,

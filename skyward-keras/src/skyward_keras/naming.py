@@ -13,11 +13,11 @@ from keras.src.utils.naming import reset_uids
 
 from skyward import instance_info
 
-__all__ = ["numbered_anew"]
+__all__ = ["reset_names"]
 
 
 @contextmanager
-def numbered_anew() -> Iterator[None]:
+def reset_names() -> Iterator[None]:
     """Reset the counters of names in a broadcast, as in a program that is restarted."""
     info = instance_info()
     if info.broadcast and info.total_workers > 1:

@@ -112,9 +112,9 @@ class Keras:
     def skyward_decorate(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the call in what the backend needs."""
         self._load()
-        from skyward_keras.naming import numbered_anew
+        from skyward_keras.naming import reset_names
 
-        fn = during(numbered_anew)(fn)
+        fn = during(reset_names)(fn)
         if self.backend != "jax":
             return fn
         from skyward_keras import own

@@ -87,7 +87,7 @@ def held(path: Path, patience: float) -> Iterator[Record]:
         patience: Seconds to wait for another that has it, and may be about to change all back.
 
     Raises:
-        Busy: If another goes on having it.
+        Busy: If another keeps it.
         ConfigError: If another user could change it.
     """
     private.directory(path.parent, hint="SKYWARD_CACHE may name another directory.")

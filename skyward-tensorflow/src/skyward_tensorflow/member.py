@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from skyward import InstanceInfo, WorkerSpentError, exchange, instance_info, retire
-from skyward.node.agent.welcome import open_up, reserved_socket
+from skyward.node.agent.handshake import release_port, reserved_socket
 from skyward.one_task import OneTask
 from skyward_tensorflow import context
 from skyward_tensorflow.config import State, is_aftermath, met, tf_config
@@ -56,7 +56,7 @@ class Member:
                 "the ranks' processes are replaced."
             )
         if self._kept is not None:
-            open_up(self._kept)
+            release_port(self._kept)
         before = os.environ.get("TF_CONFIG")
         os.environ["TF_CONFIG"] = tf_config(workers, info.global_worker_index)
         try:

@@ -25,7 +25,7 @@ from skyward_torch import default_group, network, spawning
 from skyward_torch.agreement import is_aftermath, is_met
 from skyward_torch.environment import environment
 from skyward_torch.failing import FAILED
-from skyward_torch.store import Meeting
+from skyward_torch.store import RendezvousStore
 
 __all__ = ["GROUPS"]
 
@@ -35,7 +35,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._task = OneTask("torch", "process group")
-        self._meeting = Meeting()
+        self._meeting = RendezvousStore()
         self._shared: Any = None
         self._shared_name = b""
         self._shared_by: object = None

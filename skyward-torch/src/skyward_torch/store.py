@@ -16,7 +16,7 @@ from skyward import InstanceInfo, PluginError
 from skyward.node.task.rendezvous import listening
 from skyward_torch.agreement import verdict
 
-__all__ = ["LIMIT", "Meeting"]
+__all__ = ["LIMIT", "RendezvousStore"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _FIRST, _LONGEST = 0.0002, 0.02
 """Seconds between two looks; short, and in Python, because a wait inside torch cannot be interrupted."""
 
 
-class Meeting:
+class RendezvousStore:
     """Hold this process's connection to the store."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skyward.engine.guardian import guardian_messages
-from skyward.engine.guardian.guardian_client import STARTS, Guarding
+from skyward.engine.guardian.guardian_client import STARTS, GuardianClient
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import PluginError, ProvisionError
 from skyward.plan.instances.guardian_duty import (
@@ -84,12 +84,12 @@ class Guardians:
         """Keep what is reported."""
         self.errors.append(message)
 
-    def guarding(self) -> Guarding:
+    def guarding(self) -> GuardianClient:
         """Make what keeps one."""
-        return Guarding(ProviderHandle(Dictionary()), CLUSTER, self, start=self.start)  # type: ignore[arg-type]
+        return GuardianClient(ProviderHandle(Dictionary()), CLUSTER, self, start=self.start)  # type: ignore[arg-type]
 
 
-async def _set_up(guarding: Guarding) -> None:
+async def _set_up(guarding: GuardianClient) -> None:
     await guarding.opening(CLUSTER)
     await guarding.opened(CLUSTER, None)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skyward.engine.guardian.guardian_termination import Ending
+from skyward.engine.guardian.guardian_termination import GuardianTermination
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import TransportError
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, hookimpl
@@ -78,7 +78,7 @@ def test_only_the_pools_own_machines_are_ended(books: str, kind: type[Rehearsal]
     async def scenario() -> list[bool]:
         cloud = kind(directory=books, ends_own_bill=False)
         (duty, _), (_, others) = await rent(cloud, "a1"), await rent(cloud, "b2")
-        ending = Ending(ProviderHandle(cloud), duty)
+        ending = GuardianTermination(ProviderHandle(cloud), duty)
         attempts = [await ending.attempt(1.0) for _ in range(3)]
         assert set(others) == left(cloud)
         ending.close()
@@ -93,7 +93,7 @@ def test_what_the_client_knew_of_is_ended_without_a_list(books: str, tmp_path: P
     async def scenario() -> list[bool]:
         cloud = Blind(directory=books, ends_own_bill=False)
         duty, ids = await rent(cloud, "a1")
-        ending = Ending(ProviderHandle(cloud), take(duty, InstanceRented(ids)))
+        ending = GuardianTermination(ProviderHandle(cloud), take(duty, InstanceRented(ids)))
         attempts = [await ending.attempt(1.0) for _ in range(3)]
         assert (set(), 3) == (left(cloud), ending.failures)
         ending.close()
@@ -109,7 +109,7 @@ def test_giving_up_says_what_is_left(books: str, tmp_path: Path) -> None:
     async def scenario() -> tuple[str, ...]:
         cloud = Rehearsal(directory=books, ends_own_bill=False, faults=[TerminateFails(times=99)])
         duty, ids = await rent(cloud, "a1")
-        ending = Ending(ProviderHandle(cloud), duty)
+        ending = GuardianTermination(ProviderHandle(cloud), duty)
         assert not await ending.attempt(1.0)
         assert not await ending.attempt(2.0)
         ending.give_up()

@@ -16,13 +16,13 @@ from skyward.engine.nodes.buffer_sharing import WORTH_SHARING, Sharing
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, Parser, encode_json
-from skyward.link.handing import Report, encode_report
 from skyward.link.messages import BLOB, TASK
 from skyward.link.payload import Payload
+from skyward.link.transfer_orders import Report, encode_report
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.node_store import NodeStore
-from skyward.node.data.peer_transfers import Errands
+from skyward.node.data.peer_transfers import PeerTransfers
 from tests.engine.nodes.test_node_link import call, kept
 from tests.node.data.peering import until
 
@@ -45,7 +45,7 @@ class Node:
         self.link = NodeLink(self)
         self.on_shared: Callable[[Frame | None], None] = lambda _: None
         self.store = NodeStore()
-        self.peers = Errands(asyncio.get_running_loop(), self.store, self.say, directory)
+        self.peers = PeerTransfers(asyncio.get_running_loop(), self.store, self.say, directory)
         self.frames: list[Frame] = []
         self.receipts: list[Callable[[], None]] = []
         self.slow = self.mute = self.deaf = False

@@ -16,10 +16,10 @@ from typing import Any
 
 from skyward.engine.nodes.pool_certificate import PoolCertificate, make_certificate
 from skyward.link.frames import Kind, Parser, encode_json
-from skyward.link.handing import Errand, Report, decode_report, encode_errand
 from skyward.link.segment import write_segment
+from skyward.link.transfer_orders import Report, TransferOrder, decode_report, encode_transfer_order
 from skyward.node.data.node_store import NodeStore
-from skyward.node.data.peer_transfers import Errands
+from skyward.node.data.peer_transfers import PeerTransfers
 from skyward.node.data.pool_tls import contexts
 
 NAME = b"n" * 32
@@ -50,7 +50,7 @@ class Peer:
         self.port = 0
         self.store = NodeStore()
         self.said: asyncio.Queue[bytes] = asyncio.Queue()
-        self.part = Errands(asyncio.get_running_loop(), self.store, self.said.put_nowait, directory)
+        self.part = PeerTransfers(asyncio.get_running_loop(), self.store, self.said.put_nowait, directory)
         self._certificate = certificate
 
     def take(self, frame: bytes) -> None:
@@ -84,7 +84,7 @@ class Peer:
     ) -> None:
         """Have it fetch a buffer that is said to hold something."""
         checksum = hashlib.sha256(content).digest()
-        self.take(encode_errand(Errand(name, number, len(content), checksum, host, port, stall)))
+        self.take(encode_transfer_order(TransferOrder(name, number, len(content), checksum, host, port, stall)))
 
     async def report(self) -> Report:
         """Wait until it says how that ended."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from skyward.link.handing import ANSWER, REQUEST, Report
+from skyward.link.transfer_orders import ANSWER, REQUEST, Report
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data import peer_fetch
 from tests.node.data.peering import another_certificate, impostor, peers

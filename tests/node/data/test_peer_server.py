@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from skyward.link.handing import MARK, REQUEST
+from skyward.link.transfer_orders import MARK, REQUEST
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data import peer_server
 from skyward.node.data.peer_server import MOST_SERVED, listening

@@ -12,9 +12,9 @@ import pytest
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import Kind, encode, encode_json
-from skyward.link.handing import ANSWER, REQUEST, Report
 from skyward.link.messages import BLOB
 from skyward.link.segment import write_segment
+from skyward.link.transfer_orders import ANSWER, REQUEST, Report
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_transfers import AT_ONCE
 from tests.node.data.peering import NAME, Peer, impostor, peers, pool_certificate, until
@@ -129,7 +129,7 @@ def test_what_the_client_says_meanwhile_counts(what: str) -> None:
                 other.store.drop(NAME)
             await asyncio.sleep(0)
             assert (None if what == "DROP" else CONTENT) == other.content()
-            assert other.said.empty(), "it told of an errand that is over"
+            assert other.said.empty(), "it told of an order that is over"
 
     with impostor(stall) as port:
         asyncio.run(look(port))

@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 from skyward import InstanceInfo, TransportError, exchange
-from skyward.node.agent.welcome import meeting_socket, open_up, reserved_socket
+from skyward.node.agent.handshake import release_port, rendezvous_socket, reserved_socket
 from skyward.node.task.challenge import introduction, question, reply
 from skyward.node.task.rendezvous import _SILENT, _accept, _more_of, _RendezvousConnection
 
@@ -22,7 +22,7 @@ from skyward.node.task.rendezvous import _SILENT, _accept, _more_of, _Rendezvous
 @pytest.fixture
 def head() -> Iterator[InstanceInfo]:
     """The head of three ranks, whose port is kept free as an agent keeps it."""
-    with meeting_socket() as kept:
+    with rendezvous_socket() as kept:
         yield InstanceInfo(total_nodes=3, job_id="a1", broadcast=7, head_port=kept.getsockname()[1])
 
 
@@ -149,7 +149,7 @@ def test_a_port_that_is_kept_can_be_had_when_it_is_opened_up() -> None:
         port = kept.getsockname()[1]
         with pytest.raises(OSError, match="in use"):
             listens(port)
-        open_up(kept)
+        release_port(kept)
         with listens(port), pytest.raises(OSError, match="in use"):
             listens(port)
 

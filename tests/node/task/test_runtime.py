@@ -186,10 +186,10 @@ def test_import_is_light():
 
 def test_ranks_of_nodes_that_work_by_themselves_cannot_meet():
     """The error says by what they were told apart; where nothing is said of it, as outside a task, there is none."""
-    assert runtime.meeting_secret() == ""
+    assert runtime.rendezvous_secret() == ""
     with task(membership={"secret": "s"}):
-        assert runtime.meeting_secret() == "s"
+        assert runtime.rendezvous_secret() == "s"
     with task(membership={}):
-        assert runtime.meeting_secret() == ""
+        assert runtime.rendezvous_secret() == ""
     with task(membership={"secret": ""}), pytest.raises(UsageError, match="opened with cluster=False"):
-        runtime.meeting_secret()
+        runtime.rendezvous_secret()

@@ -1,5 +1,5 @@
 """
-The full console: nodes, tasks, progress and cost at the foot of the terminal, log lines above them.
+The full console: nodes, tasks, progress and cost at the footer of the terminal, log lines above them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from skyward.console.foot import FootConsole
+from skyward.console.footer import FooterConsole
 from skyward.console.line_style import colour_of
 from skyward.console.screen import Screen
 from skyward.console.state import Bar, NodeView, State
@@ -38,7 +38,7 @@ _STYLES = {"ready": "green", "lost": "red", "stopping": "yellow", "gone": "dim"}
 _ORDER = ("lost", "bootstrap", "running", "launching", "requested", "stopping", "ready", "gone")
 
 
-class LiveConsole(FootConsole):
+class LiveConsole(FooterConsole):
     """Show each node, what runs, how far each map is and what it costs."""
 
     def __init__(self, stream: TextIO, *, colours: bool = True, screen: Screen | None = None) -> None:

@@ -1,10 +1,10 @@
 """
-The small console: one row at the foot of the terminal, and log lines above it.
+The small console: one row at the footer of the terminal, and log lines above it.
 """
 
 from __future__ import annotations
 
-from skyward.console.foot import FootConsole
+from skyward.console.footer import FooterConsole
 from skyward.console.state import State
 from skyward.console.wording import count, lasted, money
 
@@ -14,7 +14,7 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _ASCII_SPINNER = "|/-\\"
 
 
-class MinimalConsole(FootConsole):
+class MinimalConsole(FooterConsole):
     """Show one row that says how the pool does."""
 
     def rows(self, state: State, now: float, width: int, spare: int) -> list[str]:

@@ -1,5 +1,5 @@
 """
-The foot of a terminal: a few rows that are redrawn while everything else scrolls above them.
+The footer of a terminal: a few rows that are redrawn while everything else scrolls above them.
 
 The rows are kept by the terminal's own scroll region.
 So whatever the user's code writes, by `print`, from C or in a child process, scrolls above as usual and needs no
@@ -21,13 +21,13 @@ from attrs import define, field
 __all__ = ["GRACE_S", "INTERVAL_S", "Panel", "Screen", "screen_of"]
 
 INTERVAL_S = 0.2
-"""Between two drawings of the foot, in seconds."""
+"""Between two drawings of the footer, in seconds."""
 
 # Frames that changed nothing are left out, but not forever: the user may have cleared the screen.
 _REFRESH_S = 1.0
-# A pool that lives shorter than this is over before a foot could be read.
+# A pool that lives shorter than this is over before a footer could be read.
 GRACE_S = 0.5
-# Rows that are left to what scrolls, however many the foot would like.
+# Rows that are left to what scrolls, however many the footer would like.
 _LEAST_SCROLLING = 4
 
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
@@ -42,7 +42,7 @@ Draw = Callable[[float, int, int], list[str]]
 @define(eq=False)
 class Panel:
     """
-    Be one console's share of the foot.
+    Be one console's share of the footer.
 
     Args:
         draw: Gets the time, the width in columns and the rows to spare, and returns rows no wider than that.
@@ -105,7 +105,7 @@ class Screen:
 
     def write(self, lines: list[str]) -> None:
         """
-        Write lines above the foot.
+        Write lines above the footer.
 
         Args:
             lines: Without their ends.
@@ -114,7 +114,7 @@ class Screen:
             self._send("".join(f"{line}\n" for line in lines))
 
     def draw(self) -> None:
-        """Draw the foot as it is now."""
+        """Draw the footer as it is now."""
         now = time()
         with self._lock:
             try:
@@ -135,7 +135,7 @@ class Screen:
 
     def restore(self) -> None:
         """Restore the whole terminal, and draw no more."""
-        # A forked child that ends must leave its parent's foot alone, and may find the lock held by no thread.
+        # A forked child that ends must leave its parent's footer alone, and may find the lock held by no thread.
         if os.getpid() != self._process:
             return
         with self._lock:
@@ -154,10 +154,10 @@ class Screen:
                     self.draw()
 
     def _reshaped(self, shape: tuple[int, int, int] | None) -> str:
-        """Return what makes room for a foot of another height, or in a terminal of another size."""
+        """Return what makes room for a footer of another height, or in a terminal of another size."""
         if shape == self._shape:
             return ""
-        # What is below the cursor is the foot as it was, wherever a change of the terminal's size has moved it.
+        # What is below the cursor is the footer as it was, wherever a change of the terminal's size has moved it.
         freed = "" if self._shape is None else f"{_WHOLE}{_CLEAR_BELOW}"
         if shape is None:
             return freed

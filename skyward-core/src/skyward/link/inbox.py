@@ -17,7 +17,7 @@ _LARGEST = 1 << 40
 
 
 class _Filling:
-    """A frame that waits for its buffers; without any, what comes for them is dropped."""
+    """A frame that waits for its buffers; without any, their bytes are dropped."""
 
     __slots__ = ("at", "buffers", "frame", "keys", "sizes")
 

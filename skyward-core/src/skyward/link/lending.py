@@ -1,5 +1,5 @@
 """
-Buffers that came in a segment and go on as they came: the segment is handed on, and nothing is copied.
+Buffers that came in a segment and are passed on as they came: the segment is passed on, and nothing is copied.
 
 That is what becomes of a result that the caller passes to the next call, and of an argument that a function returns.
 Whether they were written to the kernel knows: a page of a copy-on-write mapping is the file's until it is written to.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from skyward.link.segment import Segment, aligned
 
 WORTH_IT = 1 << 20
-"""Segments from this size on, in bytes, are handed on; copying a smaller one costs no more than asking the kernel."""
+"""Segments from this size on, in bytes, are passed on; copying a smaller one costs no more than asking the kernel."""
 
 REMEMBERED = 64
 """How many mappings a process remembers; each takes one more descriptor as long as it is in use."""

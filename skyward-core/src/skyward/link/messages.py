@@ -15,7 +15,7 @@ The bodies of the frames that travel for every call, as fixed structures.
 | RECALL | u32 calls that stay |
 | RECALLED | u64 for each call, in the order in which they were sent |
 | BLOB, DROP, GIVE | digest; BLOB also u64 size |
-| FETCH, FETCHED | as `handing.py` says |
+| FETCH, FETCHED | as `transfer_orders.py` says |
 | LOG | u8 stream, then for each line u64 call, u32 length, text |
 """
 

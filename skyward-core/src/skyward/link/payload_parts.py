@@ -70,7 +70,7 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
             digest, goes_on = b"", bool(place & _GOES_ON)
             place &= ~_GOES_ON
             if goes_on and not (parts and (len(parts) == 1 or parts[-1].goes_on)):
-                raise ProtocolError("A payload's stream goes on where none is.")
+                raise ProtocolError("A payload's stream continues where none is.")
             if place in (Place.STORED, Place.THERE):
                 digest = body[at : at + NAME]
                 at += NAME

@@ -26,7 +26,7 @@ from skyward.engine.events.event_weight import KEPT, MEASUREMENT, TASK, rank as 
 from skyward.engine.events.subscription import Route, Subscription, check_handler, check_type
 from skyward.link.emitted import class_name
 from skyward.model.events.event import Log, SkywardEvent
-from skyward.plan.pool.patience import Left
+from skyward.plan.pool.flush_deadline import Left
 
 __all__ = ["CURRENT", "Dispatcher"]
 
@@ -175,7 +175,7 @@ class Dispatcher:
                     break
                 self._dropped[rank] += 1
                 return not self._pressed
-            # Measurements give way to everything else, so they hold nothing up.
+            # Measurements are dropped first, so they hold nothing up.
             if kind is Log:
                 self._lines[0] += 1
             if rank != MEASUREMENT:
@@ -320,7 +320,7 @@ class Dispatcher:
         return route
 
     def _put(self, rank: int, item: SkywardEvent | _Mark) -> None:
-        """Queue something and see to it that the thread notices; the lock is held."""
+        """Queue something and wake the thread; the lock is held."""
         self._number += 1
         self._queues[rank].append((self._number, item))
         if self._idle:

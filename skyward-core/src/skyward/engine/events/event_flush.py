@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from skyward.engine.events.log_files import keep
-from skyward.plan.pool.patience import STUCK_S, Patience
+from skyward.plan.pool.flush_deadline import STUCK_S, FlushDeadline
 
 if TYPE_CHECKING:
     from skyward.engine.events.event_dispatcher import Dispatcher
@@ -39,7 +39,7 @@ def ended_within(dispatcher: Dispatcher, seconds: float) -> bool:
 
 class Delivery:
     """
-    See to what a pool's handlers have not taken when it is left.
+    Flush what a pool's handlers have not taken when it is left.
 
     Nothing is rented any more by then, so that they may take their time.
 
@@ -113,7 +113,7 @@ class Delivery:
 
     def _wait(self) -> bool:
         within = HURRIED_S if self._hurried else None
-        patience = Patience.at(self._clock(), handled=self._dispatcher.handled, within=within)
+        patience = FlushDeadline.at(self._clock(), handled=self._dispatcher.handled, within=within)
         while not self._ended(self._dispatcher, patience.wait_s(self._clock())):
             now = self._clock()
             patience = patience.seen(now, handled=self._dispatcher.handled)

@@ -13,7 +13,7 @@ from skyward.plan.instances.guardian_duty import needed
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
-    from skyward.engine.guardian.guardian_client import Guarding
+    from skyward.engine.guardian.guardian_client import GuardianClient
     from skyward.engine.guardian.journal import Journal
 
 
@@ -32,22 +32,22 @@ class Records:
         self._cluster = cluster
         self._reporting = reporting
         self._journal: Journal | None = None
-        self._guarding: Guarding | None = None
+        self._guardian: GuardianClient | None = None
         # Whether a launch went without an answer, so that machines of it may appear later.
         self._uncertain = False
 
     @property
     def kept(self) -> bool:
         """Return whether there are any."""
-        return self._journal is not None or self._guarding is not None
+        return self._journal is not None or self._guardian is not None
 
     def guard(self) -> None:
         """Start a guardian where one is needed; it comes up while the provider is asked what it sells."""
         if needed(self._provider.facts, self._cluster.spec.ttl):
             # Late, because it is hardly ever needed.
-            from skyward.engine.guardian.guardian_client import Guarding
+            from skyward.engine.guardian.guardian_client import GuardianClient
 
-            self._guarding = Guarding(self._provider, self._cluster, self._reporting)
+            self._guardian = GuardianClient(self._provider, self._cluster, self._reporting)
 
     def write(self) -> None:
         """Write down from now on what is asked for."""
@@ -67,8 +67,8 @@ class Records:
             PluginError: If the provider is nothing that can be handed over.
             ProvisionError: If there has to be a guardian, and none can be had.
         """
-        if self._guarding is not None:
-            await self._guarding.opening(cluster)
+        if self._guardian is not None:
+            await self._guardian.opening(cluster)
 
     async def asked(self, request: LaunchRequest, infra: Any) -> None:
         """
@@ -82,8 +82,8 @@ class Records:
             PluginError: If provider or `infra` is nothing that can be written down, or be handed over.
             ProvisionError: If there has to be a guardian, and none can be had.
         """
-        if self._guarding is not None:
-            await self._guarding.opened(request.cluster, infra)
+        if self._guardian is not None:
+            await self._guardian.opened(request.cluster, infra)
         if self._journal is not None:
             await self._journal.asked(request, self._provider.name, infra)
 
@@ -92,8 +92,8 @@ class Records:
         ids = tuple(ids)
         if self._journal is not None:
             self._journal.answered(token, ids)
-        if self._guarding is not None:
-            self._guarding.rented(ids)
+        if self._guardian is not None:
+            self._guardian.rented(ids)
 
     def unanswered(self) -> None:
         """Record that it is unknown what came of a request."""
@@ -103,8 +103,8 @@ class Records:
         """Record that a machine was terminated."""
         if self._journal is not None:
             self._journal.ended(token, machine)
-        if self._guarding is not None:
-            self._guarding.ended((machine,))
+        if self._guardian is not None:
+            self._guardian.ended((machine,))
 
     def settled(self) -> None:
         """Write down that the cloud lists no machine of the pool any more."""
@@ -117,11 +117,11 @@ class Records:
             await in_thread(self._journal.close)
         if self._uncertain:
             await self.hand_over()
-        elif self._guarding is not None:
-            await self._guarding.dismiss()
+        elif self._guardian is not None:
+            await self._guardian.dismiss()
 
     async def hand_over(self) -> int | None:
         """Leave what was not terminated to the guardian, and return which process that is, if there is one."""
         if self._journal is not None:
             await in_thread(self._journal.close)
-        return await self._guarding.hand_over() if self._guarding is not None else None
+        return await self._guardian.hand_over() if self._guardian is not None else None

@@ -44,7 +44,7 @@ HOME = 5.0
 """Seconds that a guardian has to exit when it is stopped."""
 
 
-class Guarding:
+class GuardianClient:
     """
     Keep a guardian for one pool; lives in the engine's loop.
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from skyward.engine.guardian.guardian_messages import Client, charged, frame, framed, message
-from skyward.engine.guardian.guardian_termination import Ending
+from skyward.engine.guardian.guardian_termination import GuardianTermination
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.plan.instances.guardian_duty import Duty, due, pause, take
 
@@ -79,7 +79,7 @@ class Guardian:
         self._writer.close()
         if self._duty.idle:
             return
-        ending = Ending(self._handle, self._duty)
+        ending = GuardianTermination(self._handle, self._duty)
         ending.note(
             f"its pool was left with process {self._client.pid}; its machines are ended "
             f"{'now' if self._duty.at_once else f'in {self._duty.ttl:g} s'}"
@@ -133,7 +133,7 @@ class Guardian:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), min(left, LOOK))
 
-    async def _end(self, ending: Ending, died: float) -> None:
+    async def _end(self, ending: GuardianTermination, died: float) -> None:
         """End machines until there is none for certain, or for as long as it makes sense."""
         while not await ending.attempt(self._now() - died):
             if self._now() - died > PATIENCE:

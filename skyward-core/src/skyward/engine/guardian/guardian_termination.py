@@ -22,7 +22,7 @@ ENDING_TIMEOUT = 600.0
 _ANYTHING = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError)
 
 
-class Ending:
+class GuardianTermination:
     """
     End what is left of one pool; lives in the guardian.
 

@@ -1,4 +1,4 @@
-"""Large buffers that several nodes of one network need: sent to one of them, and handed on from node to node."""
+"""Large buffers that several nodes of one network need: sent to one of them, and fetched by node from node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import ProvisionError
 from skyward.link.absent import Absent
 from skyward.link.frames import Frame, Kind, decode_json
-from skyward.link.handing import Errand, decode_report
+from skyward.link.transfer_orders import TransferOrder, decode_report
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_fetch import SLOWEST
 from skyward.plan.pool.spreading import CLIENT, Copies, Fetch, Move, Roads, decide
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 _SHA256 = 32
 
 WORTH_SHARING = 4 << 20
-"""Buffers from this size on, in bytes, are handed on: a smaller one is sent before a connection would stand."""
+"""Buffers from this size on, in bytes, are passed on: a smaller one is sent before a connection would be made."""
 
 STALL = 10.0
 """Seconds with too little progress after which a transfer is given up, or not waited for any more."""
@@ -125,7 +125,7 @@ class Sharing:
     def __init__(self, engine: EngineLoop) -> None:
         self._engine = engine
         self._numbers = itertools.count()
-        self._errands = itertools.count(1)
+        self._orders = itertools.count(1)
         self._supplies: dict[int, Supply] = {}
         self._blobs: dict[bytes, _Blob] = {}
         self._transfers: dict[int, _Transfer] = {}
@@ -275,12 +275,12 @@ class Sharing:
         supply, now = self._supplies[move.node], self._engine.loop.time()
         if isinstance(move, Fetch):
             source = self._supplies[move.source]
-            number = next(self._errands)
+            number = next(self._orders)
             until = now + 2 * STALL + blob.size / SLOWEST
             self._transfers[number] = _Transfer(name, move.node, move.source, until)
             self._serve(supply)
             host = address(source.shell.info)
-            supply.link.fetch(Errand(name, number, blob.size, blob.checksum, host, source.port, STALL))
+            supply.link.fetch(TransferOrder(name, number, blob.size, blob.checksum, host, source.port, STALL))
         else:
             self.carried["client"] += blob.size
             supply.passed, supply.moved_at = supply.link.passed, now
@@ -321,7 +321,7 @@ class Sharing:
         self._decide()
 
     async def _hash(self, name: bytes, blob: _Blob, segment: Segment) -> None:
-        # Names are not always digests of the content, and what nodes hand on is held against what was sent.
+        # Names are not always digests of the content, and what nodes pass on is checked against what was sent.
         if segment.fd >= 0:
             blob.checksum = await in_thread(_checksum, segment, blob.size)
         else:
@@ -330,7 +330,7 @@ class Sharing:
         self._decide()
 
     async def _ask_for_checksum(self, name: bytes, blob: _Blob) -> None:
-        """Ask a node that made a buffer for its checksum: what others hand on has to be what it has."""
+        """Ask a node that made a buffer for its checksum: what others pass on has to be what it has."""
         origin = next((self._supplies[number] for number in blob.copies.holders if number in self._supplies), None)
         if origin is None:
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from skyward.link.frames import Frame
 from skyward.link.windows import OUTPUT_WINDOW, OutputWindow
-from skyward.node.agent.fds import Held
+from skyward.node.agent.fds import HeldFds
 
 _LEAVE = OUTPUT_WINDOW // 16
 
@@ -33,7 +33,7 @@ class Inflow:
         self._behind = behind
         self._window = OutputWindow()
         self._announced: dict[int, int] = {}
-        self._waiting: deque[tuple[Frame, tuple[int, ...], int, Held | None]] = deque()
+        self._waiting: deque[tuple[Frame, tuple[int, ...], int, HeldFds | None]] = deque()
         self._taken = 0
 
     def announced(self, frame: Frame) -> None:
@@ -55,7 +55,7 @@ class Inflow:
         size = self._announced.pop(id(frame), None)
         if size is None:
             size = self._window.arrived(frame)
-        self._waiting.append((frame, fds, size, Held(fds) if fds else None))
+        self._waiting.append((frame, fds, size, HeldFds(fds) if fds else None))
         self.go_on()
 
     def go_on(self) -> None:

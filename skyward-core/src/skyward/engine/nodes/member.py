@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from skyward.engine.nodes.made_there import MadeThere
 from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.nodes.remote_puts import RemotePuts
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.link.frames import Frame
 from skyward.link.segment import Segment
@@ -44,7 +44,7 @@ class Member:
         self.lanes = lanes
         self.trust = trust
         self.refs = refs
-        self.puts: MadeThere | None = None
+        self.puts: RemotePuts | None = None
 
     @property
     def there(self) -> Callable[[bytes, int], Segment] | None:
@@ -59,7 +59,7 @@ class Member:
             engine: The loop.
             lacking: Called with a call that needs what another node has lost, and what to say.
         """
-        self.puts = self.link.puts = MadeThere(engine, self.link, self.where, self.trust, self.refs)
+        self.puts = self.link.puts = RemotePuts(engine, self.link, self.where, self.trust, self.refs)
         self.link.on_lacking = lacking
 
     def end(self) -> None:

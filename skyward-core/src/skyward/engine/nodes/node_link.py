@@ -16,7 +16,6 @@ from skyward.errors import PoolClosedError, ProtocolError
 from skyward.link.absent import Absent
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
-from skyward.link.handing import Errand, encode_errand
 from skyward.link.messages import (
     BLOB,
     CALL,
@@ -31,6 +30,7 @@ from skyward.link.messages import (
 )
 from skyward.link.payload import Payload
 from skyward.link.segment import Segment
+from skyward.link.transfer_orders import TransferOrder, encode_transfer_order
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Call, CapturedFunction
@@ -270,9 +270,9 @@ class NodeLink:
         """Order the node to serve what it keeps to others of its pool, and send it what it takes to fetch from them."""
         self._channel.send(encode_json(Kind.SERVE, {"address": address, "certificate": certificate, "key": key}))
 
-    def fetch(self, errand: Errand) -> None:
+    def fetch(self, order: TransferOrder) -> None:
         """Order the node to fetch a buffer from another one."""
-        self._channel.send(encode_errand(errand))
+        self._channel.send(encode_transfer_order(order))
 
     def upload(self, stored: StoredBuffers, landed: Callable[[], None]) -> None:
         """
@@ -296,7 +296,7 @@ class NodeLink:
 
     def hold(self, stored: StoredBuffers) -> None:
         """
-        Record what a task put at the node; it gives way to nothing, and is dropped when it is needed no more.
+        Record what a task put at the node; it is never evicted, and is dropped when it is needed no more.
 
         Raises:
             ProtocolError: If the node has something of that name.

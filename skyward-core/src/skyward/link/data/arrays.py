@@ -159,7 +159,7 @@ def _known(kind: Any) -> Any:
 
 
 def _from_buffer(buffer: Any, kind: Any, shape: Any, order: Any, axes: Any = None) -> Any:
-    """Make an array of a buffer, which it goes on to use."""
+    """Make an array of a buffer, which it keeps using."""
     import numpy as np
 
     if order not in ("C", "F", "K"):

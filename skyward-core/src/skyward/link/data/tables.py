@@ -2,7 +2,7 @@
 Frames, series, indices and scalars of pandas in a pickle that is opened as data: their arrays, and what these mean.
 
 The pickles of pandas name what a version of it is made of inside; here is said what its public functions take.
-Columns of one type travel as one array, which a frame goes on to use.
+Columns of one type travel as one array, which a frame keeps using.
 """
 
 from __future__ import annotations

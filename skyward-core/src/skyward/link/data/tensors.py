@@ -42,7 +42,7 @@ def reduce(obj: Any) -> tuple[Any, ...] | None:
 
 def restore(buffer: Any, dtype: Any, shape: Any, requires_grad: Any, parameter: Any) -> Any:
     """
-    Make a tensor of its memory, which it goes on to use.
+    Make a tensor of its memory, which it keeps using.
 
     Args:
         buffer: The memory.

@@ -142,7 +142,7 @@ class Options:
         autoscale_cooldown: How long the pool keeps its size after it changed.
         autoscale_idle_timeout: How long a node has nothing to do before the pool gives it up.
         reconcile_tick_interval: How often the provider is asked which machines there still are, while all run; machines
-            on their way, or that do not answer, are asked after every few seconds. An elastic pool looks at its size as
+            on their way, or that do not answer, are polled every few seconds. An elastic pool looks at its size as
             often, and once a second at least.
         shutdown_timeout: How long leaving the pool waits until the provider confirms the end of each instance.
         console: What is shown: `"rich"`, `"minimal"`, `"log"` or `"silent"`; True is what fits the terminal, False is

@@ -20,18 +20,18 @@ from skyward.node.agent.agent_watch import Watching
 from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.deadlines import Deadlines
 from skyward.node.agent.descendants import MARK
-from skyward.node.agent.fds import Held, close_all
+from skyward.node.agent.fds import HeldFds, close_all
+from skyward.node.agent.handshake import rendezvous_socket, welcome
 from skyward.node.agent.lane import WorkerLane
 from skyward.node.agent.last_answers import last_answers
 from skyward.node.agent.line_flow import Lines, SpooledLines
-from skyward.node.agent.listening import Door
+from skyward.node.agent.listening import AgentListener
 from skyward.node.agent.members import Members
 from skyward.node.agent.neighbours import Neighbours
 from skyward.node.agent.spool import Spool
-from skyward.node.agent.welcome import meeting_socket, welcome
 from skyward.node.data.module_files import write_packed
 from skyward.node.data.node_store import NodeStore
-from skyward.node.data.peer_transfers import Errands
+from skyward.node.data.peer_transfers import PeerTransfers
 from skyward.node.data.result_store import ResultStore
 
 _log = logging.getLogger(__name__)
@@ -69,8 +69,8 @@ class Agent:
         self._deadlines = Deadlines(loop, self._processes)
         self._watching = Watching(loop, self.leave)
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
-        self._errands = Errands(loop, self._store, self._tell, directory)
-        self._meeting = meeting_socket()
+        self._orders = PeerTransfers(loop, self._store, self._tell, directory)
+        self._meeting = rendezvous_socket()
         self._said: dict[str, Any] = {}
         self._stopping = self._leaving = self._refreshing = self._announced = self.leaves_results = False
         self.finished = loop.create_future()
@@ -87,7 +87,7 @@ class Agent:
         Args:
             session: The name.
         """
-        door = Door(self._loop, self._batch, session, os.path.join(self._directory, "lease"))
+        door = AgentListener(self._loop, self._batch, session, os.path.join(self._directory, "lease"))
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
@@ -126,7 +126,7 @@ class Agent:
         self._leaving = self._stopping = True
         self._watching.stop()
         self._neighbours.close()
-        self._errands.close()
+        self._orders.close()
         self._meeting.close()
         self._each_process(lambda process: process.kill() if process is not self._app_host else None)
         if self._app_host is not None and self._app_host.pid in self._processes:
@@ -168,7 +168,7 @@ class Agent:
             case Kind.DROP:
                 self._drop(frame)
             case Kind.SERVE | Kind.FETCH | Kind.GIVE:
-                self._errands.take(frame)
+                self._orders.take(frame)
             case Kind.MEMBERS:
                 self._tell_workers(self._members.received(frame.body))
             case Kind.PEERS:
@@ -257,7 +257,7 @@ class Agent:
             function, segments = self._store.function_frame(digest)
             process.known.add(digest)
             process.tasks.send(function, [segment.fd for segment in segments], segments)
-        hold: object = Held(fds) if fds else None
+        hold: object = HeldFds(fds) if fds else None
         if flags & TaskFlag.STORED:
             stored = self._store.stored(frame.body, TASK.size)
             hold = (hold, stored)
@@ -271,7 +271,7 @@ class Agent:
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
         process = self._lane(frame).process
-        hold = Held(fds)
+        hold = HeldFds(fds)
         if process is not None:
             process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
             if frame.kind == Kind.CANCEL:
@@ -338,7 +338,7 @@ class Agent:
                 self._lines.emit(lane, frame, fds)
                 self._mind_backlog()
             case Kind.ITEM | Kind.CREDIT:
-                self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, Held(fds))
+                self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, HeldFds(fds))
             case Kind.RECALLED:
                 for at in range(0, len(frame.body), CALL.size):
                     process.ended(CALL.unpack_from(frame.body, at)[0])
@@ -361,9 +361,9 @@ class Agent:
         process.ended(call)
         result = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
         if self._results is None:
-            self._tell(result, fds, Held(fds) if fds else None)
+            self._tell(result, fds, HeldFds(fds) if fds else None)
         else:
-            self._results.send(result, fds, Held(fds))
+            self._results.send(result, fds, HeldFds(fds))
             self._mind_backlog()
         if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
             process.tasks.end()

@@ -7,7 +7,7 @@ import os
 from skyward.link.descriptors import own
 
 
-class Held:
+class HeldFds:
     """
     Close descriptors when the frame they travel with was written.
 

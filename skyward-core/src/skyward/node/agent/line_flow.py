@@ -13,7 +13,7 @@ from skyward.link.messages import LogLine, encode_lines
 from skyward.link.windows import OUTPUT_WINDOW, cost
 from skyward.link.wire import Wire
 from skyward.node.agent.child_process import ChildProcess
-from skyward.node.agent.fds import Held
+from skyward.node.agent.fds import HeldFds
 from skyward.node.agent.spool import Spool
 
 WINDOW = OUTPUT_WINDOW
@@ -66,7 +66,7 @@ class Lines:
 
     def after(self, do: Callable[[tuple[int, ...]], None], fds: tuple[int, ...]) -> None:
         """Call something with descriptors, which are taken over, after the lines and events that wait here."""
-        hold = Held(fds)
+        hold = HeldFds(fds)
         self._held.append((0, lambda: do(hold.hand_over())))
         self._go_on()
 
@@ -113,7 +113,7 @@ class Lines:
         self._pass(encode(Kind.LOG, body, lane=lane), cost(Frame(Kind.LOG, lane, 0, body)))
 
     def _pass(self, frame: bytes, size: int, fds: tuple[int, ...] = ()) -> None:
-        self._held.append((size, partial(self._tell, frame, fds, Held(fds))))
+        self._held.append((size, partial(self._tell, frame, fds, HeldFds(fds))))
         self._go_on()
 
     def _go_on(self) -> None:

@@ -22,7 +22,7 @@ ROOM = 256 << 10
 _GREETING_WITHIN = 30.0
 
 
-class Door:
+class AgentListener:
     """
     Listen on a Unix socket for the one client that knows the session's name.
 
@@ -62,7 +62,7 @@ class Door:
         hidden = f"{path}.new"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(hidden)
-        self._server = await self._loop.create_unix_server(lambda: Guest(self), hidden)
+        self._server = await self._loop.create_unix_server(lambda: AgentConnection(self), hidden)
         os.chmod(hidden, stat.S_IRUSR | stat.S_IWUSR)
         os.rename(hidden, path)
         return self.wire
@@ -70,11 +70,11 @@ class Door:
     async def _call(self, path: str) -> None:
         """Connect to a client that waits; it speaks first, as those do that come to the door."""
         with contextlib.suppress(OSError):
-            await self._loop.create_unix_connection(lambda: Guest(self), path)
+            await self._loop.create_unix_connection(lambda: AgentConnection(self), path)
         with contextlib.suppress(OSError):
             os.unlink(path)
 
-    def admit(self, guest: Guest, data: bytes) -> bool:
+    def admit(self, guest: AgentConnection, data: bytes) -> bool:
         """Look at what a connection begins with; True once it is the client's."""
         cells = CellParser().feed(data)
         if not cells:
@@ -101,7 +101,7 @@ class Door:
             lease.write(b"agent %012d\n" % self._beats)
 
 
-class Guest(asyncio.BufferedProtocol):
+class AgentConnection(asyncio.BufferedProtocol):
     """
     One connection to the door.
 
@@ -109,7 +109,7 @@ class Guest(asyncio.BufferedProtocol):
         door: The door it came to.
     """
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: AgentListener) -> None:
         self._door = door
         self._transport: asyncio.Transport | None = None
         # Always the same memory: what arrives is written to its place before more is read.

@@ -79,7 +79,7 @@ class Neighbours:
         door = socket.socket()
         door.bind(("", 0))
         # The other end has seen all there is to see.
-        async with await self._loop.create_server(_Knock, sock=door):
+        async with await self._loop.create_server(_ProbeListener, sock=door):
             self._answer({"number": number, "port": door.getsockname()[1]})
             await asyncio.sleep(seconds)
 
@@ -98,7 +98,7 @@ def _sha256(segment: Segment) -> str:
         return hashlib.sha256(content).hexdigest()
 
 
-class _Knock(asyncio.Protocol):
+class _ProbeListener(asyncio.Protocol):
     """A connection that is closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

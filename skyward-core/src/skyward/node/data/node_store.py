@@ -119,7 +119,7 @@ class NodeStore:
         self._blobs[name] = segment
 
     def keep_put(self, put: dict[bytes, Segment]) -> None:
-        """Keep what tasks put, until the client drops it: it is nowhere else, and gives way to nothing."""
+        """Keep what tasks put, until the client drops it: it is nowhere else, and is never evicted."""
         self._put.update(put)
 
     def blob(self, name: bytes) -> Segment | None:

@@ -9,8 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from skyward.link.handing import ANSWER, MARK, REQUEST, Errand
 from skyward.link.segment import Arriving, Segment, aligned
+from skyward.link.transfer_orders import ANSWER, MARK, REQUEST, TransferOrder
 from skyward.model.instances.transfer import TransferOutcome
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class Fetching:
     Fetch one buffer.
 
     Args:
-        errand: Which, and from where.
+        order: Which, and from where.
         context: The pool's TLS settings.
     """
 
-    def __init__(self, errand: Errand, context: ssl.SSLContext) -> None:
-        self.errand = errand
+    def __init__(self, order: TransferOrder, context: ssl.SSLContext) -> None:
+        self.order = order
         self.abandoned = False
         self._context = context
         # A descriptor of the connection that its thread does not use, to wake it by.
@@ -83,32 +83,32 @@ class Fetching:
                     wake.close()
 
     def _connected(self) -> ssl.SSLSocket:
-        errand = self.errand
+        order = self.order
         try:
-            with socket.create_connection((errand.host, errand.port), timeout=CONNECT_WITHIN) as plain:
+            with socket.create_connection((order.host, order.port), timeout=CONNECT_WITHIN) as plain:
                 self._wake = plain.dup()
                 return self._context.wrap_socket(plain)
         except OSError as error:
-            raise FetchError(TransferOutcome.UNREACHED, f"{errand.host}:{errand.port}: {error}") from error
+            raise FetchError(TransferOutcome.UNREACHED, f"{order.host}:{order.port}: {error}") from error
 
     def _received(self, tls: ssl.SSLSocket) -> Segment:
-        errand = self.errand
-        tls.settimeout(errand.stall)
+        order = self.order
+        tls.settimeout(order.stall)
         try:
-            tls.sendall(REQUEST.pack(MARK, errand.name))
+            tls.sendall(REQUEST.pack(MARK, order.name))
             there, size = ANSWER.unpack(_exactly(tls, ANSWER.size))
         except OSError as error:
             # With TLS 1.3 the end that connects learns here that it was refused.
             raise FetchError(
-                TransferOutcome.UNREACHED, f"{errand.host}:{errand.port} does not answer: {error}"
+                TransferOutcome.UNREACHED, f"{order.host}:{order.port} does not answer: {error}"
             ) from error
         if not there:
             raise FetchError(TransferOutcome.GONE, "the source does not have it any more")
-        if size != errand.size:
-            raise FetchError(TransferOutcome.WRONG, f"the source has {size} bytes of it, and not {errand.size}")
+        if size != order.size:
+            raise FetchError(TransferOutcome.WRONG, f"the source has {size} bytes of it, and not {order.size}")
         arriving = Arriving(aligned(size))
         try:
-            if self._fill(tls, arriving) != errand.checksum:
+            if self._fill(tls, arriving) != order.checksum:
                 raise FetchError(TransferOutcome.WRONG, "what arrived has another checksum")
             return Segment(arriving.finish(), size)
         finally:
@@ -116,7 +116,7 @@ class Fetching:
 
     def _fill(self, tls: ssl.SSLSocket, arriving: Arriving) -> bytes:
         """Take the content, and return its checksum."""
-        size, stall = self.errand.size, self.errand.stall
+        size, stall = self.order.size, self.order.stall
         buffer = memoryview(bytearray(min(_PIECE, size)))
         digest = hashlib.sha256()
         at, since, then = 0, time.monotonic(), 0

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skyward.link.handing import ANSWER, MARK, REQUEST
+from skyward.link.transfer_orders import ANSWER, MARK, REQUEST
 
 if TYPE_CHECKING:
     import ssl
@@ -41,7 +41,7 @@ _AGAIN = 1.0
 """Seconds after which connections are accepted again where there was no descriptor for one."""
 
 
-class _PeerVisit:
+class _PeerConnection:
     """A connection; `wake` is a descriptor of it that its thread does not use."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -55,7 +55,7 @@ class _PeerVisit:
             self.wake.shutdown(socket.SHUT_RDWR)
 
 
-class PeerDoor:
+class PeerListener:
     """
     Listen for nodes of the pool.
 
@@ -77,11 +77,11 @@ class PeerDoor:
         self._context = context
         self._listener = listener
         self._find = find
-        self._silent: list[_PeerVisit] = []
-        self._served: list[_PeerVisit] = []
+        self._silent: list[_PeerConnection] = []
+        self._served: list[_PeerConnection] = []
         self._closed = False
         self.given = 0
-        """Bytes that were handed on."""
+        """Bytes that were sent."""
         loop.add_reader(listener, self._knock)
 
     @property
@@ -112,7 +112,7 @@ class PeerDoor:
             return
         if len(self._silent) >= MOST_SILENT:
             self._silent.pop(0).end()
-        visit = _PeerVisit(sock)
+        visit = _PeerConnection(sock)
         self._silent.append(visit)
         visit.limit = self._loop.call_later(AUTHENTICATED_WITHIN, self._expired, visit)
         try:
@@ -126,11 +126,11 @@ class PeerDoor:
         if not self._closed:
             self._loop.add_reader(self._listener, self._knock)
 
-    def _expired(self, visit: _PeerVisit) -> None:
+    def _expired(self, visit: _PeerConnection) -> None:
         if visit in self._silent:
             visit.end()
 
-    def _speaks(self, visit: _PeerVisit) -> None:
+    def _speaks(self, visit: _PeerConnection) -> None:
         """Record, in the loop, that a connection is authenticated."""
         if visit in self._silent:
             self._silent.remove(visit)
@@ -138,7 +138,7 @@ class PeerDoor:
             if len(self._served) > MOST_SERVED or self._closed:
                 visit.end()
 
-    def _gone(self, visit: _PeerVisit) -> None:
+    def _gone(self, visit: _PeerConnection) -> None:
         if visit.limit is not None:
             visit.limit.cancel()
         for visits in (self._silent, self._served):
@@ -148,7 +148,7 @@ class PeerDoor:
 
     # In a thread for each connection.
 
-    def _serve(self, visit: _PeerVisit) -> None:
+    def _serve(self, visit: _PeerConnection) -> None:
         try:
             visit.sock.settimeout(AUTHENTICATED_WITHIN)
             with visit.sock, self._context.wrap_socket(visit.sock, server_side=True) as tls:
@@ -159,7 +159,7 @@ class PeerDoor:
         finally:
             self._tell(self._gone, visit)
 
-    def _hand_on(self, visit: _PeerVisit, tls: ssl.SSLSocket) -> None:
+    def _hand_on(self, visit: _PeerConnection, tls: ssl.SSLSocket) -> None:
         asked = b""
         while len(asked) < REQUEST.size:
             more = tls.recv(REQUEST.size - len(asked))
@@ -183,7 +183,7 @@ class PeerDoor:
             tls.sendall(piece)
             self.given += len(piece)
 
-    def _tell(self, do: Callable[[_PeerVisit], None], visit: _PeerVisit) -> None:
+    def _tell(self, do: Callable[[_PeerConnection], None], visit: _PeerConnection) -> None:
         # An agent that is at its end listens to none of this.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(do, visit)

@@ -12,13 +12,13 @@ from typing import Any
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, decode_json, encode, encode_json
-from skyward.link.handing import Errand, Report, decode_errand, encode_report
 from skyward.link.messages import BLOB
 from skyward.link.segment import Segment
+from skyward.link.transfer_orders import Report, TransferOrder, decode_transfer_order, encode_report
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_fetch import FetchError, Fetching
-from skyward.node.data.peer_server import PeerDoor, listening
+from skyward.node.data.peer_server import PeerListener, listening
 from skyward.node.data.pool_tls import Contexts, contexts
 
 _log = logging.getLogger(__name__)
@@ -26,11 +26,11 @@ _log = logging.getLogger(__name__)
 AT_ONCE = 4
 """Buffers that a node fetches at a time, each in a thread; more fill no line that these do not."""
 
-_MOST_ERRANDS = 4096
-"""Errands that wait, or are under way."""
+_MOST_ORDERS = 4096
+"""PeerTransfers that wait, or are under way."""
 
 
-class Errands:
+class PeerTransfers:
     """
     Serve other nodes, and fetch from them, as the client says.
 
@@ -49,8 +49,8 @@ class Errands:
         self._tell = tell
         self._directory = directory
         self._joining: asyncio.Task[Contexts] | None = None
-        self._door: PeerDoor | None = None
-        self._errands: dict[bytes, tuple[Errand, asyncio.Task[None]]] = {}
+        self._door: PeerListener | None = None
+        self._orders: dict[bytes, tuple[TransferOrder, asyncio.Task[None]]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self.closed = False
         # What the client sends by itself, or drops, is not fetched any more.
@@ -68,7 +68,7 @@ class Errands:
         elif frame.kind == Kind.GIVE:
             self._give(frame.body)
         else:
-            self._fetch(decode_errand(frame.body))
+            self._fetch(decode_transfer_order(frame.body))
 
     def _give(self, name: bytes) -> None:
         """Send the client a buffer that a task put, or say that it is not here."""
@@ -80,14 +80,14 @@ class Errands:
 
     def abandon(self, name: bytes) -> None:
         """Fetch a buffer no more."""
-        _, task = self._errands.pop(name, (None, None))
+        _, task = self._orders.pop(name, (None, None))
         if task is not None:
             task.cancel()
 
     def close(self) -> None:
         """End everything."""
         self.closed = True
-        for name in list(self._errands):
+        for name in list(self._orders):
             self.abandon(name)
         if self._joining is not None:
             self._joining.cancel()
@@ -106,7 +106,7 @@ class Errands:
     async def _join(self, address: str, certificate: str, key: str) -> Contexts:
         # In a thread, because OpenSSL is loaded for it.
         made = await asyncio.to_thread(contexts, certificate, key, self._directory)
-        self._door = PeerDoor(self._loop, made.listening, listening(address), self._store.blob)
+        self._door = PeerListener(self._loop, made.listening, listening(address), self._store.blob)
         self._tell(encode_json(Kind.SERVING, {"port": self._door.port}))
         return made
 
@@ -117,46 +117,46 @@ class Errands:
 
     # Fetching.
 
-    def _fetch(self, errand: Errand) -> None:
-        self.abandon(errand.name)
-        if self._store.blob(errand.name) is not None:
-            self._tell(encode_report(Report(errand.number, TransferOutcome.OK, 0.0, "")))
+    def _fetch(self, order: TransferOrder) -> None:
+        self.abandon(order.name)
+        if self._store.blob(order.name) is not None:
+            self._tell(encode_report(Report(order.number, TransferOutcome.OK, 0.0, "")))
             return
         if self._joining is None:
             raise ProtocolError("A FETCH frame came before SERVE.")
-        if len(self._errands) >= _MOST_ERRANDS:
-            self._tell(encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, "too many others wait")))
+        if len(self._orders) >= _MOST_ORDERS:
+            self._tell(encode_report(Report(order.number, TransferOutcome.UNABLE, 0.0, "too many others wait")))
             return
-        if not self._store.make_room(errand.name, errand.size):
+        if not self._store.make_room(order.name, order.size):
             self._tell(
-                encode_report(Report(errand.number, TransferOutcome.UNABLE, 0.0, self._store.refused[errand.name]))
+                encode_report(Report(order.number, TransferOutcome.UNABLE, 0.0, self._store.refused[order.name]))
             )
             return
-        task = self._loop.create_task(self._run(errand))
-        self._errands[errand.name] = errand, task
+        task = self._loop.create_task(self._run(order))
+        self._orders[order.name] = order, task
 
-    async def _run(self, errand: Errand) -> None:
+    async def _run(self, order: TransferOrder) -> None:
         began = time.monotonic()
         outcome, why = TransferOutcome.OK, ""
         try:
             async with self._turns:
-                segment = await self._fetched(errand)
+                segment = await self._fetched(order)
         except FetchError as error:
             outcome, why = error.outcome, str(error)
         except Exception as error:
             outcome, why = TransferOutcome.UNABLE, f"{type(error).__name__}: {error}"
         else:
-            self._store.keep_blob(errand.name, segment)
-        self._errands.pop(errand.name, None)
+            self._store.keep_blob(order.name, segment)
+        self._orders.pop(order.name, None)
         if outcome is not TransferOutcome.OK:
-            _log.info("peer.not_fetched source=%s:%s reason=%s", errand.host, errand.port, why)
-        self._tell(encode_report(Report(errand.number, outcome, time.monotonic() - began, why)))
+            _log.info("peer.not_fetched source=%s:%s reason=%s", order.host, order.port, why)
+        self._tell(encode_report(Report(order.number, outcome, time.monotonic() - began, why)))
 
-    async def _fetched(self, errand: Errand) -> Segment:
+    async def _fetched(self, order: TransferOrder) -> Segment:
         """Fetch in a thread; one that is not waited for any more ends by itself."""
         assert self._joining is not None
         made = await asyncio.shield(self._joining)
-        fetching = Fetching(errand, made.connecting)
+        fetching = Fetching(order, made.connecting)
         ended: asyncio.Future[Segment] = self._loop.create_future()
 
         def settle(segment: Segment | None, error: BaseException | None) -> None:

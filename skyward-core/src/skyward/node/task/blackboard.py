@@ -19,7 +19,7 @@ from skyward.model.instances.instance import InstanceInfo
 from skyward.node.task.blackboard_keeper import BoardMembers
 from skyward.node.task.challenge import answer_of, introduction
 from skyward.node.task.rendezvous import listening
-from skyward.node.task.runtime import meeting_secret
+from skyward.node.task.runtime import rendezvous_secret
 
 __all__ = ["Blackboard", "Notes"]
 
@@ -46,7 +46,7 @@ class Blackboard:
     """
 
     def __init__(self, info: InstanceInfo, share: Callable[[str], Sequence[str]]) -> None:
-        secret = meeting_secret()
+        secret = rendezvous_secret()
         port = int(share(str(_KEEPER.port(info, secret)) if info.is_head else "0")[0])
         self._who = {"job": info.job_id, "broadcast": info.broadcast, "rank": info.global_worker_index}
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from skyward.errors import TransportError
 from skyward.node.task.challenge import answer_of, introduced, introduction, nonce, question, reply
-from skyward.node.task.runtime import instance_info, meeting_secret
+from skyward.node.task.runtime import instance_info, rendezvous_secret
 
 if TYPE_CHECKING:
     from skyward.model.instances.instance import InstanceInfo
@@ -70,7 +70,7 @@ def exchange(
     if not info.broadcast or info.total_workers == 1:
         return (value,)
     deadline = time.monotonic() + within
-    secret = meeting_secret() if secret is None else secret
+    secret = rendezvous_secret() if secret is None else secret
     said = {"job": info.job_id, "broadcast": info.broadcast, "rank": info.global_worker_index, "value": value}
     refused: list[str] = []
     if info.is_head:

@@ -240,7 +240,7 @@ def instance_info() -> InstanceInfo:
     return InstanceInfo()
 
 
-def meeting_secret() -> str:
+def rendezvous_secret() -> str:
     """
     Return what the ranks of the pool know each other by; nothing outside a task.
 

@@ -136,7 +136,7 @@ lives() {
   [ -n "$pid" ] && holds "/proc/$pid/cmdline" "$1/watchdog.sh"
 }
 remove_ruins() {
-  # A reboot ends the watchdog that would have removed a node's directory, and its client may never come for it.
+  # A reboot ends the watchdog that would have removed a node's directory, and its client may never return.
   [ -d /proc/self ] || return 0
   for lease in "${NODE%/*}"/*/lease; do
     old=${lease%/lease}

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from skyward.plan.pool.call_groups import Group, Groups
 from skyward.plan.pool.durations import Durations
+from skyward.plan.pool.fair_queue import FairQueue
 from skyward.plan.pool.lanes import IDLE, IDLE_SHARED, SHARED_FOR, Entry, Lane, LaneKey, Node, Recall
-from skyward.plan.pool.turns import Turns
 
 
 class Assignment(NamedTuple):
@@ -60,13 +60,13 @@ class Scheduler:
         # Busy lanes that may have room for one more call, and lanes in which calls wait.
         self._roomy: deque[Lane] = deque()
         self._ahead: dict[LaneKey, Lane] = {}
-        self._queue: Turns[Entry | Group] = Turns()
+        self._queue: FairQueue[Entry | Group] = FairQueue()
         # Until when callers count as several, and how idle a slot may be meanwhile.
         self._shared_until = 0.0
         self._idle = IDLE
         self._groups = Groups()
         # The calls that only one node may run, and the nodes where one of them may begin now.
-        self._pinned: dict[int, Turns[Entry]] = {}
+        self._pinned: dict[int, FairQueue[Entry]] = {}
         self._pinned_to: dict[int, int] = {}
         self._touched: dict[int, None] = {}
 
@@ -169,7 +169,7 @@ class Scheduler:
             return
         pinned = self._pinned.get(node)
         if pinned is None:
-            pinned = self._pinned[node] = Turns()
+            pinned = self._pinned[node] = FairQueue()
         pinned.push(call, waits, caller, first=first)
         self._pinned_to[call] = node
         self._touched[node] = None

@@ -4,7 +4,7 @@ Which node gets a large buffer from which, when several nodes of one network nee
 The client sends it to the first node; each node that has it hands it on to others, `FAN_OUT` at a time, so the number
 of copies grows geometrically and every one of them helps (a binomial broadcast, as MPI libraries build it, made
 at each step by what is known then: Thakur, Rabenseifner and Gropp, 2005, doi:10.1177/1094342005051521).
-A node that cannot be reached, stalls or hands on other bytes costs one try; after `MOST_TRIES` the client sends the
+A node that cannot be reached, stalls or sends other bytes costs one try; after `MOST_TRIES` the client sends the
 buffer itself.
 """
 
@@ -59,11 +59,11 @@ class Roads:
     Args:
         barred: Pairs of source and node that do not work.
         apart: Nodes that take no part: they neither serve nor fetch.
-        false: Nodes that handed on other bytes, and are no sources any more.
+        false: Nodes that sent other bytes, and are no sources any more.
         vain: Failures of each source in a row.
         unreached: Connections that failed before any worked.
         proved: Whether one has worked.
-        shut: Whether nothing is handed on at all.
+        shut: Whether nothing is passed on at all.
     """
 
     barred: frozenset[tuple[int, int]] = frozenset()

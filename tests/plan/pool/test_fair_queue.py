@@ -9,12 +9,12 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skyward.plan.pool.turns import Turns
+from skyward.plan.pool.fair_queue import FairQueue
 
 
 def test_a_caller_that_comes_late_has_the_next_turn() -> None:
     """The one that was alone until then had the latest."""
-    queue = Turns[str]()
+    queue = FairQueue[str]()
     for call in range(3):
         queue.push(call, "f", 1)
     queue.pop()
@@ -25,7 +25,7 @@ def test_a_caller_that_comes_late_has_the_next_turn() -> None:
 
 def test_a_call_that_comes_back_is_its_callers_first() -> None:
     """And takes no turn of another one."""
-    queue = Turns[str]()
+    queue = FairQueue[str]()
     for call, caller in [(1, 1), (2, 1), (3, 2)]:
         queue.push(call, "f", caller)
     queue.push(9, "f", 1, first=True)
@@ -34,14 +34,14 @@ def test_a_call_that_comes_back_is_its_callers_first() -> None:
 
 def test_nothing_is_at_the_head_of_an_empty_queue() -> None:
     """And nothing is taken out of it."""
-    queue = Turns[str]()
+    queue = FairQueue[str]()
     assert (queue.head(), queue.remove(1), len(queue), 1 in queue) == (None, None, 0, False)
 
 
 @pytest.mark.parametrize("callers", [1, 100, 50_000])
 def test_every_operation_takes_constant_time(callers: int) -> None:
     """However many calls and callers wait: 50,000 of each operation would take hours otherwise."""
-    queue = Turns[None]()
+    queue = FairQueue[None]()
     began = time.thread_time()
     for call in range(100_000):
         queue.push(call, None, call % callers)
@@ -58,7 +58,7 @@ class Model(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = Turns[int]()
+        self.queue = FairQueue[int]()
         self.calls: dict[int, deque[int]] = {}
         self.number = 0
         self.waited: dict[int, int] = {}

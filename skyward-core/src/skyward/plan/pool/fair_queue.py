@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Turns(Generic[T]):
+class FairQueue(Generic[T]):
     """
     Queue calls, first in first out for each caller, and let callers take turns.
 
     Every operation takes constant time, however many calls and callers wait.
 
-    >>> queue = Turns[str]()
+    >>> queue = FairQueue[str]()
     >>> for call, caller in [(1, 0), (2, 0), (3, 0), (4, 7)]:
     ...     queue.push(call, "f", caller)
     >>> [queue.pop() for _ in range(4)]

@@ -36,7 +36,7 @@ class _Asked:
         self.waiting: list[Callable[[str], None]] = []
 
 
-class MadeThere:
+class RemotePuts:
     """
     Know what tasks put at one node; lives in the engine's loop.
 

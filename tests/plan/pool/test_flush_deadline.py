@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from skyward.plan.pool.patience import STUCK_S, WARN_AFTER_S, WARN_EVERY_S, Left, Patience
+from skyward.plan.pool.flush_deadline import STUCK_S, WARN_AFTER_S, WARN_EVERY_S, FlushDeadline, Left
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_what_is_left_reads_well(lines: int, others: int, expected: str) -> None
 
 def test_a_warning_comes_soon_and_then_seldom() -> None:
     """The first one comes after two seconds, the next ones five seconds apart."""
-    patience = Patience.at(100.0, handled=0)
+    patience = FlushDeadline.at(100.0, handled=0)
     assert not patience.warns(100.0 + WARN_AFTER_S - 0.01)
     assert patience.warns(100.0 + WARN_AFTER_S)
     again = patience.warned(100.0 + WARN_AFTER_S)
@@ -36,7 +36,7 @@ def test_a_warning_comes_soon_and_then_seldom() -> None:
 
 def test_a_handler_that_is_in_a_hurry_has_no_more_than_that() -> None:
     """A pool that was left by an interrupt waits for a time in all, whatever handlers do."""
-    patience = Patience.at(0.0, handled=0, within=5.0).seen(4.9, handled=1)
+    patience = FlushDeadline.at(0.0, handled=0, within=5.0).seen(4.9, handled=1)
     assert not patience.ended(4.99)
     assert patience.ended(5.0)
 
@@ -44,7 +44,7 @@ def test_a_handler_that_is_in_a_hurry_has_no_more_than_that() -> None:
 @given(st.lists(st.floats(min_value=0.0, max_value=STUCK_S * 0.99), min_size=1, max_size=50))
 def test_handlers_that_get_on_are_never_given_up(calls_s: list[float]) -> None:
     """However many calls there are: the wait ends only when one of them takes too long."""
-    now, patience = 0.0, Patience.at(0.0, handled=0)
+    now, patience = 0.0, FlushDeadline.at(0.0, handled=0)
     for number, took in enumerate(calls_s, 1):
         now += took
         assert not patience.ended(now)
@@ -56,7 +56,7 @@ def test_handlers_that_get_on_are_never_given_up(calls_s: list[float]) -> None:
 @given(st.floats(min_value=0, max_value=100), st.none() | st.floats(min_value=0, max_value=100))
 def test_there_is_something_to_decide_after_each_wait(passed: float, within: float | None) -> None:
     """Nothing is overslept, and nothing is asked for over and over."""
-    patience = Patience.at(0.0, handled=0, within=within)
+    patience = FlushDeadline.at(0.0, handled=0, within=within)
     after = passed + patience.wait_s(passed)
     # The sum of two floats may be a hair below the moment that it stands for.
     late = after + 1e-6

@@ -1,5 +1,5 @@
 """
-What the consoles with a foot share: folding events, writing lines above, drawing now and then.
+What the consoles with a footer share: folding events, writing lines above, drawing now and then.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from skyward.console.state import State, fold
 from skyward.console.wording import Line, count, tell
 from skyward.model.events.event import ALL, Log, Metric, SkywardEvent, TaskCompleted, TaskStarted
 
-__all__ = ["FootConsole"]
+__all__ = ["FooterConsole"]
 
-# Events are folded when the foot is drawn, or when so many have come.
+# Events are folded when the footer is drawn, or when so many have come.
 _PENDING = 2048
-# Lines about failed tasks, in all; the foot counts the rest.
+# Lines about failed tasks, in all; the footer counts the rest.
 _FAILURES = 10
 
 
-class FootConsole(ABC):
+class FooterConsole(ABC):
     """
-    Show a pool at the foot of a terminal.
+    Show a pool at the footer of a terminal.
 
     Args:
         stream: The terminal.
@@ -48,7 +48,7 @@ class FootConsole(ABC):
     @abstractmethod
     def rows(self, state: State, now: float, width: int, spare: int) -> list[str]:
         """
-        Return the rows of the foot.
+        Return the rows of the footer.
 
         Args:
             state: What is known.
@@ -59,7 +59,7 @@ class FootConsole(ABC):
 
     def handle(self, event: SkywardEvent) -> None:
         """
-        Take in an event; lines are written at once, the foot follows with its next drawing.
+        Take in an event; lines are written at once, the footer follows with its next drawing.
 
         Args:
             event: What happened.
@@ -83,7 +83,7 @@ class FootConsole(ABC):
             self._write(line)
 
     def close(self) -> None:
-        """Take the foot down; the stream stays open."""
+        """Take the footer down; the stream stays open."""
         self._closed = True
         panel, self._panel = self._panel, None
         if panel is not None:

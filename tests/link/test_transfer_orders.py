@@ -9,19 +9,19 @@ from hypothesis import given, strategies as st
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import Kind, Parser
-from skyward.link.handing import (
-    Errand,
-    Report,
-    decode_errand,
-    decode_report,
-    encode_errand,
-    encode_report,
-)
 from skyward.link.messages import FETCHED
 from skyward.link.order import keys_of
+from skyward.link.transfer_orders import (
+    Report,
+    TransferOrder,
+    decode_report,
+    decode_transfer_order,
+    encode_report,
+    encode_transfer_order,
+)
 from skyward.model.instances.transfer import TransferOutcome
 
-ERRAND = Errand(b"n" * 32, 7, 1 << 28, b"c" * 32, "10.0.0.7", 40_000, 10.0)
+ORDER = TransferOrder(b"n" * 32, 7, 1 << 28, b"c" * 32, "10.0.0.7", 40_000, 10.0)
 
 
 def body(frame: bytes) -> bytes:
@@ -30,9 +30,9 @@ def body(frame: bytes) -> bytes:
     return parsed.body
 
 
-def test_an_errand_stays_in_order_with_what_else_is_said_of_its_buffer() -> None:
+def test_an_order_stays_in_order_with_what_else_is_said_of_its_buffer() -> None:
     """It overtakes neither the buffer nor its end."""
-    [frame] = Parser().feed(encode_errand(ERRAND))
+    [frame] = Parser().feed(encode_transfer_order(ORDER))
     assert ((b"n" * 32,), ()) == keys_of(frame)
 
 
@@ -40,10 +40,10 @@ def test_an_errand_stays_in_order_with_what_else_is_said_of_its_buffer() -> None
     "changes",
     [{"size": 0}, {"size": 1 << 41}, {"port": 0}, {"port": 65536}, {"stall": 0.0}, {"host": 7}, {"port": "x"}],
 )
-def test_an_errand_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
+def test_an_order_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
     """Nothing is connected to for it."""
     with pytest.raises(ProtocolError):
-        decode_errand(body(encode_errand(ERRAND._replace(**changes))))  # type: ignore[arg-type]
+        decode_transfer_order(body(encode_transfer_order(ORDER._replace(**changes))))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("outcome", TransferOutcome)
@@ -67,4 +67,4 @@ def test_a_report_that_cannot_be_is_refused(wrong: bytes) -> None:
 def test_any_bytes_are_read_or_refused(data: bytes, kind: Kind) -> None:
     """With the one error that ends a link."""
     with contextlib.suppress(ProtocolError):
-        decode_errand(data) if kind == Kind.FETCH else decode_report(data)
+        decode_transfer_order(data) if kind == Kind.FETCH else decode_report(data)

@@ -36,7 +36,7 @@ _WHY = 500
 _OUTCOMES = {int(outcome): outcome for outcome in TransferOutcome}
 
 
-class Errand(NamedTuple):
+class TransferOrder(NamedTuple):
     """
     Say what a node is to fetch, and from where.
 
@@ -61,10 +61,10 @@ class Errand(NamedTuple):
 
 class Report(NamedTuple):
     """
-    Say how an errand ended.
+    Say how an order ended.
 
     Args:
-        number: The errand's.
+        number: The order's.
         outcome: How it ended.
         seconds: How long it took.
         why: Why it failed, in words of the node's.
@@ -76,20 +76,20 @@ class Report(NamedTuple):
     why: str
 
 
-def encode_errand(errand: Errand) -> bytes:
+def encode_transfer_order(order: TransferOrder) -> bytes:
     """
     Render a FETCH frame.
 
-    >>> errand = Errand(bytes(32), 7, 100, bytes(32), "10.0.0.7", 4000, 10.0)
-    >>> decode_errand(encode_errand(errand)[8:]) == errand
+    >>> order = TransferOrder(bytes(32), 7, 100, bytes(32), "10.0.0.7", 4000, 10.0)
+    >>> decode_transfer_order(encode_transfer_order(order)[8:]) == order
     True
     """
-    head = FETCH.pack(errand.name, errand.number, errand.size, errand.checksum)
-    place = encode_json(Kind.FETCH, {"host": errand.host, "port": errand.port, "stall": errand.stall})
+    head = FETCH.pack(order.name, order.number, order.size, order.checksum)
+    place = encode_json(Kind.FETCH, {"host": order.host, "port": order.port, "stall": order.stall})
     return encode(Kind.FETCH, head + place[8:])
 
 
-def decode_errand(body: bytes) -> Errand:
+def decode_transfer_order(body: bytes) -> TransferOrder:
     """
     Read a FETCH body.
 
@@ -105,7 +105,7 @@ def decode_errand(body: bytes) -> Errand:
         raise ProtocolError("A FETCH frame does not say where to fetch from.")
     if not (0 < size <= _LARGEST and 0 < port < 65536 and 0 < stall < inf):
         raise ProtocolError(f"A FETCH frame asks for {size} bytes from port {port} within {stall} s.")
-    return Errand(name, number, size, checksum, host, port, float(stall))
+    return TransferOrder(name, number, size, checksum, host, port, float(stall))
 
 
 def encode_report(report: Report) -> bytes:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from skyward.console import screen as screen_module
-from skyward.console.foot import FootConsole
+from skyward.console.footer import FooterConsole
 from skyward.console.live import LiveConsole
 from skyward.console.minimal import MinimalConsole
 from skyward.console.screen import Screen
@@ -44,7 +44,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen_module, "INTERVAL_S", 3600.0)
 
 
-def shown(kind: type[FootConsole], *events: SkywardEvent, columns: int = 100, lines: int = 30) -> list[str]:
+def shown(kind: type[FooterConsole], *events: SkywardEvent, columns: int = 100, lines: int = 30) -> list[str]:
     """What a terminal shows after some events."""
     terminal = Terminal(columns, lines)
     screen = Screen(terminal, terminal.size)
@@ -136,14 +136,14 @@ def test_live_says_that_it_closes() -> None:
 
 
 @pytest.mark.parametrize("kind", [MinimalConsole, LiveConsole])
-def test_log_lines_scroll_above_with_their_node(kind: type[FootConsole]) -> None:
+def test_log_lines_scroll_above_with_their_node(kind: type[FooterConsole]) -> None:
     """What nodes write is shown as it comes, with the node's prefix."""
     rows = shown(kind, *READY, Log(line="loss 0.1", node=1), Log(line="\x1b[2Jloss 0.2", node=0))
     assert ["node-1 | loss 0.1", "node-0 | loss 0.2"] == rows[:2]
 
 
 @pytest.mark.parametrize("kind", [MinimalConsole, LiveConsole])
-def test_failures_do_not_flood(kind: type[FootConsole]) -> None:
+def test_failures_do_not_flood(kind: type[FooterConsole]) -> None:
     """The first failures have lines; the rest is counted when the console closes."""
     terminal = Terminal(lines=40)
     console = kind(terminal, colours=False, screen=Screen(terminal, terminal.size))
@@ -155,8 +155,8 @@ def test_failures_do_not_flood(kind: type[FootConsole]) -> None:
 
 
 @pytest.mark.parametrize("kind", [MinimalConsole, LiveConsole])
-def test_a_closed_console_stays_closed(kind: type[FootConsole]) -> None:
-    """An event that comes late puts up no foot."""
+def test_a_closed_console_stays_closed(kind: type[FooterConsole]) -> None:
+    """An event that comes late puts up no footer."""
     terminal = Terminal()
     screen = Screen(terminal, terminal.size)
     console = kind(terminal, colours=False, screen=screen)
@@ -168,7 +168,7 @@ def test_a_closed_console_stays_closed(kind: type[FootConsole]) -> None:
 
 @pytest.mark.parametrize("mode", ["rich", "minimal"])
 def test_prints_of_the_user_survive_in_a_real_terminal(mode: str) -> None:
-    """In a process with a terminal of its own, what the user prints stays whole while the foot is redrawn."""
+    """In a process with a terminal of its own, what the user prints stays whole while the footer is redrawn."""
     script = """
         import sys, time
         from skyward.console import open_console, screen

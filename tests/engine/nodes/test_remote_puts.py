@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.nodes.made_there import MadeThere
 from skyward.engine.nodes.node_link import NodeLink
+from skyward.engine.nodes.remote_puts import RemotePuts
 from skyward.errors import ProtocolError, RefError
 from skyward.link.absent import Absent, returned
 from skyward.link.frames import Frame, Kind
@@ -50,11 +50,11 @@ class Engine:
         self.loop.call_soon_threadsafe(do)
 
 
-def made() -> tuple[Any, MadeThere, Absent]:
+def made() -> tuple[Any, RemotePuts, Absent]:
     """Make a node that has one value."""
     channel = Channel()
     link = NodeLink(channel)  # type: ignore[arg-type]
-    puts = link.puts = MadeThere(Engine(), link, "node 3", DATA, Refs())  # type: ignore[arg-type]
+    puts = link.puts = RemotePuts(Engine(), link, "node 3", DATA, Refs())  # type: ignore[arg-type]
     absent = puts.there(NAME, SIZE)
     assert isinstance(absent, Absent)
     return channel, puts, absent
@@ -136,7 +136,7 @@ def test_two_values_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize("how", ["gone", "lost", "late"])
 def test_what_does_not_come_is_said(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node dropped it, is lost, or does not answer in time: that one is refused."""
-    monkeypatch.setattr("skyward.engine.nodes.made_there.GIVES_WITHIN", 0.01 if how == "late" else 60.0)
+    monkeypatch.setattr("skyward.engine.nodes.remote_puts.GIVES_WITHIN", 0.01 if how == "late" else 60.0)
 
     async def check() -> None:
         channel, puts, absent = made()

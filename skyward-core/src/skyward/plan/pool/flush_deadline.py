@@ -6,7 +6,7 @@ from typing import Self
 
 from attrs import evolve, frozen
 
-__all__ = ["STUCK_S", "WARN_AFTER_S", "WARN_EVERY_S", "Left", "Patience"]
+__all__ = ["STUCK_S", "WARN_AFTER_S", "WARN_EVERY_S", "Left", "FlushDeadline"]
 
 STUCK_S = 10.0
 """Seconds that one call of a handler may take once its pool is left; then it is given up."""
@@ -45,7 +45,7 @@ class Left:
 
 
 @frozen(kw_only=True)
-class Patience:
+class FlushDeadline:
     """
     Decide how to continue while handlers are behind; all times are of one clock, in seconds.
 
@@ -57,7 +57,7 @@ class Patience:
         warn_at: When the next warning is due.
         until: When the wait is over in any case; None as long as it takes.
 
-    >>> patience = Patience.at(0.0, handled=5)
+    >>> patience = FlushDeadline.at(0.0, handled=5)
     >>> patience.seen(9.0, handled=5).ended(9.0), patience.seen(10.0, handled=5).ended(10.0)
     (False, True)
     >>> patience.seen(9.0, handled=6).ended(18.0)

@@ -35,7 +35,7 @@ def welcome(meeting_port: int, addresses: Sequence[str | None]) -> dict[str, Any
     }
 
 
-def meeting_socket() -> socket.socket:
+def rendezvous_socket() -> socket.socket:
     """
     Keep a port free for frameworks to meet at, until the socket is closed.
 
@@ -43,18 +43,18 @@ def meeting_socket() -> socket.socket:
     no rank that asks for any.
     """
     sock = reserved_socket()
-    open_up(sock)
+    release_port(sock)
     return sock
 
 
 def reserved_socket() -> socket.socket:
-    """Keep a port, so that nothing else can listen there, not even this process, until `open_up` or its end."""
+    """Keep a port, so that nothing else can listen there, not even this process, until `release_port` or its end."""
     sock = socket.socket()
     sock.bind(("", 0))
     return sock
 
 
-def open_up(reserved: socket.socket) -> None:
+def release_port(reserved: socket.socket) -> None:
     """
     Release a port that was kept for a framework; to be called right before that listens, as others could as well.
 
