@@ -448,8 +448,8 @@ def skyward_topology(cluster: Cluster) -> Topology | None:
     Returns:
         What the plugin needs, or None. Two plugins that need different numbers, or whose ranks meet in different ways,
         are refused; slices of accelerators that no plugin says it cuts are, too. A pool is collective if any plugin
-        says so. All its nodes are of one cloud then, and each is
-        asked whether it reaches the others, before it gets a task.
+        says so. All its nodes are of one cloud then, and each is asked whether it reaches the others, before it gets a
+        task.
 
     Example: `.with_topology(lambda cluster: Topology(ranks_per_node=7))`
     Since: 0.1
