@@ -123,7 +123,7 @@ def _other_fingerprint(name: str, fingerprint: str, pinned: Sequence[str]) -> Ho
     """Return the error of a host whose key has none of the pinned fingerprints."""
     return HostKeyError(
         f"THE HOST KEY OF {name} IS NOT THE EXPECTED ONE: its fingerprint is {fingerprint} and not "
-        f"{' or '.join(pinned)}. Either the machine was set up anew, or another machine stands between you and it. "
+        f"{' or '.join(pinned)}. Either the machine was set up again, or another machine stands between you and it. "
         "Nothing was sent.",
         hint="If you know why it changed, give the new one: SSHAddress(fingerprints=...).",
     )

@@ -32,7 +32,7 @@ class Cancelling:
 
     def put(self, call: Call) -> None:
         """
-        Have a call stopped soon; harmless for one that has ended.
+        Cancel a call soon; harmless for one that has ended.
 
         Raises:
             PoolClosedError: In a child process that was forked from the client.

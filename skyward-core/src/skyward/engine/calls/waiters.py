@@ -169,7 +169,7 @@ class Promise:
         self._future = future
 
     def made(self, call: Call) -> None:
-        """Take note of the call that is stopped when the future is cancelled."""
+        """Record the call that is stopped when the future is cancelled."""
         self._future._call = call
 
     def resolve(self, call: Call, answer: Answer) -> None:

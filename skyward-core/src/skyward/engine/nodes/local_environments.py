@@ -66,7 +66,7 @@ class LocalEnvironments:
         return Prepared(python=str(python), env={**variables, "PYTHONPATH": str(runtime_directory())})
 
     async def _look_for_packages(self, blueprint: Blueprint) -> None:
-        """Tell once which system packages this machine lacks, which are not installed here."""
+        """Report once which system packages this machine lacks, which are not installed here."""
         wanted, self._looked = () if self._looked else apt_packages(blueprint.image, blueprint.ops), True
         if wanted and (line := not_installed(wanted, await in_thread(missing_packages, wanted))):
             self._reporting.publish(events.Error(message=line))

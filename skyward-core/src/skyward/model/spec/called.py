@@ -15,7 +15,7 @@ class Called(Protocol[T_co]):
 
     @property
     def local(self) -> Callable[..., T_co]:
-        """The plain function."""
+        """Return the plain function."""
 
     @property
     def shape(self) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ class Called(Protocol[T_co]):
 
     @property
     def needs(self) -> str:
-        """Names what a worker has to have kept from calls before; empty if nothing."""
+        """Name what a worker has to have kept from calls before; empty if nothing."""
 
     @property
     def streams(self) -> bool:

@@ -219,7 +219,7 @@ class ResultStore:
 
     def _written_together(self, taken: Sequence[_StoredResult], path: str, size: int) -> None:
         """
-        Take note of small results that share a file now.
+        Record small results that share a file now.
 
         Args:
             taken: Those that were to, of which the client may have some.
