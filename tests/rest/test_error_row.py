@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from skyward.errors import CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError
-from skyward.rest import ErrorRow, Reply, field_errors, is_lost, meaning_by
+from skyward.rest import ErrorRow, Reply, is_lost, meaning_by
 
 MEANING = meaning_by(
     [
         ErrorRow(CredentialsError, "Check the key.", status=(401, 403)),
         ErrorRow(CapacityError, call="POST /v1/machines", words=("no capacity",)),
         ErrorRow(QuotaError, "Ask for more.", code=("quota_exceeded",), again=False, of=()),
-        ErrorRow(ConfigError, field_errors, status=(422,)),
+        ErrorRow(ConfigError, lambda reply: f"See {reply.path}.", status=(422,)),
         ErrorRow(ProvisionError, when=lambda reply: reply.status < 400),
         ErrorRow(ConfigError, "Check the disk.", call="POST /v1/disks/*"),
     ],
@@ -34,7 +34,7 @@ def reply(status: int, body: Any, call: str = "GET /v1/machines") -> Reply:
         (401, {}, "GET /v1/machines", CredentialsError, "Check the key."),
         (400, {"message": "No capacity left."}, "POST /v1/machines?x=1", CapacityError, None),
         (429, {"error": "quota_exceeded"}, "GET /v1/sizes", QuotaError, "Ask for more."),
-        (422, {"errors": {"disk": ["too small"]}}, "GET /v1/sizes", ConfigError, "disk: too small"),
+        (422, {"errors": {"disk": ["too small"]}}, "GET /v1/sizes", ConfigError, "See /v1/sizes."),
         (200, {"ok": False}, "GET /v1/sizes", ProvisionError, None),
         (400, {}, "POST /v1/disks/7", ConfigError, "Check the disk."),
     ],

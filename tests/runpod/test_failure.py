@@ -51,10 +51,3 @@ def test_a_key_that_may_not_look_is_said_to_be_one() -> None:
     found = meaning(reply("GET", PODS, 403, "access denied"))
     assert found is not None
     assert CredentialsError is found.kind
-
-
-def test_a_body_that_breaks_the_schema_is_told_field_by_field() -> None:
-    """The errors are in a list of their own, which the message alone would not show."""
-    found = meaning(reply("POST", PODS, 422, errors=["$.image: image not found", "$: 'bogus' not allowed"]))
-    assert found is not None
-    assert "$.image: image not found; $: 'bogus' not allowed" == found.hint

@@ -8,7 +8,6 @@ from skyward.provider import (
     CredentialsError,
     ErrorRow,
     QuotaError,
-    field_errors,
     meaning_by,
 )
 
@@ -43,7 +42,7 @@ meaning = meaning_by(
         ErrorRow(CredentialsError, "Give the key the right to read and write pods.", status=(403,)),
         ErrorRow(
             ConfigError,
-            lambda reply: field_errors(reply) or "Check the image, and what else the provider was given.",
+            "Check the image, and what else the provider was given.",
             status=(422,),
         ),
         ErrorRow(ConfigError, "Check the image, and the credential of its registry.", call=_RENT, status=(404,)),

@@ -23,7 +23,7 @@ from skyward.rest.checked_answer import (
 from skyward.rest.error_row import ErrorRow, meaning_by
 from skyward.rest.joined import Joined
 from skyward.rest.rate_limit import Limit
-from skyward.rest.reply import Meaning, Reply, field_errors, hidden, is_lost, reply_of, shortened
+from skyward.rest.reply import Meaning, Reply, hidden, is_lost, reply_of, shortened
 from skyward.rest.service import Service
 from skyward.rest.shared import Shared
 from skyward.rest.terminate import end_for_good
@@ -44,7 +44,6 @@ __all__ = [
     "TokenLogin",
     "end_for_good",
     "field",
-    "field_errors",
     "flag",
     "hidden",
     "is_lost",

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from skyward.errors import Limited, ProvisionError, SkywardError
 from skyward.rest.field_errors import wrong_fields
 
-__all__ = ["Meaning", "Reply", "field_errors", "hidden", "is_lost", "reply_of", "shortened"]
+__all__ = ["Meaning", "Reply", "hidden", "is_lost", "reply_of", "shortened"]
 
 _LONGEST = 300
 _WRONG_REQUEST = (400, 409, 422)
@@ -133,22 +133,6 @@ def is_lost(error: SkywardError) -> bool:
     reply = reply_of(error)
     unread = reply is not None and 200 <= reply.status < 300
     return reply is not None and (not reply.status or reply.status >= 500 or unread) and type(error) is ProvisionError
-
-
-def field_errors(reply: Reply) -> str:
-    """
-    Return what a refusal says of single fields of the request, as a 422 does; empty where it says nothing of them.
-
-    Args:
-        reply: The refusal.
-
-    >>> field_errors(Reply(method="POST", path="/", status=422, text='{"errors": ["image is missing"]}'))
-    'image is missing'
-    >>> told = '{"detail": [{"loc": ["body", "disk"], "msg": "too small"}]}'
-    >>> field_errors(Reply(method="POST", path="/", status=422, text=told))
-    'disk: too small'
-    """
-    return shortened("; ".join(wrong_fields(reply.value)))
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
