@@ -346,7 +346,7 @@ def test_hook_check_end() -> None:
 def test_hook_clock() -> None:
     """A provider says how far its clock is from ours, and its handle keeps it; a failed call changes nothing."""
     handle = ProviderHandle(Cloud())
-    assert "1 min ahead of that of cloud" in asyncio.run(handle.look_at_clock())
+    assert "1 min ahead of that of cloud" in asyncio.run(handle.measure_clock())
     assert time.time() - 90.0 == pytest.approx(handle.now(), abs=1.0)
 
 

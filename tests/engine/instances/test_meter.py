@@ -256,17 +256,17 @@ def test_a_pool_is_stopped_when_its_budget_is_used_up() -> None:
 def test_who_was_told_of_the_stop_is_not_told_again() -> None:
     """Leaving the pool raises what no call has raised."""
     bench = Bench(budget=1.0)
-    bench.meter.raise_unheard()
+    bench.meter.raise_undelivered()
     bench.hear(events.InstanceLaunched)
     bench.until(500)
     with pytest.raises(BudgetExceededError, match=r"its budget is \$1\.00\. Raise budget=, or let the pool do less\."):
-        bench.meter.raise_unheard()
+        bench.meter.raise_undelivered()
     answer = bench.stopped[0][2]
     assert "was stopped" in answer.headline()
     with pytest.raises(BudgetExceededError, match="was stopped"):
-        bench.meter.raise_unheard()
+        bench.meter.raise_undelivered()
     answer.error()
-    bench.meter.raise_unheard()
+    bench.meter.raise_undelivered()
 
 
 def test_machines_that_are_being_rented_count_for_the_budget() -> None:

@@ -65,7 +65,7 @@ async def look(providers: Any = None) -> Answers[Instance]:
     """
     answers = await ask_all("skyward_owned", providers)
     for handle in {id(handle): handle for handle, _ in answers.found}.values():
-        if wrong := await handle.look_at_clock():
+        if wrong := await handle.measure_clock():
             _log.warning("%s", wrong)
     return answers
 

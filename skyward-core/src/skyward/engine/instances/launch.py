@@ -150,7 +150,7 @@ class Launching:
         tell = listening(lambda line: self._reporting.publish(events.Error(message=line)))
         with tell, keeping(self.kept):
             await self.offers.look()
-        if wrong := await self._provider.look_at_clock():
+        if wrong := await self._provider.measure_clock():
             _log.warning("%s", wrong)
         candidates = self.offers.candidates()
         if not candidates:
@@ -220,7 +220,7 @@ class Launching:
         Raises:
             SkywardError: If the provider does not answer.
         """
-        await self._provider.look_at_clock()
+        await self._provider.measure_clock()
         await self._regions.renew(ids, self._expiry())
 
     async def close(self) -> None:

@@ -279,7 +279,7 @@ class Meter:
             )
         )
 
-    def raise_unheard(self) -> None:
+    def raise_undelivered(self) -> None:
         """
         Tell that the pool was stopped, if that was not told before.
 

@@ -95,7 +95,7 @@ class ProviderHandle:
                 raise kind(f"{self.name} gave no answer to {hook} within {timeout:g} s.", provider=self.name) from error
             raise _failure(self.name, hook, error) from error
 
-    async def look_at_clock(self) -> str:
+    async def measure_clock(self) -> str:
         """
         Learn how far the provider's clock is from ours, by its last answers.
 

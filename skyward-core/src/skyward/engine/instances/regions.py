@@ -32,7 +32,7 @@ RETRIES = 4
 CHECKING = 10.0
 """Seconds that a machine which runs waits for the answer whether it can be ended."""
 
-ENDING_ITSELF = 90.0
+SELF_TERMINATION = 90.0
 """Seconds that a machine has to end itself, and its cloud to confirm that, at most."""
 
 
@@ -181,7 +181,7 @@ class Regions:
             SkywardError: If one may still exist.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(ENDING_ITSELF, self._options.shutdown_timeout)
+        deadline = loop.time() + min(SELF_TERMINATION, self._options.shutdown_timeout)
         pause = 0.2
         while True:
             left = max(1.0, deadline - loop.time())

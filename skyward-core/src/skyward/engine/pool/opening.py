@@ -173,8 +173,8 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
                 opened.meter.close(opened.dispatcher.publish)
                 opened.dispatcher.publish(events.ClusterDestroyed(reason=reason, elapsed=elapsed))
     if error is None:
-        opened.meter.raise_unheard()
-        running.stopping.raise_unheard()
+        opened.meter.raise_undelivered()
+        running.stopping.raise_undelivered()
 
 
 def _terminate(running: Running, error: BaseException | None, patience: float) -> None:

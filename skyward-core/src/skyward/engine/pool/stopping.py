@@ -70,7 +70,7 @@ class Stopping:
         facts = json.dumps({"error": "PoolEndedError", "message": str(error)}).encode()
         self.stop(error, Answer(Status.FAILED, None, facts, pool=self._pool, on_delivered=self._delivered.set))
 
-    def raise_unheard(self) -> None:
+    def raise_undelivered(self) -> None:
         """
         Raise the error of a pool that was ended from outside, if no call has raised it.
 
