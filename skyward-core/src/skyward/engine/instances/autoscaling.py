@@ -77,7 +77,7 @@ class Sizing:
 
     def resize(self, size: NodeSpec) -> None:
         """
-        Have another number of nodes, or other bounds; from any thread, returns at once.
+        Change the number of nodes, or its bounds; from any thread, returns at once.
 
         Raises:
             ConfigError: If it is no number of nodes, or one that the bounds exclude.

@@ -250,10 +250,10 @@ class Clouds:
         """Return one error for all the clouds that were asked."""
         if len(reasons) == 1 or not any(worth_another_start(error, again=True) for _, error in reasons):
             return reasons[0][1]
-        told = tuple((name, str(error)) for name, error in reasons)
+        failures = tuple((name, str(error)) for name, error in reasons)
         failure = AllProvidersFailedError(
-            f"No provider could give a node of pool {self._request.name!r}: {each(told)}",
-            reasons=told,
+            f"No provider could give a node of pool {self._request.name!r}: {each(failures)}",
+            reasons=failures,
             pool=self._request.name,
         )
         failure.__cause__ = reasons[-1][1]

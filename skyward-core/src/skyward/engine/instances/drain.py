@@ -64,7 +64,7 @@ class Drain:
         return self._drained(shell)
 
     def lost(self, shell: NodeShell, why: str) -> bool:
-        """Note why a node was lost; return whether it was being drained."""
+        """Record why a node was lost; return whether it was being drained."""
         if shell not in self._why:
             return False
         self._why[shell] = why

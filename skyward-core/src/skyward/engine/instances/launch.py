@@ -124,7 +124,7 @@ class Launching:
 
     @property
     def life(self) -> float:
-        """Seconds that a machine counts as ours after its expiry was written."""
+        """Return for how many seconds a machine counts as ours after its expiry was written."""
         return max(LIFE, 2 * (self._spec.ttl or 0.0))
 
     @property

@@ -54,7 +54,7 @@ class Meter:
     """
     Follow the machines of one pool, from its opening to its receipt.
 
-    It hears the pool's events in the engine's loop, and may be asked for the cost from any thread.
+    It receives the pool's events in the engine's loop, and may be asked for the cost from any thread.
 
     Args:
         budget: What the pool may cost, in USD.
@@ -281,7 +281,7 @@ class Meter:
 
     def raise_undelivered(self) -> None:
         """
-        Tell that the pool was stopped, if that was not told before.
+        Raise the error of a pool that its budget stopped, if no call has raised it.
 
         Raises:
             BudgetExceededError: If it was.
@@ -305,9 +305,9 @@ class Meter:
 
     def _first_result(self, life: BilledLife, began: float) -> FirstResult:
         moments = [self._opened]
-        told = (self._asked.get(life.node), life.launched, life.reachable, life.bootstrapped, life.ready, began)
-        for moment in (*told, self._clock()):
-            # One that was not told is that of the one before.
+        reached = (self._asked.get(life.node), life.launched, life.reachable, life.bootstrapped, life.ready, began)
+        for moment in (*reached, self._clock()):
+            # One that was not reported is that of the one before.
             moments.append(moments[-1] if moment is None else max(moment, moments[-1]))
         return FirstResult(
             **{phase: after - before for phase, (before, after) in zip(_PHASES, pairwise(moments), strict=True)}

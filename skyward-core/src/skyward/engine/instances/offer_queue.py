@@ -108,12 +108,12 @@ class OfferQueue:
         return remaining(order, self._refusals, now=_now() if since is None else since)
 
     def answered(self) -> None:
-        """Note that a launch succeeded."""
+        """Record that a launch succeeded."""
         self._failing = Failing()
 
     def refused(self, candidate: Candidate, error: SkywardError, began: float) -> None:
         """
-        Note that a launch failed.
+        Record that a launch failed.
 
         Args:
             candidate: What was asked for.

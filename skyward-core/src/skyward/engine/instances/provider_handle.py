@@ -97,7 +97,7 @@ class ProviderHandle:
 
     async def measure_clock(self) -> str:
         """
-        Learn how far the provider's clock is from ours, by its last answers.
+        Measure how far the provider's clock is from ours, by its last answers.
 
         Returns:
             A warning, if ours is wrong.

@@ -248,14 +248,14 @@ class Provisioning:
             self.sharing[shell.instance.region].join(shell)
 
     def ready(self, shell: NodeShell) -> None:
-        """Note that a node takes calls."""
+        """Record that a node takes calls."""
         self._instances.send(BecameReady(shell.rented.key))
         self._reporting.node_ready(shell)
         self.machine_images.begin(shell)
 
     def start_failed(self, shell: NodeShell, error: Exception, *, again: bool) -> bool:
         """
-        Note that a machine could not be made ready.
+        Record that a machine could not be made ready.
 
         Args:
             shell: The node.

@@ -22,9 +22,9 @@ class Recipe:
     Args:
         image: What it must hold.
         ops: What plugins add.
-        ttl: Seconds without a word from us after which it ends itself; 0 never.
-        life: Seconds after which it ends itself in any case; None never.
-        end: The command by which the machine ends itself; none where it is not ours to end.
+        ttl: Seconds without contact from us after which it terminates; 0 never.
+        life: Seconds after which it terminates in any case; None never.
+        end: The command by which the machine terminates; none where it is not ours to terminate.
         timeout: Seconds for all of it.
         tell: Takes the events of making it ready.
         behind: Returns whether handlers are behind with these events, so that no more should be made.

@@ -33,7 +33,7 @@ CHECKING = 10.0
 """Seconds that a machine which runs waits for the answer whether it can be ended."""
 
 SELF_TERMINATION = 90.0
-"""Seconds that a machine has to end itself, and its cloud to confirm that, at most."""
+"""Seconds that a machine has to terminate, and its cloud to confirm that, at most."""
 
 
 class Regions:
