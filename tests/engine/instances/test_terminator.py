@@ -95,7 +95,7 @@ def test_what_nothing_ends_is_told_with_its_name(engine: SimulatedEngine, ends_i
     with pytest.raises(sky.LeftBehindError, match=r"billed for cloud-0: You may not\.") as caught, pool:
         pass
     assert ("cloud-0",) == caught.value.instances
-    fate = "ends itself at the latest 600 s" if ends_itself else "Nothing else ends what is left"
+    fate = "terminates itself at the latest 600 s" if ends_itself else "Nothing else ends what is left"
     assert fate in str(caught.value)
     assert ["eu"] != cloud.open or cloud.there
     assert [] == heard.of(sky.InstanceDestroyed)

@@ -243,7 +243,7 @@ def test_another_error_of_the_block_is_not_hidden_by_a_stop(engine: SimulatedEng
 
 
 def test_a_budget_refuses_what_it_cannot_pay_before_anything_is_rented(engine: SimulatedEngine) -> None:
-    """Two machines that cost more by the time they are given back than there is."""
+    """Two machines that cost more by the time they are terminated than there is."""
     cloud = ScriptedCloud(minimum_billed_s=60.0)
     pool, heard = compute(cloud, nodes=2, budget=0.001)
     with pytest.raises(sky.BudgetExceededError, match=r"'pool' rents no more: 2 machines at \$0\.10 an hour"):

@@ -219,7 +219,7 @@ def test_a_refused_launch_says_its_figures() -> None:
     """The error names the machines, what they cost at least, what is owed, and the budget."""
     life = BilledLife(node=0, instance_id="a", launched=0, tariff=CENT_A_SECOND)
     said = (
-        r"'train' rents no more: 2 machines at \$36\.00 an hour cost at least \$1\.20 by the time they are given back, "
+        r"'train' rents no more: 2 machines at \$36\.00 an hour cost at least \$1\.20 by the time they are terminated, "
         r"with \$2\.30 owed for others, and the budget is \$3\.00\."
     )
     with pytest.raises(BudgetExceededError, match=said) as caught:

@@ -32,13 +32,18 @@ def test_it_says_which_why_and_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("facts", "ttl", "guardian", "fate"),
     [
-        (ITSELF, 600.0, None, "What is left ends itself at the latest 600 s after it last heard from this program."),
+        (
+            ITSELF,
+            600.0,
+            None,
+            "What is left terminates itself at the latest 600 s after it last heard from this program.",
+        ),
         (
             ProviderFacts(name="cloud", ends_own_bill="running", end_command=("poweroff",)),
             600.0,
             None,
             (
-                "What is left and runs ends itself at the latest 600 s after it last heard from this program. "
+                "What is left and runs terminates itself at the latest 600 s after it last heard from this program. "
                 "Nothing else ends what does not run."
             ),
         ),

@@ -202,7 +202,7 @@ def check_launch(
     machines = f"{count} machine{'' if count == 1 else 's'} at {money(tariff.hourly_rate)} an hour"
     before = f", with {money(owed)} owed for others" if owed else ""
     raise BudgetExceededError(
-        f"Pool {pool!r} rents no more: {machines} cost at least {money(least)} by the time they are given back"
+        f"Pool {pool!r} rents no more: {machines} cost at least {money(least)} by the time they are terminated"
         f"{before}, and the budget is {money(budget)}.",
         pool=pool,
         budget=budget,

@@ -17,13 +17,13 @@ WRONG = 60.0
 _SLOW = 10.0
 
 
-def ahead(sent: float, told: object, heard: float) -> float:
+def ahead(sent: float, answered: object, heard: float) -> float:
     """
-    Tell by how many seconds another machine's clock is ahead of ours; 0 where it may be right.
+    Return by how many seconds another machine's clock is ahead of ours; 0 where it may be right.
 
     Args:
         sent: When it was asked, by our clock.
-        told: What it answered, if that makes sense.
+        answered: What it answered, if that makes sense.
         heard: When the answer was here, by our clock.
 
     >>> ahead(100.0, 3700.1, 100.2)
@@ -31,14 +31,14 @@ def ahead(sent: float, told: object, heard: float) -> float:
     >>> ahead(100.0, 100.15, 100.2)
     0.0
     """
-    if not isinstance(told, (int, float)) or not math.isfinite(told) or sent <= told <= heard:
+    if not isinstance(answered, (int, float)) or not math.isfinite(answered) or sent <= answered <= heard:
         return 0.0
-    return told - (sent + heard) / 2
+    return answered - (sent + heard) / 2
 
 
 def ahead_of_reply(headers: Mapping[str, str], *, sent: float, heard: float) -> float | None:
     """
-    Tell by how many seconds a cloud's clock is ahead of ours, by what it answered.
+    Return by how many seconds a cloud's clock is ahead of ours, by what it answered.
 
     Args:
         headers: Of its reply, by their names in lower case; `Date` has whole seconds.
@@ -67,7 +67,7 @@ def ahead_of_reply(headers: Mapping[str, str], *, sent: float, heard: float) -> 
 
 def warning(ahead: float, cloud: str) -> str:
     """
-    Say that this computer's clock is wrong; nothing if it is not.
+    Warn that this computer's clock is wrong; return nothing if it is not.
 
     Args:
         ahead: By how many seconds the cloud's clock is ahead.

@@ -34,7 +34,7 @@ class Failing:
 
 def noted(failing: Failing, began: float, *, answered: bool) -> Failing:
     """
-    Take note of a launch.
+    Record a launch.
 
     Args:
         failing: What was known before.

@@ -168,7 +168,7 @@ def ender(facts: ProviderFacts, state: InstanceState) -> Ender:
 
     Args:
         facts: What holds for its provider.
-        state: What the provider says about its life; one that failed, or was taken back and is billed, is ending.
+        state: What the provider says about its life; one that failed, or was reclaimed and is billed, is ending.
 
     >>> [ender(ProviderFacts(name="cloud", ends_own_bill="running"), state) for state in LIFE]
     ['guardian', 'machine', 'guardian']
@@ -201,11 +201,11 @@ def promise(machines: str, guardian: int, duty: Duty, facts: ProviderFacts, *, e
 
 def take(duty: Duty, message: Message) -> Duty:
     """
-    Return what a guardian knows after it was told something.
+    Return what a guardian knows after it received a message.
 
     Args:
         duty: What it knew before.
-        message: What it was told.
+        message: What it received.
 
     >>> duty = Duty(pool_id="a1", pool_name="train", ttl=600.0)
     >>> sorted(take(take(duty, InstanceRented(("i-1", "i-2"))), InstanceEnded(("i-1",))).machines)

@@ -161,7 +161,7 @@ class Assign:
 
 @frozen
 class Surplus:
-    """Give an instance back whose node has another one by now."""
+    """Terminate an instance whose node has another one by now."""
 
     instance: Instance
 

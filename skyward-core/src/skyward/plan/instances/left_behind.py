@@ -63,7 +63,7 @@ def _fate(ttl: float | None, facts: ProviderFacts, guardian: int | None) -> str:
         left, rest = "What is left", ""
         if facts.ends_own_bill == "running":
             left, rest = "What is left and runs", " Nothing else ends what does not run."
-        return f"{left} ends itself at the latest {ttl:g} s after it last heard from this program.{rest}"
+        return f"{left} terminates itself at the latest {ttl:g} s after it last heard from this program.{rest}"
     return "Nothing else ends what is left."
 
 
