@@ -39,7 +39,7 @@ async def rented(
         give_up: Called when we are cancelled: no call is to be tried again any more.
 
     Raises:
-        CapacityError: If there was nothing before, and nothing was rented, for want of machines or quota.
+        CapacityError: If there was nothing before, and nothing was rented, for lack of machines or quota.
         QuotaError: The same.
         SkywardError: If a call failed for another reason.
 
@@ -98,7 +98,7 @@ class CallBatch(Generic[Row]):
             before: What an earlier call with the same token created.
 
         Raises:
-            CapacityError: If there is none at all, for want of machines or quota.
+            CapacityError: If there is none at all, for lack of machines or quota.
             QuotaError: The same.
             SkywardError: If a call failed for another reason.
         """

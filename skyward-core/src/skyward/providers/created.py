@@ -97,7 +97,7 @@ class Inventory(Generic[Row]):
     @contextmanager
     def creating(self, request: LaunchRequest) -> Iterator[None]:
         """
-        Enclose a call that creates machines: a list that was begun before its end may lack them, answered or not.
+        Guard a call that creates machines: a list that was begun before its end may lack them, answered or not.
 
         Args:
             request: What core asks for.

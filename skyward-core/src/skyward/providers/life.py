@@ -16,7 +16,7 @@ WARNED = 1024
 """Warnings that are remembered, so that a machine that is listed every few seconds gives one."""
 
 
-def life(told: object, known: Mapping[str, InstanceState], *, provider: str, instance: object) -> InstanceState:
+def life(word: object, known: Mapping[str, InstanceState], *, provider: str, instance: object) -> InstanceState:
     """
     Return what the word for a machine's state means.
 
@@ -24,7 +24,7 @@ def life(told: object, known: Mapping[str, InstanceState], *, provider: str, ins
     billed until the provider says otherwise. An error instead would make all machines of its list unreadable.
 
     Args:
-        told: The provider's word for the machine's state.
+        word: The provider's word for the machine's state.
         known: The words there are.
         provider: The provider's name, for the warning.
         instance: The machine's id, for the warning.
@@ -35,20 +35,20 @@ def life(told: object, known: Mapping[str, InstanceState], *, provider: str, ins
     >>> life("rebalancing", words, provider="x", instance="i-1").name
     'ENDING'
     """
-    found = known.get(told) if isinstance(told, str) else None
+    found = known.get(word) if isinstance(word, str) else None
     if found is None:
-        _warn(provider, f"{instance!r:.80}", f"{told!r:.80}")
+        _warn(provider, f"{instance!r:.80}", f"{word!r:.80}")
         return InstanceState.ENDING
     return found
 
 
 @functools.lru_cache(WARNED)
-def _warn(provider: str, instance: str, told: str) -> None:
+def _warn(provider: str, instance: str, word: str) -> None:
     """Warn once of a machine's word."""
     _log.warning(
         "instance.state_unknown provider=%s instance=%s state=%s taken_for=ending hint=%s",
         provider,
         instance,
-        told,
+        word,
         "It may be new: look for a newer release of Skyward.",
     )

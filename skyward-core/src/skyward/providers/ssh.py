@@ -97,7 +97,7 @@ class SSH:
     @property
     def addresses(self) -> tuple[SSHAddress, ...]:
         """
-        How each host is reached.
+        Return the address of each host.
 
         Raises:
             ConfigError: If one is no host.
@@ -120,7 +120,7 @@ class SSH:
 
     def clean(self) -> dict[str, tuple[str, ...]]:
         """
-        Empty Skyward's cache on every host: environments, and our own side.
+        Clear Skyward's cache on every host: environments, and our own side.
 
         Only what Skyward made is removed: a directory that `SKYWARD_CACHE` names may hold more.
         Pools that use a host at this moment would miss what is gone. Not to be called in an event loop.
@@ -207,11 +207,11 @@ class SSH:
 
     @hookimpl
     async def skyward_terminate(self, infra: None, ids: Sequence[str]) -> None:
-        """Nothing: a node has left its host already, and the host is its owner's."""
+        """Do nothing: a node has left its host already, and the host is its owner's."""
 
 
 async def _clean(address: SSHAddress) -> tuple[str, ...]:
-    """Empty the cache of a host, and return what else is in it."""
+    """Clear the cache of a host, and return what else is in it."""
     from skyward.plan.bootstrap.cache_text import clean
     from skyward.ssh.dial import dial
     from skyward.ssh.shell import run
