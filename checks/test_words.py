@@ -70,7 +70,6 @@ OLDER = (
     "docs/write-a-provider.md",
     "skyward-aws/",
     "skyward-container/",
-    "skyward-core/src/skyward/rest/",
     "skyward-core/src/skyward/testing/",
     "skyward-digitalocean/",
     "skyward-runpod/",

@@ -126,7 +126,7 @@ class Api:
     async def post(self, path: str, **how: Any) -> Any: ...
     async def post(self, path: str, **how: Any) -> Any:
         """
-        Make or do something, and never twice unless told `once=False`; arguments are those of `call`.
+        Make or do something, and never twice unless called with `once=False`; arguments are those of `call`.
 
         Args:
             path: Of what.

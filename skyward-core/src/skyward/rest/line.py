@@ -84,13 +84,13 @@ class HTTPLine:
         except TimeoutError:
             return evolve(blank, text=f"there was none within {timeout:g} s")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return evolve(blank, text=_told(error), sent=False)
+            return evolve(blank, text=_described(error), sent=False)
         except (httpx.HTTPError, OSError) as error:
-            return evolve(blank, text=_told(error))
+            return evolve(blank, text=_described(error))
         except _TooLarge:
             return evolve(blank, text=f"it is larger than {self._service.largest} bytes")
         except RuntimeError:
-            # While the interpreter ends no thread looks hosts up, and pools that were forgotten are still given back;
+            # While the interpreter ends no thread looks hosts up, and forgotten pools are still terminated;
             # blocking the loop does no harm then.
             return self._sent_at_the_end(blank, request, timeout)
         return evolve(blank, status=answer.status_code, headers=dict(answer.headers), text=_text(body))
@@ -103,7 +103,7 @@ class HTTPLine:
             with httpx.Client(follow_redirects=False, timeout=timeout) as client:
                 answer = client.send(plain)
         except httpx.HTTPError as error:
-            return evolve(blank, text=_told(error), sent=not isinstance(error, httpx.ConnectError))
+            return evolve(blank, text=_described(error), sent=not isinstance(error, httpx.ConnectError))
         return evolve(blank, status=answer.status_code, headers=dict(answer.headers), text=_text(answer.content))
 
     async def _body(self, answer: httpx.Response) -> bytes:
@@ -164,7 +164,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """Return what an error says, which may be nothing."""
     return str(error) or type(error).__name__
 

@@ -97,10 +97,10 @@ def decide(reply: Reply, attempt: int, meaning: Meaning | None, *, dice: float, 
         return refusal
     longest = min(_LONGEST_BACK_OFF, (1.0 if reply.status == _TOO_MANY else 0.5) * 2 ** (attempt - 1))
     wait = longest * (0.5 + 0.5 * dice)
-    told = held(reply, now)
-    if told is not None:
-        # Not all who were told the same moment come back in it.
-        wait = max(wait, told + dice * min(1.0, 0.1 * told))
+    asked = held(reply, now)
+    if asked is not None:
+        # Clients that got the same moment are spread after it.
+        wait = max(wait, asked + dice * min(1.0, 0.1 * asked))
     return refusal if wait > LONGEST_PAUSE + 1.0 else RetryLater(wait)
 
 
@@ -150,7 +150,7 @@ def usual(reply: Reply) -> Meaning:
     'CredentialsError'
     """
     if reply.status == 401:
-        return Meaning(kind=CredentialsError, hint="Check the key: it is wrong, or was taken back.")
+        return Meaning(kind=CredentialsError, hint="Check the key: it is wrong, or was revoked.")
     if reply.status == 403:
         return Meaning(kind=CredentialsError, hint="Give the key the right to do this.")
     late = not reply.status or reply.status >= _BROKEN or reply.status in (_TOO_MANY, _TIMED_OUT)
