@@ -238,9 +238,9 @@ class NodeShell:
             patience: Seconds it has to leave by itself.
         """
         self.leaving = True
-        back = ProvisionError(f"{self.where} is being terminated.", node=self.index)
-        self._settle(self._runs, back)
-        self._settle(self._ready, back)
+        terminated = ProvisionError(f"{self.where} is being terminated.", node=self.index)
+        self._settle(self._runs, terminated)
+        self._settle(self._ready, terminated)
         if self.link is not None and patience:
             self.link.stop(patience)
             self._host.leaving(patience)
@@ -307,7 +307,7 @@ class NodeShell:
             self.link.acknowledge_log(size)
 
     def go_on(self) -> None:
-        """Take what was held back while handlers were behind."""
+        """Take what was buffered while handlers were behind."""
         try:
             self._inflow.go_on()
         except (SkywardError, *SENSELESS) as error:

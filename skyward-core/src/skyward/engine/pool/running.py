@@ -328,7 +328,7 @@ class Running:
 
     def _launched(self, shell: NodeShell) -> None:
         if self.instances.is_surplus(shell):
-            # The place was given away while this machine was on its way.
+            # Another machine took the place while this one was launching.
             self._spawn(self._terminate_machine(shell, "its place is taken"))
             return
         if not isinstance(shell.instance.address, LocalAddress):

@@ -22,9 +22,9 @@ def last_answers(process: ChildProcess) -> list[bytes]:
     """
     frames = []
     began = {running.call for running in process.running}
-    given_back = [call for call in process.in_flight if call not in began]
-    if given_back:
-        frames.append(encode(Kind.RECALLED, b"".join(map(CALL.pack, given_back)), lane=process.lane))
+    returned = [call for call in process.in_flight if call not in began]
+    if returned:
+        frames.append(encode(Kind.RECALLED, b"".join(map(CALL.pack, returned)), lane=process.lane))
     # The culprit last: the client names it in the others' errors as long as it knows it.
     for running in sorted(process.running, key=lambda running: running.call == process.culprit()):
         if running.call in process.in_flight:
