@@ -73,7 +73,6 @@ OLDER = (
     "skyward-core/src/skyward/provider",
     "skyward-core/src/skyward/rest/",
     "skyward-core/src/skyward/testing/",
-    "skyward-runpod/",
     "skyward-vastai/",
     "skyward-verda/",
 )
