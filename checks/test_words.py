@@ -67,7 +67,6 @@ VERBS = frozenset(
 
 OLDER = (
     "docs/testing.md",
-    "docs/write-a-provider.md",
     "skyward-core/src/skyward/engine/instances/",
     "skyward-core/src/skyward/plan/instances/",
     "skyward-core/src/skyward/provider",
