@@ -65,19 +65,6 @@ VERBS = frozenset(
 )
 """What the docstring of a function begins with: one verb for one action, as an engineer would search for it."""
 
-OLDER = (
-    "docs/testing.md",
-    "docs/write-a-provider.md",
-    "skyward-aws/",
-    "skyward-container/",
-    "skyward-core/src/skyward/testing/",
-    "skyward-digitalocean/",
-    "skyward-runpod/",
-    "skyward-vastai/",
-    "skyward-verda/",
-)
-"""Folders and files whose words are still to be gone through; the list only shrinks."""
-
 PAGES = (
     ROOT / "README.md",
     # What tests wrote.
@@ -98,32 +85,18 @@ def test_words_are_those_of_the_field(private: str, usual: str) -> None:
 
 def test_a_function_opens_with_a_plain_verb() -> None:
     """The docstring of each function says first what it does, as in Return, Start, Terminate."""
-    assert [] == [place for path in sources() if not _is_older(path) for place in _without_a_verb(path)]
-
-
-@pytest.mark.parametrize("older", OLDER)
-def test_an_older_room_still_needs_its_place_in_the_list(older: str) -> None:
-    """A room that was gone through is taken off the list."""
-    paths = [path for path in (*sources(), *PAGES) if relative(path).startswith(older)]
-    patterns = [PERSONS, *map(_pattern, TERMS)]
-    texts = [path.read_text(encoding="utf-8") for path in paths]
-    assert any(pattern.search(text) for pattern in patterns for text in texts) or any(map(_without_a_verb, paths))
+    assert [] == [place for path in sources() for place in _without_a_verb(path)]
 
 
 def _pattern(private: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{private})\b", re.IGNORECASE)
 
 
-def _is_older(path: Path) -> bool:
-    return relative(path).startswith(OLDER)
-
-
 def _lines_with(pattern: re.Pattern[str]) -> list[str]:
-    """List the lines of sources and pages in which a pattern occurs, those of older rooms left out."""
+    """List the lines of sources and pages in which a pattern occurs."""
     return [
         f"{relative(path)}:{number}"
         for path in (*sources(), *PAGES)
-        if not _is_older(path)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if pattern.search(line)
     ]

@@ -204,11 +204,11 @@ class Account:
             self.ahead = self.ahead if ahead is None else ahead
             return answer
         except ClientError as error:
-            told = error.response.get("Error", {})
+            said = error.response.get("Error", {})
             answer = error.response.get("ResponseMetadata", {})
             return refusal(
-                code=str(told.get("Code", "")),
-                message=str(told.get("Message", "")),
+                code=str(said.get("Code", "")),
+                message=str(said.get("Message", "")),
                 status=int(answer.get("HTTPStatusCode", 400)),
                 retry_after=_seconds(answer.get("HTTPHeaders", {})),
             )
@@ -292,7 +292,7 @@ async def in_thread(do: Callable[[], T]) -> T:
     try:
         threading.Thread(target=run, name="skyward-aws", daemon=True).start()
     except RuntimeError:
-        # While the interpreter ends it starts no thread any more, and pools that were forgotten are still given back.
+        # While the interpreter ends it starts no thread any more, and pools that were forgotten are still terminated.
         return do()
     return await ended
 

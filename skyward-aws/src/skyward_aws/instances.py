@@ -104,8 +104,8 @@ def state(row: Mapping[str, Any]) -> InstanceState:
     >>> state({"InstanceId": "i-1", "State": {"Name": "shutting-down"}}).name
     'ENDING'
     """
-    told = facts("aws", row.get("InstanceId"))("State", lambda: row["State"]["Name"])
-    return life(told, _STATES, provider="aws", instance=row.get("InstanceId"))
+    word = facts("aws", row.get("InstanceId"))("State", lambda: row["State"]["Name"])
+    return life(word, _STATES, provider="aws", instance=row.get("InstanceId"))
 
 
 def label(token: str, node: int | None) -> str:
@@ -178,8 +178,8 @@ def _seconds(row: Mapping[str, Any]) -> float | None:
 
 def _reason(row: Mapping[str, Any]) -> str | None:
     """Return why a machine ends, in EC2's words, which open with its code such as `Server.InternalError`."""
-    told = row.get("StateReason", {})
-    reason: str | None = told.get("Message") or told.get("Code") or row.get("StateTransitionReason") or None
+    why = row.get("StateReason", {})
+    reason: str | None = why.get("Message") or why.get("Code") or row.get("StateTransitionReason") or None
     return reason
 
 
@@ -290,7 +290,7 @@ async def terminate(account: Account, region: str, ids: Sequence[str]) -> None:
 
     async def left(those: Sequence[str]) -> list[str]:
         there = await _states(account, region, those)
-        # One whose state is not told is billed, as far as we know.
+        # One whose state is not reported is billed, as far as we know.
         billed = [each for each in there if there[each] not in _UNBILLED]
         billed += [each for each in those if each not in there and inventory.unlisted(each)]
         inventory.forget(set(those).difference(billed))

@@ -1,5 +1,5 @@
 """
-What a machine can learn about its own end: EC2 tells it two minutes ahead, at best.
+What a machine can learn about its own end: EC2 announces it two minutes ahead, at best.
 
 The text of this module is what machines run, so it needs nothing but Python itself.
 """
@@ -22,7 +22,7 @@ _REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
 
 
 class Notice(NamedTuple):
-    """Say that a spot machine is taken back, or may be soon: whether it is certain, and when, in seconds since 1970."""
+    """Say that a spot machine is reclaimed, or may be soon: whether it is certain, and when, in seconds since 1970."""
 
     certain: bool
     at: float
@@ -46,8 +46,8 @@ def look(base: str | None = None) -> Notice | None:
     known = {"X-aws-ec2-metadata-token": token}
     for path, field, certain in ((_ACTION, "time", True), (_REBALANCE, "noticeTime", False)):
         if text := _ask(base + path, known):
-            told = datetime.strptime(json.loads(text)[field].replace("Z", "+0000"), "%Y-%m-%dT%H:%M:%S%z")
-            return Notice(certain=certain, at=told.timestamp())
+            at = datetime.strptime(json.loads(text)[field].replace("Z", "+0000"), "%Y-%m-%dT%H:%M:%S%z")
+            return Notice(certain=certain, at=at.timestamp())
     return None
 
 
@@ -73,5 +73,5 @@ def _ask(url: str, headers: dict[str, str], method: str = "GET") -> str:
 if __name__ == "__main__":
     found = look()
     if found is not None:
-        why = "EC2 takes it back" if found.certain else "EC2 recommends to move, because it may take it back soon"
+        why = "EC2 reclaims it" if found.certain else "EC2 recommends to move, because it may reclaim it soon"
         sys.stdout.write(json.dumps({"reason": why, "certain": found.certain, "at": found.at}))

@@ -151,5 +151,5 @@ def parameters(order: Order, node: int, zone: str) -> dict[str, Any]:
 
 
 def _deadline(ttl: float | None) -> float:
-    """Return after how many seconds a machine that is never made a node ends itself; 0 for never."""
+    """Return after how many seconds a machine that is never made a node terminates; 0 for never."""
     return max(ttl, LEAST_DEADLINE) if ttl else 0.0

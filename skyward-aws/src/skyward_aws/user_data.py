@@ -17,7 +17,7 @@ def user_data(login: str, host: HostKey, user: str, deadline: float) -> str:
         login: The public key that is let in.
         host: The machine's own key.
         user: Who logs in.
-        deadline: Seconds after which it ends itself if no node was made on it; 0 for never.
+        deadline: Seconds after which it terminates if no node was made on it; 0 for never.
 
     >>> text = user_data("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "..."), "ubuntu", 600)
     >>> text.splitlines()[0]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("skyward.provider.container")
 
-# The first process hears it, and with that the container ends.
+# The first process receives it, and with that the container ends.
 _END = ("kill", "-TERM", "1")
 
 
@@ -108,7 +108,7 @@ class Container:
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Return what holds here: nothing is billed, and a container can end itself."""
+        """Return what holds here: nothing is billed, and a container can terminate on its own."""
         return ProviderFacts(name="container", ends_own_bill=True, end_command=_END)
 
     @hookimpl

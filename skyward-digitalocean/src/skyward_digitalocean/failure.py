@@ -59,7 +59,7 @@ def _rights(reply: Reply) -> str:
 # Capacity, quota and a wrong body share the status 422, and only the words tell.
 meaning = meaning_by(
     (
-        ErrorRow(CredentialsError, "Check the token: it is wrong, or was taken back.", status=(401,)),
+        ErrorRow(CredentialsError, "Check the token: it is wrong, or was revoked.", status=(401,)),
         ErrorRow(CredentialsError, _rights, status=(403,)),
         ErrorRow(ConfigError, "Check the image, and the VPC.", call=_POST, status=(404,)),
         # Droplets are counted in all regions together; those with GPUs have limits of their own.

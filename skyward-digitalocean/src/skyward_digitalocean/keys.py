@@ -38,7 +38,7 @@ def key_name(pool_id: str) -> str:
 
 async def open_key(account: Account, pool_id: str, public: str) -> Registered:
     """
-    Put the pool's key into the account, unless it is there, and return it by its fingerprint.
+    Register the pool's key with the account, unless it is there, and return it by its fingerprint.
 
     Args:
         account: Whose.

@@ -148,7 +148,7 @@ class DigitalOcean(AccountHooks):
 
     @hookimpl
     async def skyward_open(self, cluster: Cluster) -> Registered:
-        """Put the pool's key into the account, without which a droplet gets a password by mail."""
+        """Register the pool's key with the account, without which a droplet gets a password by mail."""
         return await open_key(self._account, cluster.pool_id, cluster.key.public)
 
     @hookimpl

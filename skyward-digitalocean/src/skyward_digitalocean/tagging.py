@@ -78,7 +78,7 @@ def read(tags: Iterable[str], name: str) -> Tags | None:
         if len(word) != 3 or word[0] != pools[0] or word[1] not in _FIELDS:
             continue
         key, text = f"skyward:{word[1]}", unescaped(word[2])
-        # While an expiry is written anew there are two, and the later one holds.
+        # While an expiry is renewed there are two, and the later one holds.
         strings[key] = max(strings.get(key, ""), text, key=_rank) if word[1] == "expires" else text
     found = Tags.from_strings(strings)
     return None if found is None else evolve(found, node=node_in(name))

@@ -29,7 +29,7 @@ _QUOTA = ("spend limit", "spending limit", "quota", "limit exceeded", "limit rea
 # A lack of machines and a broken rule share the status 400, and only the words tell.
 meaning = meaning_by(
     (
-        ErrorRow(CredentialsError, "Check the key: it is wrong, or was taken back.", status=(401,)),
+        ErrorRow(CredentialsError, "Check the key: it is wrong, or was revoked.", status=(401,)),
         ErrorRow(
             CredentialsError,
             "Add money to the RunPod account: an hour of what is rented has to be there.",

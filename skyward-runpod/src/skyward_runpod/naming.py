@@ -36,7 +36,7 @@ def name_of(tags: Tags) -> str:
 
 def written(tags: Tags) -> str:
     """
-    Write what has no room in the name. An expiry could not be written anew, so there is none.
+    Write what has no room in the name. An expiry could not be renewed, so there is none.
 
     Args:
         tags: What is to be written on a pod.

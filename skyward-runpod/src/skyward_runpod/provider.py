@@ -137,7 +137,7 @@ class RunPod(AccountHooks):
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Return what holds here: a pod that runs ends itself with its own key, and reaches others if networked."""
+        """Return what holds here: a pod that runs terminates with its own key, and reaches others if networked."""
         return ProviderFacts(
             name="runpod",
             ends_own_bill="running",

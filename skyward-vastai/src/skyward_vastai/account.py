@@ -161,7 +161,7 @@ class Account(KeyAccount):
         return {each for each in ids if each in there or each in self._refused}
 
     async def _order(self, path: str, ids: Sequence[str], json: Any, also: Sequence[int] = ()) -> None:
-        """Give an order; whether it was carried out is for the list to say."""
+        """Send an order; whether it was carried out is for the list to say."""
         try:
             await self.api.delete(path, json=json, lane="destroy", subject=", ".join(ids), also=also)
         except SkywardError as error:

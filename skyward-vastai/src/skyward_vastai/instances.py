@@ -122,8 +122,8 @@ def described(
 
 def _reason(row: Mapping[str, Any]) -> str:
     """Return why a machine is of no use, in Vast.ai's words."""
-    told = f"its status is {row.get('actual_status')}: {row.get('status_msg') or ''}".rstrip(": ")
-    return "it is stopped, as a bid that was outbid is" if row.get("cur_state") == "stopped" else told
+    status = f"its status is {row.get('actual_status')}: {row.get('status_msg') or ''}".rstrip(": ")
+    return "it is stopped, as a bid that was outbid is" if row.get("cur_state") == "stopped" else status
 
 
 def _address(row: Mapping[str, Any], key: KeyPair | None, known_hosts: str | None) -> SSHAddress | None:

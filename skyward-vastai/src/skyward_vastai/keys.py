@@ -2,7 +2,7 @@
 The pool's key on its machines, where Vast.ai itself keeps the list of authorized keys.
 
 The script that a container runs when it starts lets the key in at once. Vast.ai owns that file, though, and writes it
-anew after hours from what is attached to the machine: connections that are there would stay, and no new one come in.
+again after hours from what is attached to the machine: connections that are there would stay, and no new one come in.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def label(tags: Tags) -> str:
     """
     Write the label of a machine; what does not fit is cut from the names of owner and pool.
 
-    There is no expiry in it: to put it off, every machine would have to be labelled anew, one call after the other.
+    There is no expiry in it: to put it off, every machine would have to be labelled again, one call after the other.
 
     Args:
         tags: Whose it is.

@@ -95,7 +95,7 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
     Args:
         order: What is rented.
         node: The node it is for.
-        url: Where the API is, for the machine to end itself.
+        url: Where the API is, for the machine to terminate on its own.
     """
     request, spec = order.request, order.request.cluster.spec
     found: dict[str, Any] = {
@@ -111,7 +111,7 @@ def body(order: Order, node: int, url: str) -> dict[str, Any]:
         "onstart": onstart(request.cluster.key.public, url, spec.ttl),
     }
     if request.spot:
-        # There is no other sign that it may be taken back.
+        # There is no other sign that it may be reclaimed.
         found["price"] = request.cluster.offer.data["bid"]
     if order.registry:
         found["image_login"] = order.registry

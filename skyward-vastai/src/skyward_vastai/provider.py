@@ -88,7 +88,7 @@ class VastAI(AccountHooks):
         registry: How a private registry is entered, as `"-u user -p token registry.example"`; None for public images.
         verified: Whether only machines that Vast.ai has verified will do.
         reliability: The least reliability of a machine, from 0 to 1, as Vast.ai has measured it.
-        bid_factor: What is bid for a machine that may be taken back, as a multiple of the lowest that would run now.
+        bid_factor: What is bid for a machine that may be reclaimed, as a multiple of the lowest that would run now.
         volume: Id or name of a local volume of the account; its machine is the only one that is rented.
         mount: Where containers find it; None for `/mnt/` and its name.
 
@@ -119,7 +119,7 @@ class VastAI(AccountHooks):
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
-        """Return what holds here: a container that runs ends itself by a key of its own, and no two share a network."""
+        """Return what holds here: a container that runs terminates by a key of its own, and no two share a network."""
         return ProviderFacts(
             name="vastai",
             ends_own_bill="running",

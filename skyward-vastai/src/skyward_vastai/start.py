@@ -1,4 +1,4 @@
-"""What a container does when it starts: it lets the pool in, and ends itself if no client comes."""
+"""What a container does when it starts: it lets the pool in, and terminates if no client comes."""
 
 from __future__ import annotations
 

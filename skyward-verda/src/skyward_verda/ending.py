@@ -79,7 +79,7 @@ async def volumes(account: Account) -> list[Mapping[str, Any]]:
 
 def loose(disks: Sequence[Mapping[str, Any]], machines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """
-    Return the disks whose machines are gone: a spot machine that is taken back may leave its disk, which is billed.
+    Return the disks whose machines are gone: a spot machine that is reclaimed may leave its disk, which is billed.
 
     Args:
         disks: Our disks.

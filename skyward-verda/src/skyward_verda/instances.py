@@ -1,4 +1,4 @@
-"""The machines there are: told apart by their names, described as instances."""
+"""The machines there are: distinguished by their names, described as instances."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def hostname(tags: Tags) -> str:
 
 def to_tags(tags: Tags) -> list[dict[str, str]]:
     """
-    Write what a machine is to bear; whether keys may hold a colon is not told, and a hyphen always may.
+    Write what a machine is to bear; whether keys may hold a colon is not documented, and a hyphen always may.
 
     Args:
         tags: What is to be written on it.

@@ -102,7 +102,7 @@ def parameters(order: Order, node: int, *, tagged: bool = True) -> dict[str, Any
     name, size = hostname(tags), max(LEAST_DISK, math.ceil(cluster.spec.disk_gb or 0))
     disk: dict[str, Any] = {"name": name, "size": size}
     if request.spot:
-        # Else the disk stays when the machine is taken back, and is billed. Other machines must not say so.
+        # Else the disk stays when the machine is reclaimed, and is billed. Other machines must not say so.
         disk["on_spot_discontinue"] = "delete_permanently"
     found: dict[str, Any] = {
         "instance_type": cluster.offer.instance_type,

@@ -30,7 +30,7 @@ __all__ = ["Books", "Machine"]
 HINT = "Rehearsal(directory=...) may name another directory."
 
 GRACE = 1200.0
-"""Seconds past its expiry after which a machine ends itself: long after it can be found as forgotten."""
+"""Seconds past its expiry after which a machine terminates: long after it can be found as forgotten."""
 
 
 @frozen(kw_only=True)
@@ -44,16 +44,16 @@ class Machine:
         instance_type: What kind it is.
         region: Where it is.
         zone: Where it is there.
-        spot: Whether it may be taken back.
+        spot: Whether it may be reclaimed.
         rate: What it costs, in USD per hour.
         on_demand_rate: What it would cost on demand, in USD per hour.
         host: The directory that stands for it.
         launched_at: When it was rented.
         boots_at: When it runs; None never.
         fate: What becomes of it, in words; empty for nothing.
-        taken_at: When it is taken back; None never.
+        taken_at: When it is reclaimed; None never.
         ended_at: When it was ended; None while it is there.
-        ends_own_bill: Whether it ends itself when it is expired, as `ProviderFacts` has it.
+        ends_own_bill: Whether it terminates when it is expired, as `ProviderFacts` has it.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Machine:
         """
         Return when it stopped, or will stop, to cost anything; None if nothing ends it.
 
-        A machine ends itself when its client has not put off its expiry in time, if it can.
+        A machine terminates when its client has not renewed its expiry in time, if it can.
         """
         able = self.boots_at is not None if self.ends_own_bill == "running" else self.ends_own_bill
         # An expiry of 0 is no time: it says that the pool is being ended.
@@ -250,7 +250,7 @@ class Books:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let no other process, and no other thread, change the books meanwhile."""
+        """Lock the books, so that no other process and no other thread changes them meanwhile."""
         # Only for the user: what runs on machines is in there.
         private.directory(self._directory, hint=HINT)
         descriptor = private.opened(self._directory / "lock", os.O_RDWR | os.O_CREAT)

@@ -47,7 +47,7 @@ class Cloud:
         faults: What goes wrong.
         seed: Says what the faults leave open.
         books: Where it is all written.
-        ends_own_bill: Whether machines end themselves when they are expired, as `ProviderFacts` has it.
+        ends_own_bill: Whether machines terminate when they are expired, as `ProviderFacts` has it.
     """
 
     faults: tuple[Fault, ...]
@@ -102,7 +102,7 @@ class Cloud:
                     power.switch_off(machine.host)
 
     def take(self, name: str) -> None:
-        """Take a machine back, and kill what runs there; nothing for one that is gone."""
+        """Reclaim a machine, and kill what runs there; nothing for one that is gone."""
         now = time.time()
         for machine in self.books.machines():
             if machine.id == name and machine.state(now) is not InstanceState.ENDED:

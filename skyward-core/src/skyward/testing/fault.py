@@ -176,7 +176,7 @@ class DiesInBootstrap:
 @frozen(kw_only=True, repr=False)
 class Preempt:
     """
-    Take machines back, whatever runs on them; what runs is killed.
+    Reclaim machines, whatever runs on them; what runs is killed.
 
     Args:
         after: Seconds for which such a machine runs; None lets the seed say, up to three.
@@ -282,7 +282,7 @@ Fate: TypeAlias = NeverBoots | Unreachable | DiesInBootstrap | Preempt
 """What can become of one machine."""
 
 LONGEST_LIFE = 3.0
-"""Seconds after which a machine is taken back at the latest, where only the seed says when."""
+"""Seconds after which a machine is reclaimed at the latest, where only the seed says when."""
 
 
 def fate(faults: Iterable[Fault], number: int, seed: int) -> Fate | None:

@@ -55,7 +55,7 @@ def offers() -> list[Offer]:
     """
     List all that is sold.
 
-    The second region is a tenth dearer, and so is the second zone on the spot market.
+    The second region costs a tenth more, and so is the second zone on the spot market.
 
     >>> [str(offer.spot_price) for offer in offers() if offer.instance_type == "small"]
     ['0.03', '0.033', '0.033', '0.0363']

@@ -52,7 +52,7 @@ def remove(host: str) -> None:
 
 def fail_bootstrap(host: str) -> None:
     """
-    Let a node that begins to live on a machine end before it is ready, however busy this machine is.
+    Make a node that starts on a machine end before it is ready, however busy this machine is.
 
     Args:
         host: The machine's directory.
@@ -63,7 +63,7 @@ def fail_bootstrap(host: str) -> None:
 
 
 def _agents(host: str) -> Iterator[tuple[int, list[str]]]:
-    """Find the agents that were told to live on a machine, each with the mark that its descendants carry."""
+    """Find the agents that were started on a machine, each with the mark that its descendants carry."""
     entry = f"{DIRECTORY}={host}"
     if not Path("/proc/self/environ").exists():
         command = ["ps", "-axEww", "-o", "pid=,command="]

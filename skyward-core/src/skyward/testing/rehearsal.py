@@ -48,7 +48,7 @@ class Rehearsal:
     Rent machines that are this one, from a cloud that fails on purpose.
 
     Nothing is installed and nothing costs money, but all the rest is real: nodes are process trees, prices are counted,
-    and a machine that is taken back is killed with all that runs on it.
+    and a machine that is reclaimed is killed with all that runs on it.
     What exists and what it has cost is written in books, which are this program's own unless `directory=` is said.
 
     Args:
@@ -56,7 +56,7 @@ class Rehearsal:
         seed: Says what the faults leave open; the same seed always says the same.
         directory: Where the books and the machines are, with a short path; programs that name the same directory
             share them. None is a place of this program's own, where `skyward_owned` finds them all the same.
-        ends_own_bill: Whether a machine ends itself when its client has died: `"running"` if it has to run for that,
+        ends_own_bill: Whether a machine terminates when its client has died: `"running"` if it has to run for that,
             False for a cloud where one that is switched off is billed all the same. Both need a guardian.
 
     Raises:
@@ -102,7 +102,7 @@ class Rehearsal:
 
     def preempt(self, name: str) -> None:
         """
-        Take a machine back now, and kill what runs on it.
+        Reclaim a machine now, and kill what runs on it.
 
         Args:
             name: Its id. One that is gone already is no error.
@@ -135,7 +135,7 @@ class Rehearsal:
 
     @hookimpl
     async def skyward_preflight(self) -> None:
-        """Say what will go wrong; there is nothing to log in to."""
+        """Log what will go wrong; there is nothing to log in to."""
         if self.faults:
             _log.warning("rehearsal.day %r", self)
 
@@ -257,7 +257,7 @@ class Rehearsal:
             await asyncio.to_thread(self._at(books).end, held)
 
     def _watch(self, machine: Machine) -> None:
-        """See to it, once, that a machine is taken back if that was written about it."""
+        """Schedule, once, that a machine is reclaimed if that was written about it."""
         if machine.id not in self._watchers and machine.taken_at is not None:
             taking = asyncio.get_running_loop().create_task(self._take(machine, machine.taken_at))
             self._watchers[machine.id] = taking

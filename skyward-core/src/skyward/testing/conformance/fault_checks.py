@@ -51,7 +51,7 @@ def check_pages(trial: Trial) -> None:
         ids = {each.id for each in rental.fill()}
         # Of some clouds, what was launched is offered no more.
         whole = {offer.key for offer in trial.ask("skyward_offers", spec=trial.spec)}
-        with trial.switched("small_pages"), trial.anew():
+        with trial.switched("small_pages"), trial.another_client():
             trial.until(lambda: ids <= set(rental.coming()), f"skyward_instances lists all of {', '.join(sorted(ids))}")
             if trial.has("skyward_owned"):
                 listed = {each.id for each in trial.ask("skyward_owned")}

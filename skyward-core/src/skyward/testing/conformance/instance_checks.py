@@ -101,16 +101,16 @@ def guard(trial: Trial, rental: Rental, provider: Any) -> None:
     """
     opened = RegionOpened(rental.cluster, rental.infra)
     known = take(Duty(pool_id=rental.pool_id, pool_name="conformance", ttl=LEASE), opened)
-    anew, duty = charged(sealed(provider, known))
+    copy, duty = charged(sealed(provider, known))
     [(cluster, infra)] = duty.regions
-    trial.handle = ProviderHandle(anew)
+    trial.handle = ProviderHandle(copy)
 
     def listed() -> bool:
         rows = trial.ask("skyward_instances", cluster=cluster, infra=infra)
         return rental.machine.id in [machine.id for machine in rows]
 
-    made_anew = f"a provider made anew from its arguments lists {rental.machine.id}"
-    trial.until(listed, f"{made_anew}, whatever its state")
+    made_again = f"a provider made again from its arguments lists {rental.machine.id}"
+    trial.until(listed, f"{made_again}, whatever its state")
     trial.ask("skyward_terminate", cluster=cluster, infra=infra, ids=[rental.machine.id])
     trial.until(lambda: not rental.existing(), f"{rental.machine.id} is gone after a guardian ended it")
     trial.ask("skyward_release", cluster=cluster, infra=infra)

@@ -147,7 +147,7 @@ class ProviderConformance:
         with trial.rental() as rental:
             machine = rental.machine
             assert (0, trial.facts.name) == (machine.node, machine.provider), "An instance names its node and provider."
-            assert rental.spot == machine.spot, "An instance says whether it may be taken back."
+            assert rental.spot == machine.spot, "An instance says whether it may be reclaimed."
             check_address(rental.running())
             check_json(rental.infra, "skyward_open")
             rental.end(machine.id)

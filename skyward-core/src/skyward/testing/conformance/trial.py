@@ -108,7 +108,7 @@ class Trial:
         return answer
 
     @contextmanager
-    def anew(self) -> Iterator[None]:
+    def another_client(self) -> Iterator[None]:
         """Ask a provider with the same arguments for the block, which has launched nothing, as another client has."""
         before = self.handle
         if attrs.has(type(before.provider)):
