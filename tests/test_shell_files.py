@@ -28,7 +28,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_words_are_filled_in_once(package: str) -> None:
     """What a word is filled with is text: a word in it stays as it is."""
     text = shell_file(package, "greet.sh", ONE="@TWO@", TWO="2")
-    assert '# Greets.\nprintf "%s@@%s\\n" @TWO@ "2"' == text
+    assert 'printf "%s@@%s\\n" @TWO@ "2"' == text
     assert "@TWO@@@2\n" == subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings, strategies as st
+from hypothesis import HealthCheck, example, given, note, settings, strategies as st
 
 import skyward as sky
 from skyward.testing import DiesInBootstrap, ListingLag, NeverBoots, NoCapacity, Preempt, Quota, SlowApi, Unreachable
@@ -76,6 +76,10 @@ lives = given(
 @pytest.mark.timeout(240)
 @settings(max_examples=share(80, least=0.2), suppress_health_check=[HealthCheck.too_slow])
 @lives
+# The watch of instances is cancelled while it waits for the ends of several orphans.
+@example(
+    [DiesInBootstrap(), NeverBoots(times=4), NeverBoots(), Hangs("terminate", times=4), Unreachable()], 2, 1, 1.0, False
+)
 def test_no_machine_is_forgotten(script: list[Script], nodes: int, later: int, boots: float, forgets: bool) -> None:
     """A pool is opened, works, changes its size and is left; hypothesis prints how to see it again."""
     _live(script, nodes, later, boots, forgets=forgets)

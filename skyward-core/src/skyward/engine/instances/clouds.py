@@ -126,8 +126,7 @@ class Clouds:
         Raises:
             LeftBehindError: If machines are left that could not be ended.
         """
-        for watch in self._watches.values():
-            watch.close()
+        await asyncio.gather(*(watch.close() for watch in self._watches.values()))
         return [failed for failed in await self._everywhere(lambda cloud: cloud.close()) if failed]
 
     async def abort(self) -> None:

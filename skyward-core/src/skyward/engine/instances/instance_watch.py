@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from skyward.engine.calls.settling import UNWINDING
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PoolEndedError
 
@@ -57,6 +58,7 @@ class InstanceWatch:
         self._ended = ended
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
         self._renewed = self._looked = engine.loop.time()
         self._spacing = SOON
 
@@ -71,13 +73,16 @@ class InstanceWatch:
         """Look soon, because an instance does not answer; doubts that go on have effect less and less often."""
         self._woken.set()
 
-    def close(self) -> None:
-        """Look no more."""
+    async def close(self) -> None:
+        """Look no more; return when a look that was under way has unwound, or after some seconds."""
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
+            await asyncio.wait({self._task}, timeout=UNWINDING)
 
     async def _run(self) -> None:
-        while True:
+        # A look that fails at the moment at which it is cancelled raises its failure.
+        while not self._closed:
             try:
                 await asyncio.wait_for(self._woken.wait(), self._interval())
             except TimeoutError:
