@@ -268,7 +268,8 @@ class Account(KeyAccount):
             ) from error
 
     async def _ours(self, **question: str) -> dict[str, Mapping[str, Any]]:
-        rows = by_id(await self.pages(CREATE, "droplets", listed, **question), whole, provider="digitalocean")
+        listed_now = await self.pages(CREATE, "droplets", listed, **question)
+        rows = self.api.understood(listed_now, partial(by_id, read=whole, provider="digitalocean"), f"GET {CREATE}")
         return {name: row for name, row in rows.items() if OURS in tags_in(row)}
 
     async def _droplet(self, known: Created[Mapping[str, Any]]) -> Mapping[str, Any] | None:

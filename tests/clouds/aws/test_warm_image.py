@@ -173,8 +173,8 @@ def test_the_watchdog_of_the_first_pool_does_not_act_in_the_second(aws: Cloud) -
         [row] = aws.alive()
         [own] = Path(row["base"], nodes).glob("*/watchdog.sh")
         assert [str(own)] == running(row["base"], "watchdog.sh")
-        assert "-gt 300 ]" in own.read_text()
-        assert "-gt 300 ]" not in old.read_text()
+        assert "TTL=300 " in own.read_text()
+        assert "TTL=300 " not in old.read_text()
 
 
 def test_an_image_that_is_refused_is_a_warning(aws: Cloud, caplog: pytest.LogCaptureFixture) -> None:

@@ -38,6 +38,7 @@ DIALECT = Dialect(
     left=3,
     expiry=lambda row: next(tag.rpartition(":")[2] for tag in row["tags"] if ":expires:" in tag),
     shows_death=False,
+    asks_first=False,
     garbled={
         "size": ({"price_hourly": "a lot"}, "size.price_hourly"),
         "created_at": ("yesterday", "created_at"),

@@ -72,7 +72,7 @@ def test_a_droplet_has_the_address_that_is_public(ocean: Cloud) -> None:
             assert runs.ip is not None
             assert runs.ip.startswith("127.")
             assert runs.private_ip is not None
-            assert runs.private_ip.startswith("10.")
+            assert runs.private_ip.startswith("127.16.")
             assert runs.address.host_key
 
     run(scenario())

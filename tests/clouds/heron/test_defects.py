@@ -245,7 +245,7 @@ DEFECTS = (
         lists(address=_address(fingerprints=("B" * 43,))),
         hosts=True,
     ),
-    Defect("another key is let in", IDENTITY, "does not let us in", asks(ssh_key="ssh-ed25519 AAAA me"), hosts=True),
+    Defect("another key is let in", IDENTITY, "refuses the login", asks(ssh_key="ssh-ed25519 AAAA me"), hosts=True),
     Defect(
         "no first-boot deadline",
         CHECKS.test_an_instance_without_a_client_terminates_itself,

@@ -454,6 +454,25 @@ def test_an_instance_whose_node_has_another_by_now_is_surplus() -> None:
     lived(*twice, (drains(), ""), (answer(3, late, token="u"), "assign:b"))
 
 
+@pytest.mark.parametrize("confirmed", [True, False], ids=["after its end", "while its end is awaited"])
+def test_a_host_is_rented_again_under_its_id(*, confirmed: bool) -> None:
+    """Hosts keep their ids; a confirmation that comes late is that of the life before."""
+    before: list[Step] = [*WORKS, (released(), "terminate:a"), *([(ended(), "")] if confirmed else [])]
+    again: list[Step] = [(asked(50, "s"), ""), (answer(51, row("a", token=None), token="s"), "assign:a")]
+    assert Phase.RUNNING is phase(*before, *again)
+    assert Phase.READY is phase(*before, *again, (ended(), ""), (ready(), ""), (failed(), ""), (shut_down(), ""))
+    assert Phase.TERMINATED is phase(*before, *again, (released(), "terminate:a"), (ended(), ""))
+
+
+def test_a_host_that_lists_had_is_rented_later() -> None:
+    """A spare host is listed although no node has it, and is there when one needs it."""
+    spare = row("b", token=None)
+    before: list[Step] = [*WORKS, (listed(3, RUNNING, spare), "bill:b"), (listed(30, RUNNING, spare), "terminate:b")]
+    again: list[Step] = [(asked(50, "s", [1]), ""), (answer(51, row("b", node=1, token=None), token="s"), "assign:b")]
+    assert Phase.RUNNING is phase(*before, *again, name="b")
+    assert Phase.RUNNING is phase(*before, (ended("b"), "end bill:b"), *again, name="b")
+
+
 def test_no_node_gets_two_instances_of_one_answer() -> None:
     """Nor one that was not asked for, nor one that is gone by now."""
     lived((asked(0, nodes=(0, 1)), ""), (answer(1, row("a"), row("b"), row("c", node=7)), "assign:a bill:b bill:c"))

@@ -115,6 +115,8 @@ def _answered(table: InstanceTable, event: LaunchAnswered) -> _Step:
     for instance in event.instances:
         key = instance.provider, instance.id
         known = records.get(key) or table.instances.get(key)
+        if known is not None and _is_rented_again(known, launch):
+            known = None
         if known is not None and known.phase is not Phase.ORPHANED:
             # Confirmed to be gone, being terminated, or given to a node by this answer.
             continue
@@ -138,8 +140,16 @@ def _answered(table: InstanceTable, event: LaunchAnswered) -> _Step:
             since=event.at,
             node=node,
             listed=known is not None,
+            token=event.token,
         )
     return table.changed(records.values()), tuple(commands)
+
+
+def _is_rented_again(known: InstanceRecord, launch: LaunchAttempt) -> bool:
+    """Return whether a launch gave what an earlier one had given: hosts keep their ids, as those of `sky.SSH`."""
+    if known.phase not in (Phase.TERMINATING, Phase.TERMINATED, Phase.UNCONFIRMED) or known.token == launch.token:
+        return False
+    return bool(known.token) or known.since < launch.at
 
 
 def _released(table: InstanceTable, key: Key) -> _Step:
@@ -160,9 +170,9 @@ def _terminated(table: InstanceTable, keys: Sequence[Key]) -> _Step:
 
 
 def _existing(table: InstanceTable, keys: Sequence[Key]) -> list[InstanceRecord]:
-    """List those of some instances whose end is not confirmed."""
+    """List those of some instances whose end is not confirmed; none that was rented again meanwhile."""
     known = [table.instances[key] for key in keys if key in table.instances]
-    return [record for record in known if record.phase is not Phase.TERMINATED]
+    return [record for record in known if record.phase is not Phase.TERMINATED and not record.phase.of_node]
 
 
 def _moved(table: InstanceTable, key: Key, before: Sequence[Phase], after: Phase) -> InstanceTable:

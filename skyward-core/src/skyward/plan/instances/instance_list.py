@@ -87,6 +87,7 @@ def take_list(table: InstanceTable, event: Listed) -> tuple[InstanceTable, tuple
                 since=event.at,
                 listed=True,
                 loose_since=event.at,
+                token="" if row.tags is None else row.tags.token,
             )
         )
         if closing:

@@ -73,6 +73,7 @@ class InstanceRecord:
         doing: What it does before it runs, as it was last said.
         reason: Why its termination is not confirmed.
         reported: Whether it was reported that it may still exist.
+        token: Names the launch that rented it; empty where that is not known.
     """
 
     provider: str
@@ -87,6 +88,7 @@ class InstanceRecord:
     doing: str | None = None
     reason: str = ""
     reported: bool = False
+    token: str = ""
 
     @property
     def key(self) -> Key:
