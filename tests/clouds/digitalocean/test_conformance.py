@@ -13,12 +13,13 @@ from skyward.testing.conformance import ProviderConformance, Switches
 from tests.clouds.digitalocean.cloud import CPU, GPU, TOKEN, Cloud
 from tests.clouds.digitalocean.dialect import DIALECT
 from tests.clouds.switches import switches
+from tests.seeds import some
 
 pytestmark = pytest.mark.clouds
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("machine", [CPU, GPU])
+@pytest.mark.parametrize("machine", some("kinds of droplets", [CPU, GPU]))
 class TestDigitalOcean(ProviderConformance):
     """The test cloud."""
 
