@@ -67,6 +67,7 @@ VERBS = frozenset(
 
 PAGES = (
     ROOT / "README.md",
+    *(path for path in files(".sh") if path.relative_to(ROOT).parts[0].startswith("skyward-")),
     # What tests wrote.
     *(path for path in files(".md") if ROOT / "docs" in path.parents and path.name != "faults.md"),
 )
@@ -93,7 +94,7 @@ def _pattern(private: str) -> re.Pattern[str]:
 
 
 def _lines_with(pattern: re.Pattern[str]) -> list[str]:
-    """List the lines of sources and pages in which a pattern occurs."""
+    """List the lines of sources, scripts and pages in which a pattern occurs."""
     return [
         f"{relative(path)}:{number}"
         for path in (*sources(), *PAGES)

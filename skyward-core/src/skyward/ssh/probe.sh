@@ -10,13 +10,13 @@ echo "memory_kb=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/
 echo "now=$(date +%s 2>/dev/null)"
 echo "server=$(echo "${SSH_CONNECTION:-}" | cut -d' ' -f3)"
 echo "port=$(echo "${SSH_CONNECTION:-}" | cut -d' ' -f4)"
-told=$(unsafe "$cache" | sed -n 1p)
-if [ -z "$told" ]; then
+problem=$(unsafe "$cache" | sed -n 1p)
+if [ -z "$problem" ]; then
     (umask 077; make_entries "$cache") 2>/dev/null
-    told=$(unsafe "$cache" | sed -n 1p)
+    problem=$(unsafe "$cache" | sed -n 1p)
 fi
-if [ -n "$told" ]; then
-    echo "unsafe=$told"
+if [ -n "$problem" ]; then
+    echo "unsafe=$problem"
 elif (umask 077; : >"$cache/.writable.$$") 2>/dev/null; then
     rm -f "$cache/.writable.$$"; echo "writable=yes"
 fi

@@ -2,8 +2,8 @@
 cache="${SKYWARD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyward}"
 case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 [ -d "$cache" ] || exit 0
-told=$(unsafe "$cache" | sed -n 1p)
-if [ -n "$told" ]; then echo "nothing was removed, because $told" >&2; exit 1; fi
+problem=$(unsafe "$cache" | sed -n 1p)
+if [ -n "$problem" ]; then echo "nothing was removed, because $problem" >&2; exit 1; fi
 cd "$cache/" || exit 1
 # By default the cache has a name of ours. A directory that the user named may hold more than what we listed.
 listed() { [ -z "${SKYWARD_CACHE:-}" ] || grep -qxF -e "$1" .skyward 2>/dev/null; }

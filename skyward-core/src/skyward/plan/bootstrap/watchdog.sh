@@ -39,7 +39,7 @@ BEGAN=$NOW
 CHANGED=$NOW
 look
 SEEN=$LEASE
-# What removes the directory may be dead before a rented machine is given back.
+# What removes the directory may be dead before a rented machine is terminated.
 while @THERE@; do
   # Another one may have been started in our place.
   OWNER=
