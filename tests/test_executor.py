@@ -119,18 +119,19 @@ def test_a_failure_is_the_future_s(executor: PoolExecutor) -> None:
         executor.submit(add, threading.Lock())  # type: ignore[arg-type]
 
 
-def test_callbacks_run_with_the_result_and_outside_of_the_engine(executor: PoolExecutor) -> None:
-    """In a thread that may wait, so one may submit and wait in it; what one raises harms nothing."""
+def test_callbacks_run_with_the_result_and_outside_of_the_engine(executor: PoolExecutor, held: Held) -> None:
+    """In a thread of their own, so that one may submit; a future that is done already runs its callback at once."""
     seen: list[Any] = []
 
     def note(future: concurrent.futures.Future[int]) -> None:
         seen.append((future.result(), threading.current_thread().name))
 
-    def submit(future: concurrent.futures.Future[int]) -> None:
+    def submit(future: concurrent.futures.Future[str]) -> None:
         executor.submit(add, 40, 2).add_done_callback(note)
 
-    first = executor.submit(add, 1)
+    first = executor.submit(hold, held.path, "first")
     first.add_done_callback(submit)
+    held.go()
     until(lambda: seen)
     assert [(42, "skyward-executor")] == seen
 
