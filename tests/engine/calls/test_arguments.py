@@ -163,3 +163,27 @@ def test_an_argument_that_cannot_be_pickled_is_named() -> None:
     for _ in range(2):
         with pytest.raises(SerializationError, match=r"args\[1\]. is a generator"):
             arguments.dump(function, "f", (records(), iter_of(3)), {})
+
+
+class Pickled:
+    """A kilobyte of text that counts how often it is pickled."""
+
+    def __init__(self, count: list[int]) -> None:
+        self._count = count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._count.append(1)
+        return str, (f"{len(self._count):01024}",)
+
+
+def test_a_large_argument_is_pickled_once_and_a_mebibyte_of_it_twice() -> None:
+    """The first call of a function gives up when its arguments are large, and sends the large one on its own."""
+    counted: list[int] = []
+    argument = [Pickled(counted) for _ in range(8 << 10)]
+    arguments = far()
+    payload = arguments.dump(function, "f", (1, argument), {})
+    assert len(counted) <= len(argument) + PIECE // 1024 + 64
+    assert payload.parts[0].place == Place.STORED
+    counted.clear()
+    arguments.dump(function, "f", (1, argument), {})
+    assert len(counted) == len(argument)

@@ -203,7 +203,9 @@ def dump(value: object, keep: Keeper | None = None, *, data: bool = False, refs:
     return packed(pickled((value,), DataPickler if data else Pickler, refs), keep)
 
 
-def pickled(values: Sequence[object], pickler: type[Pickler] = Pickler, refs: object = None) -> Pickled:
+def pickled(
+    values: Sequence[object], pickler: type[Pickler] = Pickler, refs: object = None, most: int | None = None
+) -> Pickled:
     """
     Pickle values one after the other; what they share, those that are read share too.
 
@@ -211,13 +213,15 @@ def pickled(values: Sequence[object], pickler: type[Pickler] = Pickler, refs: ob
         values: The last one is what `load` gives.
         pickler: Which pickler does it.
         refs: Which pool's Refs may be in it.
+        most: Bytes that all their streams together may have; None for any number.
 
     Raises:
+        TooLargeError: If the streams have more.
         Exception: Whatever pickling raises.
     """
     stream: list[bytes] = []
     buffers: list[memoryview] = []
-    made = pickler(stream, buffers, refs)
+    made = pickler(stream, buffers, refs, most)
     if len(values) == 1:
         made.dump(values[0])
         return Pickled([stream], buffers)

@@ -26,6 +26,10 @@ MOST_BUFFERS = 32 << 10
 """How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
 
 
+class TooLargeError(Exception):
+    """A stream that was given up, because it has more bytes than it may have."""
+
+
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
     """
     A cloudpickle pickler that leaves large buffers out of the stream.
@@ -34,9 +38,12 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
         stream: Takes what the pickle consists of, piece by piece; large bytes objects uncopied.
         buffers: Takes the buffers.
         refs: Which pool's Refs may be in it; None has them refused.
+        most: Bytes beyond which the stream is given up, with a TooLargeError; None for any number.
     """
 
-    def __init__(self, stream: list[bytes], buffers: list[memoryview], refs: object = None) -> None:
+    def __init__(
+        self, stream: list[bytes], buffers: list[memoryview], refs: object = None, most: int | None = None
+    ) -> None:
         room = MANY
 
         def out_of_band(buffer: PickleBuffer) -> bool:
@@ -53,7 +60,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
             return False
 
         self._refs = refs
-        super().__init__(_Writer(stream), protocol=5, buffer_callback=out_of_band)
+        writer = _Writer(stream) if most is None else _BoundedWriter(stream, most)
+        super().__init__(writer, protocol=5, buffer_callback=out_of_band)
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
@@ -87,6 +95,23 @@ class _Writer:
 
     def __init__(self, stream: list[bytes]) -> None:
         self.write = stream.append
+
+
+class _BoundedWriter:
+    """A writer for a stream that is given up where it gets too large."""
+
+    __slots__ = ("_append", "_room")
+
+    def __init__(self, stream: list[bytes], most: int) -> None:
+        self._append = stream.append
+        self._room = most
+
+    def write(self, piece: bytes) -> None:
+        """Take a piece of the stream."""
+        self._room -= len(piece)
+        if self._room < 0:
+            raise TooLargeError
+        self._append(piece)
 
 
 def _reduce_memoryview(view: memoryview) -> tuple[Any, ...]:

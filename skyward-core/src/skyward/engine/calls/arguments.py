@@ -4,7 +4,8 @@ Turn a call's arguments into what travels; runs in the thread that dispatches.
 Where one of them is large, the pickler pickles it on its own and then all of them together, which refers to what
 came before: so objects that arguments share are shared by what is read, and the large argument is a piece of the stream
 by itself, the same whatever stands beside it. It comes first, because what a pickler has seen before changes what it
-writes. Which parameters of a function take large ones is found out when the first such call is pickled, twice.
+writes. Which parameters of a function take large ones is found out at the first such call: pickling it is given up when
+it gets large, and begun anew, one argument after the other.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from skyward.engine.calls.buffers import Buffers
 from skyward.errors import RefError
 from skyward.link.blame import blame
 from skyward.link.payload import PIECE, Payload, Pickled, packed, pickled
+from skyward.link.pickling import TooLargeError
 from skyward.link.refs import Ref
 
 T = TypeVar("T")
@@ -92,18 +94,20 @@ class Arguments:
         for word, value in kwargs.items():
             if type(value) in _TEXTS and len(value) >= PIECE:
                 kwargs = {**kwargs, word: _beside(value)}
-        large = self._large.get(name)
+        large, most = self._large.get(name), max(PIECE, 2 * self._tried.get(name, 0))
         if large is None:
-            made = pickled(((args, kwargs),), refs=self._buffers.refs)
+            try:
+                made = pickled(((args, kwargs),), refs=self._buffers.refs, most=most)
+            except TooLargeError:
+                made = self._apart(name, args, kwargs, first=())
             if made.is_small:
                 return Payload((), made.streams[0][0])
-            order: tuple[_Name, ...] = ()
         else:
             apart = {place: value for place in large if (value := _at(place, args, kwargs)) is not None}
             order = tuple(apart)
             made = pickled((*apart.values(), (args, kwargs)), refs=self._buffers.refs)
-        if made.sizes[-1] >= max(PIECE, 2 * self._tried.get(name, 0)) or not _leads(order, made):
-            made = self._apart(name, args, kwargs, first=order)
+            if made.sizes[-1] >= most or not _leads(order, made):
+                made = self._apart(name, args, kwargs, first=order)
         payload = packed(made, self._buffers.keep)
         self._buffers.sent(made.buffers, payload)
         return payload
