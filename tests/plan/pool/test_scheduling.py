@@ -17,6 +17,7 @@ from skyward.plan.pool.lanes import (
     LEAST_AWAY,
     MARGIN,
     LaneKey,
+    Node,
     Recall,
 )
 from skyward.plan.pool.scheduling import Scheduler
@@ -120,6 +121,23 @@ def test_a_call_that_had_to_wait_says_nothing_of_the_distance() -> None:
     scheduler.finished(1, 0.01, now=100.0)
     scheduler.finished(2, 0.01, now=200.0)
     assert scheduler.away(0) == pytest.approx(0.05)
+
+
+def test_the_least_distance_of_ten_seconds_counts_and_that_of_the_latest_eight_measurements() -> None:
+    """Many calls in turn may have waited for a processor; a line that has become longer is noticed after a while."""
+    node = Node(0, [(0, 0, 1)])
+    node.measured(0.001, 0.0)
+    for number in range(100):
+        node.measured(0.004, number * 0.1)
+    assert node.away == 0.001
+    node.measured(0.004, 10.1)
+    assert node.away == 0.004
+    node.measured(0.002, 100.0)
+    for number in range(7):
+        node.measured(0.005, 200.0 + 100 * number)
+    assert node.away == 0.002
+    node.measured(0.005, 1000.0)
+    assert node.away == 0.005
 
 
 @pytest.mark.parametrize("single", ["another caller's", "one for a node"])

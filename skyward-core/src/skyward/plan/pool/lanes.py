@@ -53,7 +53,11 @@ PATIENCE: Final = 4.0
 RECALL_WITHIN: Final = 2.0
 """Seconds, and as many round trips, after which a lane that returned nothing is asked once more."""
 
+MEASURED_FOR: Final = 10.0
+"""Seconds for which the least measured distance of a node counts, as in BBR's window of the least round trip."""
+
 _SAMPLES: Final = 8
+"""The latest measurements, which count however old they are."""
 
 
 class LaneKey(NamedTuple):
@@ -105,19 +109,28 @@ class Node:
         self.away = LEAST_AWAY
         # Seconds of expected work that may wait at each of its slots.
         self.cover = MARGIN * LEAST_AWAY + AHEAD_SECONDS
-        self._away: deque[float] = deque(maxlen=_SAMPLES)
+        # Which measurement it was, when, and what: each less than those after it.
+        self._away: deque[tuple[int, float, float]] = deque()
+        self._measurements = 0
 
-    def measured(self, away: float) -> None:
+    def measured(self, away: float, now: float) -> None:
         """
         Record how long a call was away that did not have to wait.
 
-        The least of the latest ones counts: any of the others may have waited for a processor.
+        The least of the latest ones counts: any of the others may have waited for a processor, and so may eight in
+        turn, where a program submits thousands of calls one by one.
 
         Args:
             away: Seconds from sending it to its answer, apart from those that it ran.
+            now: Seconds on the clock that calls were sent by.
         """
-        self._away.append(away)
-        self.away = max(LEAST_AWAY, min(self._away))
+        self._measurements += 1
+        while self._away and self._away[-1][2] >= away:
+            self._away.pop()
+        self._away.append((self._measurements, now, away))
+        while self._away[0][0] <= self._measurements - _SAMPLES and self._away[0][1] < now - MEASURED_FOR:
+            self._away.popleft()
+        self.away = max(LEAST_AWAY, self._away[0][2])
         self.cover = MARGIN * self.away + AHEAD_SECONDS
 
 

@@ -284,7 +284,7 @@ class Scheduler:
         if seconds is not None and entry.function:
             self._durations.learn(entry.function, seconds)
             if sent_at is not None:
-                lane.node.measured(now - sent_at - seconds)
+                lane.node.measured(now - sent_at - seconds, now)
         if not begun:
             lane.begin(entry)
         follower = None
