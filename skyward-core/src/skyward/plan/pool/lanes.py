@@ -96,7 +96,7 @@ class Node:
         lanes: For each lane its number, its rank on the node, and how many calls it runs at once.
     """
 
-    __slots__ = ("_away", "alive", "away", "cover", "index", "lanes", "open", "pinned_last")
+    __slots__ = ("_away", "_measurements", "alive", "away", "cover", "index", "lanes", "open", "pinned_last")
 
     def __init__(self, index: int, lanes: Iterable[tuple[int, int, int]]) -> None:
         self.index = index
