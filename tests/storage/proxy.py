@@ -175,16 +175,14 @@ class Handler(BaseHTTPRequestHandler):
             reply = line.getresponse()
             return reply.status, reply.getheaders(), reply.read()
 
-    def answer(
-        self, status: int, headers: list[tuple[str, str]], text: bytes, *, cut_after: int | None = None
-    ) -> None:
+    def answer(self, status: int, headers: list[tuple[str, str]], text: bytes, *, cut_after: int | None = None) -> None:
         """Send an answer, or the beginning of it."""
         self.send_response_only(status)
         known = {name.lower() for name, _ in headers}
         for name, value in headers:
             if name.lower() not in ("connection", "transfer-encoding", "content-length"):
                 self.send_header(name, value)
-        length = dict((name.lower(), value) for name, value in headers).get("content-length", str(len(text)))
+        length = {name.lower(): value for name, value in headers}.get("content-length", str(len(text)))
         kept = self.command == "HEAD" and "content-length" in known
         self.send_header("Content-Length", length if kept else str(len(text)))
         self.end_headers()

@@ -26,7 +26,7 @@ class Quiet(MotoRequestHandler):
 
 def main() -> None:
     """Serve until no process holds our standard input any more."""
-    application = DomainDispatcherApplication(create_backend_app, service="s3")
+    application = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_port}", flush=True)

@@ -123,7 +123,7 @@ def test_a_server_that_never_answers(
     source = file(10)
     store.upload(bucket, source)
     proxy.add(Fault(meets=anything, times=9, stall=30))
-    with pytest.raises(StorageUnavailableError, match="gave no answer to .* 4 times"):
+    with pytest.raises(StorageUnavailableError, match=r"gave no answer to .* 4 times"):
         OPERATIONS[operation](behind(timeout=0.3), bucket, source)
 
 
@@ -148,9 +148,7 @@ def test_a_failure_that_passes_is_not_seen(
     OPERATIONS[operation](behind(), bucket, source)
 
 
-def test_a_bucket_in_another_region_says_where(
-    behind: Behind, proxy: Proxy, bucket: str, file: Make
-) -> None:
+def test_a_bucket_in_another_region_says_where(behind: Behind, proxy: Proxy, bucket: str, file: Make) -> None:
     """And is not asked for again."""
     proxy.add(Fault(meets=anything, refuse=(301, "PermanentRedirect")))
     with pytest.raises(StorageError, match="The bucket is elsewhere: give"):
@@ -204,9 +202,7 @@ def test_an_answer_to_head_has_no_code(behind: Behind, proxy: Proxy, bucket: str
     assert 2 == secret.given
 
 
-def test_keys_that_stay_bad_are_not_asked_for_without_end(
-    behind: Behind, proxy: Proxy, bucket: str
-) -> None:
+def test_keys_that_stay_bad_are_not_asked_for_without_end(behind: Behind, proxy: Proxy, bucket: str) -> None:
     """Twice is enough."""
     secret = Rotating()
     proxy.add(Fault(meets=anything, times=99, refuse=(403, "ExpiredToken")))
@@ -237,9 +233,7 @@ def test_plain_keys_are_not_tried_again(behind: Behind, proxy: Proxy, bucket: st
     assert 1 == proxy.count(anything)
 
 
-def test_no_key_is_shown(
-    behind: Behind, proxy: Proxy, bucket: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_key_is_shown(behind: Behind, proxy: Proxy, bucket: str, caplog: pytest.LogCaptureFixture) -> None:
     """Not in an error, its cause, its traceback or the log, also where a server repeats it."""
     proxy.add(Fault(meets=anything, times=2, refuse=(403, f"InvalidAccessKeyId {SECRET_KEY} {ACCESS_KEY}")))
     with caplog.at_level(logging.DEBUG, "skyward"), pytest.raises(AccessDeniedError) as caught:
@@ -303,6 +297,6 @@ def test_a_wrong_argument_is_refused_before_anything_is_sent(
         lambda: store.rm("bucket", "prefix/"),
         lambda: store.rm("bucket", "/", recursive=True),
     ):
-        with pytest.raises(ConfigError, match="must|is a prefix|is not there"):
+        with pytest.raises(ConfigError, match=r"must|is a prefix|is not there"):
             call()
     assert [] == proxy.asked

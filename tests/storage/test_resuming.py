@@ -82,9 +82,7 @@ def test_another_file_of_the_same_name_is_sent_whole(
 
 
 @pytest.mark.slow
-def test_an_upload_may_begin_without_what_was_kept(
-    behind: Behind, proxy: Proxy, bucket: str, broken_off: Path
-) -> None:
+def test_an_upload_may_begin_without_what_was_kept(behind: Behind, proxy: Proxy, bucket: str, broken_off: Path) -> None:
     """`resume=False` neither looks for parts nor keeps them."""
     behind().upload(bucket, broken_off, key="k", resume=False)
     assert [1, 1, 1] == [proxy.count(part(number)) for number in (1, 2, 3)]
@@ -168,7 +166,12 @@ def test_a_part_that_was_damaged_on_the_way_is_sent_again(
 
 @pytest.mark.slow
 def test_a_download_fetches_only_what_is_missing(
-    behind: Behind, proxy: Proxy, store: Storage, bucket: str, file: Make, tmp_path: Path,
+    behind: Behind,
+    proxy: Proxy,
+    store: Storage,
+    bucket: str,
+    file: Make,
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What arrived is in NAME.part, and checked before it counts."""
@@ -222,9 +225,7 @@ def test_an_object_that_was_replaced_begins_again(
     assert later.read_bytes() == target.read_bytes()
 
 
-def test_what_is_left_of_another_version_is_dropped(
-    store: Storage, bucket: str, file: Make, tmp_path: Path
-) -> None:
+def test_what_is_left_of_another_version_is_dropped(store: Storage, bucket: str, file: Make, tmp_path: Path) -> None:
     """Its ETag is another."""
     source, target = file(2 * PART), tmp_path / "back"
     store.upload(bucket, source, key="k")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from skyward.errors import ChecksumError, NoSuchKeyError
 from skyward_storage import Storage
-from tests.storage.proxy import Fault, Proxy
+from tests.storage.proxy import Fault, Proxy, waited
 from tests.storage.stores import MIB, Server, content_of, storage_at
 
 PART = 5 * MIB
@@ -153,8 +153,7 @@ def test_a_cancelled_upload_stops(behind: Behind, proxy: Proxy, bucket: str, fil
 
     async def scenario() -> None:
         task = asyncio.create_task(store.upload_async(bucket, source, key="k"))
-        while not proxy.count(lambda asked: asked.is_part):
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(waited, lambda: proxy.count(lambda asked: asked.is_part) > 0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -61,12 +61,12 @@ def of_request(content: bytes, checksum: Checksum | None) -> dict[str, Any]:
         checksum: How; None for no check.
 
     >>> of_request(b"abc", "CRC32")
-    {'ChecksumCRC32': 'NSRBwg=='}
+    {'ChecksumAlgorithm': 'CRC32', 'ChecksumCRC32': 'NSRBwg=='}
     >>> of_request(b"abc", "MD5")
     {'ContentMD5': 'kAFQmDzST7DWlj99KOF/cg=='}
     """
     if checksum == "CRC32":
-        return {"ChecksumCRC32": crc_text(zlib.crc32(content))}
+        return {"ChecksumAlgorithm": "CRC32", "ChecksumCRC32": crc_text(zlib.crc32(content))}
     if checksum == "MD5":
         digest = hashlib.md5(content, usedforsecurity=False).digest()
         return {"ContentMD5": base64.b64encode(digest).decode()}

@@ -165,9 +165,7 @@ class Downloader:
                 raise ConnectionError(f"{len(content)} of {size} bytes arrived")
             return content, declared(answer)
 
-        content, checksum = self.line.attempt(
-            self.transfer, "get_object", {"Bucket": self.bucket, "Key": key}, fetch
-        )
+        content, checksum = self.line.attempt(self.transfer, "get_object", {"Bucket": self.bucket, "Key": key}, fetch)
         if checksum is not None and not _amounts(content, checksum):
             raise self._wrong(key)
         write_whole(target, content)

@@ -38,6 +38,11 @@ _KEYS = {
     "InvalidClientTokenId": "Check access_key.",
     "RequestTimeTooSkewed": "Set this machine's clock.",
     **dict.fromkeys(EXPIRED, "Log in again: the session has run out."),
+    **dict.fromkeys(
+        "CredentialRetrievalError PartialCredentialsError NoCredentialsError TokenRetrievalError SSOError "
+        "SSOTokenLoadError UnauthorizedSSOTokenError MetadataRetrievalError".split(),
+        "Look at the variables AWS_... and at ~/.aws, or log in again.",
+    ),
 }
 _DENIED = frozenset("AccessDenied AllAccessDisabled AccountProblem Forbidden UnauthorizedAccess 401 403".split())
 _BUCKET = frozenset(("NoSuchBucket",))

@@ -69,9 +69,7 @@ class Line:
         """
         return self.attempt(transfer, operation, parameters, lambda client: getattr(client, operation)(**parameters))
 
-    def attempt(
-        self, transfer: Transfer, operation: str, parameters: Mapping[str, Any], do: Callable[[Any], T]
-    ) -> T:
+    def attempt(self, transfer: Transfer, operation: str, parameters: Mapping[str, Any], do: Callable[[Any], T]) -> T:
         """
         Do something with a client that sends one request, and again where that may help.
 
@@ -213,6 +211,7 @@ class Line:
         failed = failure(refusal, attempts)
         failed.message = self._hidden(failed.message)
         failed.args = (failed.message,)
+        failed.code = self._hidden(failed.code)
         raise failed from (error if self._hidden(str(error)) == str(error) else None)
 
     def _hidden(self, text: str) -> str:
@@ -222,12 +221,10 @@ class Line:
         return text
 
 
-def _refusal(
-    error: Exception, operation: str, endpoint: str, parameters: Mapping[str, Any]
-) -> Refusal | None:
+def _refusal(error: Exception, operation: str, endpoint: str, parameters: Mapping[str, Any]) -> Refusal | None:
     """Return what came back instead of an answer; None where an error is not the server's nor the network's."""
     from botocore import exceptions
-    from urllib3.exceptions import HTTPError
+    from botocore.parsers import ResponseParserError
 
     facts: dict[str, Any] = {
         "operation": "".join(word.capitalize() for word in operation.split("_")),
@@ -248,14 +245,15 @@ def _refusal(
             retry_after=float(after) if after.isdigit() else None,
             **facts,
         )
-    if isinstance(error, exceptions.ParamValidationError | exceptions.NoCredentialsError):
+    lost = (ConnectionError, TimeoutError, http.client.HTTPException, exceptions.HTTPClientError)
+    lost += (exceptions.ConnectionError, exceptions.IncompleteReadError)
+    if isinstance(error, exceptions.BotoCoreError) and not isinstance(error, lost):
         return Refusal(code=type(error).__name__, message=str(error), status=400, **facts)
-    if isinstance(error, exceptions.ParserError):
+    if isinstance(error, ResponseParserError):
         message = "what it answers is not what S3 answers"
         return Refusal(code="", message=message, status=400, **facts)
     if isinstance(error, exceptions.SSLError):
         return Refusal(code="", message=str(error), status=0, hopeless=True, **facts)
-    lost = (ConnectionError, TimeoutError, http.client.HTTPException, HTTPError, exceptions.BotoCoreError)
     if isinstance(error, lost):
         return Refusal(code="", message=_shortened(error), status=0, **facts)
     return None

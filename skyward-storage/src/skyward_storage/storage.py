@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 from attrs import Attribute, Factory, field, fields, frozen
 
@@ -60,9 +60,7 @@ def _line_of(storage: Storage) -> Line:
         session_token=storage.session_token,
         source=storage.keys,
     )
-    return Line(
-        storage.endpoint, storage.region, path_style=storage.path_style, login=login, timeout=storage.timeout
-    )
+    return Line(storage.endpoint, storage.region, path_style=storage.path_style, login=login, timeout=storage.timeout)
 
 
 @frozen
@@ -115,7 +113,7 @@ class Storage:
         """Leave out connections, which are opened where the value arrives."""
         return _rebuilt, ({each.name: getattr(self, each.name) for each in fields(type(self)) if each.init},)
 
-    def __enter__(self) -> Storage:
+    def __enter__(self) -> Self:
         """Return the storage itself."""
         return self
 
@@ -123,7 +121,7 @@ class Storage:
         """Close its connections."""
         self.close()
 
-    async def __aenter__(self) -> Storage:
+    async def __aenter__(self) -> Self:
         """Return the storage itself."""
         return self
 
@@ -298,7 +296,11 @@ class Storage:
     # What each operation does once its arguments were checked; plain and async methods share it.
 
     def _uploading(
-        self, bucket: str, local_path: str | PathLike[str], key: str | None, resume: bool  # noqa: FBT001
+        self,
+        bucket: str,
+        local_path: str | PathLike[str],
+        key: str | None,
+        resume: bool,  # noqa: FBT001
     ) -> Callable[[Transfer], None]:
         place, source = bucket_name(bucket), source_path(local_path)
         wanted = None if key is None else object_key(key)
@@ -316,9 +318,7 @@ class Storage:
 
         return job
 
-    def _downloading(
-        self, bucket: str, key: str, local_path: str | PathLike[str]
-    ) -> Callable[[Transfer], None]:
+    def _downloading(self, bucket: str, key: str, local_path: str | PathLike[str]) -> Callable[[Transfer], None]:
         place, wanted = bucket_name(bucket), object_key(key)
         target = target_path(local_path, wanted)
 
@@ -332,9 +332,7 @@ class Storage:
 
     def _listing(self, bucket: str, prefix: str) -> Callable[[Transfer], list[str]]:
         place, wanted = bucket_name(bucket), key_prefix(prefix)
-        return lambda transfer: [
-            each.key for page in listed(self._line, transfer, place, wanted) for each in page
-        ]
+        return lambda transfer: [each.key for page in listed(self._line, transfer, place, wanted) for each in page]
 
     def _finding(self, bucket: str, key: str) -> Callable[[Transfer], bool]:
         place, wanted = bucket_name(bucket), object_key(key)

@@ -266,9 +266,7 @@ class Uploader:
         answer = self.line.call(self.transfer, "create_multipart_upload", Bucket=self.bucket, Key=key, **facts)
         return Begun(upload_id=str(answer["UploadId"]))
 
-    def _complete(
-        self, file: LocalFile, begun: Begun, parts: Sequence[Part], sent: Sequence[tuple[Sent, int]]
-    ) -> None:
+    def _complete(self, file: LocalFile, begun: Begun, parts: Sequence[Part], sent: Sequence[tuple[Sent, int]]) -> None:
         rows: list[dict[str, Any]] = []
         for part, (there, crc) in zip(parts, sent, strict=True):
             row: dict[str, Any] = {"PartNumber": part.number, "ETag": there.etag}
@@ -303,9 +301,7 @@ class Uploader:
     def _abort(self, key: str, begun: Begun) -> None:
         """Abort an upload, so that the server deletes what was sent; where it does not, the rules of the bucket do."""
         try:
-            self.line.call(
-                Transfer(), "abort_multipart_upload", Bucket=self.bucket, Key=key, UploadId=begun.upload_id
-            )
+            self.line.call(Transfer(), "abort_multipart_upload", Bucket=self.bucket, Key=key, UploadId=begun.upload_id)
         except SkywardError as error:
             _log.debug("upload.not-aborted bucket=%s key=%s reason=%s", self.bucket, key, error)
 
