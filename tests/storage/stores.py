@@ -63,6 +63,7 @@ def _seaweedfs(stack: ExitStack, folder: Path) -> str:
             "-ip.bind=127.0.0.1",
             "-s3",
             f"-s3.config={folder / 's3.json'}",
+            "-s3.autoCreateBucket=false",
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
             "-master.volumeSizeLimitMB=64",
@@ -93,6 +94,10 @@ SERVERS: dict[str, Callable[[ExitStack, Path], str]] = {
     **({"seaweedfs": _seaweedfs} if WEED.exists() else {}),
 }
 """What starts each kind of server, in a folder of its own, and returns its address."""
+
+
+CHECKING = [name for name in SERVERS if name != "moto"]
+"""Servers that check what they receive, and that forget uploads which were aborted."""
 
 
 def storage_at(url: str, **settings: Any) -> Storage:

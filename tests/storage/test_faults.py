@@ -88,7 +88,7 @@ class Website(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send a page."""
-        page = b"<html><body>Welcome</body>"
+        page = b"<html><body>Welcome</body></html>"
         self.send_response(200)
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
@@ -149,22 +149,22 @@ def test_a_failure_that_passes_is_not_seen(
 
 
 def test_a_bucket_in_another_region_says_where(behind: Behind, proxy: Proxy, bucket: str, file: Make) -> None:
-    """And is not asked for again."""
-    proxy.add(Fault(meets=anything, refuse=(301, "PermanentRedirect")))
+    """Or where to look for that."""
+    proxy.add(Fault(meets=anything, times=9, refuse=(301, "PermanentRedirect")))
     with pytest.raises(StorageError, match="The bucket is elsewhere: give"):
         behind().upload(bucket, file(10))
 
 
 class Rotating:
-    """Give keys, and other ones each time they are asked for."""
+    """Give a key, and count how often it is asked for."""
 
     def __init__(self) -> None:
         self.given = 0
 
     def __call__(self) -> str:
-        """Return the next key."""
+        """Return the key."""
         self.given += 1
-        return f"key-number-{self.given}"
+        return SECRET_KEY
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "InvalidAccessKeyId"])

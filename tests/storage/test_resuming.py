@@ -11,7 +11,7 @@ import pytest
 from skyward.errors import AccessDeniedError, StorageError, StorageUnavailableError
 from skyward_storage import Storage
 from tests.storage.proxy import Asked, Fault, Proxy
-from tests.storage.stores import MIB, content_of
+from tests.storage.stores import CHECKING, MIB, content_of
 
 PART = 5 * MIB
 
@@ -99,6 +99,7 @@ def test_an_upload_that_is_refused_leaves_no_parts(
     assert () == tuple(store._line.client().list_multipart_uploads(Bucket=bucket).get("Uploads", ()))
 
 
+@pytest.mark.parametrize("server", CHECKING, indirect=True)
 def test_an_upload_whose_parts_are_gone_begins_again(
     behind: Behind, proxy: Proxy, store: Storage, bucket: str, file: Make
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_file_that_is_written_to_meanwhile_is_refused(
     assert not store.exists(bucket, "k")
 
 
+@pytest.mark.parametrize("server", CHECKING, indirect=True)
 def test_a_part_that_was_damaged_on_the_way_is_sent_again(
     behind: Behind, proxy: Proxy, store: Storage, bucket: str, file: Make, tmp_path: Path
 ) -> None:

@@ -49,6 +49,14 @@ def listed(line: Line, transfer: Transfer, bucket: str, prefix: str) -> Iterator
     more: dict[str, str] = {}
     for _ in range(PAGES):
         answer = line.call(transfer, "list_objects_v2", Bucket=bucket, Prefix=prefix, **more)
+        if "IsTruncated" not in answer and "Name" not in answer:
+            raise StorageError(
+                f"{line.endpoint} answered ListObjectsV2 of s3://{bucket}/{prefix} with what is not what S3 answers.",
+                endpoint=line.endpoint,
+                bucket=bucket,
+                key=prefix,
+                hint="Check the endpoint.",
+            )
         yield [Listed(key=str(row["Key"]), size=int(row.get("Size", 0))) for row in answer.get("Contents", ())]
         token = answer.get("NextContinuationToken")
         if not answer.get("IsTruncated") or not token:
