@@ -150,7 +150,7 @@ def test_a_failure_that_passes_is_not_seen(
 
 def test_a_bucket_in_another_region_says_where(behind: Behind, proxy: Proxy, bucket: str, file: Make) -> None:
     """Or where to look for that."""
-    proxy.add(Fault(meets=anything, times=9, refuse=(301, "PermanentRedirect")))
+    proxy.add(Fault(meets=lambda asked: asked.method == "PUT", times=9, refuse=(301, "PermanentRedirect")))
     with pytest.raises(StorageError, match="The bucket is elsewhere: give"):
         behind().upload(bucket, file(10))
 

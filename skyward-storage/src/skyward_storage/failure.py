@@ -135,7 +135,7 @@ def pause(refusal: Refusal, attempt: int, dice: float) -> float | None:
     most = UNANSWERED if unanswered else AT_MOST
     if attempt >= most or not (throttled or broken or unanswered) or refusal.code == "NotImplemented":
         return None
-    longest = min(LONGEST_PAUSE, (1.0 if throttled else 0.2) * 2 ** (attempt - 1))
+    longest = min(LONGEST_PAUSE, (1.0 if throttled else 0.2) * 2.0 ** (attempt - 1))
     return max(longest * (0.5 + dice / 2), min(refusal.retry_after or 0.0, LONGEST_PAUSE))
 
 

@@ -197,7 +197,7 @@ class Line:
 
     def _release(self, keys: Keys | None) -> None:
         """Delete keys that a source has made; those that it cannot delete are named in a warning."""
-        source = self._login.source
+        source: object = self._login.source
         if keys is None or not isinstance(source, Releasing):
             return
         try:
@@ -245,8 +245,8 @@ def _refusal(error: Exception, operation: str, endpoint: str, parameters: Mappin
             retry_after=float(after) if after.isdigit() else None,
             **facts,
         )
-    lost = (ConnectionError, TimeoutError, http.client.HTTPException, exceptions.HTTPClientError)
-    lost += (exceptions.ConnectionError, exceptions.IncompleteReadError)
+    lost: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, http.client.HTTPException)
+    lost += (exceptions.HTTPClientError, exceptions.ConnectionError, exceptions.IncompleteReadError)
     if isinstance(error, exceptions.BotoCoreError) and not isinstance(error, lost):
         return Refusal(code=type(error).__name__, message=str(error), status=400, **facts)
     if isinstance(error, ResponseParserError):

@@ -48,6 +48,10 @@ def _part_size(value: object) -> int:
     return size
 
 
+def _timeout(value: object) -> float:
+    return lasting(value, "timeout")
+
+
 def _region(value: object) -> str | None:
     return None if value is None else text(value, "region")
 
@@ -101,7 +105,7 @@ class Storage:
     region: str | None = field(default=None, converter=_region, kw_only=True)
     checksum: Checksum | None = field(default="CRC32", validator=_known, kw_only=True)
     part_size: int = field(default=8 * MIB, converter=_part_size, kw_only=True)
-    timeout: float = field(default=60.0, converter=lambda value: lasting(value, "timeout"), kw_only=True)
+    timeout: float = field(default=60.0, converter=_timeout, kw_only=True)
     _line: Line = field(init=False, eq=False, default=Factory(_line_of, takes_self=True))
 
     def __repr__(self) -> str:
