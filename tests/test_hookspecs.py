@@ -262,6 +262,12 @@ def test_hook_integrations() -> None:
     assert {"Cloud": Cloud} == registered(skyward_integrations=lambda: {"Cloud": Cloud}).integrations
 
 
+def test_hook_names() -> None:
+    """Classes and modules that a distribution registers are names of `sky`."""
+    brought = {"Cloud": Cloud, "clouds": sys}
+    assert brought == registered(skyward_names=lambda: brought).names
+
+
 def test_hook_accelerators() -> None:
     """Devices of a distribution are all kept."""
     device = Device(name="X1", manufacturer="AMD", architecture="X", variants=[Variant(memory_gb=96)])

@@ -112,8 +112,8 @@ def test_what_is_not_built_yet_does_not_exist(name: str) -> None:
         ),
         ("dict_async", r"sky\.dict_async comes with a later version \(shared collections\)"),
         (
-            "Storage",
-            r"sky\.Storage comes with a later version \(mounted buckets\)\. Until then, functions read buckets",
+            "Volume",
+            r"sky\.Volume comes with a later version \(mounted buckets\)\. Until then, sky\.Storage downloads",
         ),
     ],
 )

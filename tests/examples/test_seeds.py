@@ -44,6 +44,7 @@ LAST_LINES = {
     ),
     "sizes.py": r"4 described \| began with one or more: True \| reached True",
     "tensorflow_training.py": r"workers and replicas: \[\(2, 2\), \(2, 2\)\]",
+    "storage.py": r"\['checkpoints/model.pt'\] \| the same: True \| there: True \| removed: True",
     "three_ways.py": r"flat 2 \| explicit 2 \| named 2 \| of a session \[1, 1\]",
     "time_limits.py": r"in time \| TaskTimeoutError",
     "torch_training.py": (

@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from skyward.classes import cls as cls
     from skyward.engine.events.callbacks import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
+        AccessDeniedError as AccessDeniedError,
         AllProvidersFailedError as AllProvidersFailedError,
         BudgetExceededError as BudgetExceededError,
         CapacityError as CapacityError,
+        ChecksumError as ChecksumError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
         HangError as HangError,
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
         NodeError as NodeError,
         NodeLostError as NodeLostError,
         NoPoolError as NoPoolError,
+        NoSuchBucketError as NoSuchBucketError,
+        NoSuchKeyError as NoSuchKeyError,
         NotInstalledError as NotInstalledError,
         OfferError as OfferError,
         PluginError as PluginError,
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
         SerializationError as SerializationError,
         SkywardError as SkywardError,
         StateLostError as StateLostError,
+        StorageError as StorageError,
+        StorageUnavailableError as StorageUnavailableError,
         TaskError as TaskError,
         TaskTimeoutError as TaskTimeoutError,
         TransportError as TransportError,

@@ -33,6 +33,12 @@ Every error that Skyward itself raises.
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
     ├─ RefError             a value that was put and is not where it is needed; put it again
+    ├─ StorageError         an object store refused or failed; bucket, key and endpoint are attributes
+    │   ├─ NoSuchBucketError
+    │   ├─ NoSuchKeyError
+    │   ├─ AccessDeniedError the keys are refused, or lack a permission (also a CredentialsError)
+    │   ├─ ChecksumError    bytes that arrived are not those that were sent
+    │   └─ StorageUnavailableError no answer, or none but failures, as often as it was asked
     ├─ SerializationError   an argument or function that cannot be sent (also a TypeError and a PicklingError)
     └─ PluginError          report it to the plugin's author
 
@@ -343,6 +349,55 @@ class SerializationError(SkywardError, PicklingError, TypeError):
 
 class RefError(SkywardError):
     """Report a `Ref` that was freed, belongs to another pool, or was pickled otherwise than by a call of its pool."""
+
+
+class StorageError(SkywardError):
+    """
+    Report that an object store refused what it was asked for, or failed.
+
+    Args:
+        message: As for `SkywardError`.
+        endpoint: Address of the store.
+        bucket: The bucket concerned.
+        key: The object concerned, or what its key begins with.
+        code: The store's own code of the error; empty if there was no answer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        endpoint: str | None = None,
+        bucket: str | None = None,
+        key: str | None = None,
+        code: str = "",
+        **facts: Any,
+    ) -> None:
+        super().__init__(message, **facts)
+        self.endpoint = endpoint
+        self.bucket = bucket
+        self.key = key
+        self.code = code
+
+
+class NoSuchBucketError(StorageError):
+    """Report a bucket that is not there."""
+
+
+class NoSuchKeyError(StorageError):
+    """Report an object that is not there."""
+
+
+class AccessDeniedError(StorageError, CredentialsError):
+    """Report keys that an object store does not accept, or that lack a permission."""
+
+
+class ChecksumError(StorageError):
+    """Report bytes that arrived as others than were sent."""
+
+
+class StorageUnavailableError(StorageError):
+    """Report an object store that gave no answer, or none but failures, as often as it was asked."""
 
 
 class PluginError(SkywardError):

@@ -26,6 +26,7 @@ from skyward.hookspecs_distribution import (
     skyward_accelerators,
     skyward_commands,
     skyward_integrations,
+    skyward_names,
     skyward_plugins,
     skyward_providers,
 )
@@ -55,7 +56,8 @@ __all__ = ["Cluster", "Command", "Device", "Instance", "InstanceState", "LaunchC
 __all__ += ["AptInstall", "KeyPair", "LocalAddress", "MachineImage", "Offer", "PipInstall", "ProviderFacts", "Shell"]
 __all__ += ["LaunchRequest", "SSHAddress", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
 # The hooks of a distribution; their text is in a file of their own.
-__all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", "skyward_plugins", "skyward_providers"]
+__all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", "skyward_names", "skyward_plugins"]
+__all__ += ["skyward_providers"]
 
 # Hooks of a provider. Core asks the provider that the user wrote, awaits the answer in one place with a time limit, and
 # takes what comes back; there is nothing to combine. Errors of Skyward go on as they are, with the provider's name.

@@ -71,6 +71,22 @@ def skyward_integrations() -> Mapping[str, Any]:
 
 
 @hookspec
+def skyward_names() -> Mapping[str, Any]:
+    """
+    Register public names of `sky` that are no providers.
+
+    When: once, before the first name is looked up that core does not have.
+    Runs on: the client.
+
+    Returns:
+        Classes, functions and modules by name. Joined as providers are, and a name of a provider cannot be used again.
+
+    Example: `return {"Storage": Storage, "storage": presets}` makes `sky.Storage` and `sky.storage`.
+    Since: 0.1
+    """
+
+
+@hookspec
 def skyward_accelerators() -> Iterable[Device]:
     """
     Register accelerators that the catalogue lacks.

@@ -18,9 +18,11 @@ LIVES_IN: Mapping[str, str] = {
     name: module
     for module, names in {
         "skyward.errors": (
+            "AccessDeniedError",
             "AllProvidersFailedError",
             "BudgetExceededError",
             "CapacityError",
+            "ChecksumError",
             "ConfigError",
             "CredentialsError",
             "HangError",
@@ -28,6 +30,8 @@ LIVES_IN: Mapping[str, str] = {
             "NoAvailableProviderError",
             "NoCredentialsError",
             "NoPoolError",
+            "NoSuchBucketError",
+            "NoSuchKeyError",
             "NodeError",
             "NodeLostError",
             "NotInstalledError",
@@ -44,6 +48,8 @@ LIVES_IN: Mapping[str, str] = {
             "SerializationError",
             "SkywardError",
             "StateLostError",
+            "StorageError",
+            "StorageUnavailableError",
             "TaskError",
             "TaskTimeoutError",
             "TransportError",
@@ -160,13 +166,13 @@ OLDER: Mapping[str, str] = {
 
 _COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
 _SHARED = "barrier counter dict lock queue set".split()
-_BUCKETS = "Until then, functions read buckets with their own library, and volume= of a provider mounts a disk."
+_BUCKETS = "Until then, sky.Storage downloads and uploads, and volume= of a provider mounts a disk."
 
 LATER: Mapping[str, str] = {
     **dict.fromkeys(
         (*_SHARED, *(f"{name}_async" for name in _SHARED), "Consistency"), f"Shared collections. {_COLLECTIONS}"
     ),
-    **dict.fromkeys("S3Volume Storage Volume storage".split(), f"Mounted buckets. {_BUCKETS}"),
+    **dict.fromkeys("S3Volume Volume".split(), f"Mounted buckets. {_BUCKETS}"),
 }
 """Announced names that do not exist yet: their feature, and the replacement until then."""
 
@@ -200,10 +206,10 @@ def resolve(name: str) -> Any:
     if name in LATER:
         subject, _, instead = LATER[name].partition(". ")
         raise AttributeError(f"sky.{name} comes with a later version ({subject.lower()}). {instead}", name=name)
-    from skyward.registry import EXTRAS, provider, providers
+    from skyward.registry import EXTRAS, named, names, providers
 
-    if name in providers() or f"sky.{name}" in EXTRAS:
-        return provider(name)
+    if name in providers() or name in names() or f"sky.{name}" in EXTRAS:
+        return named(name)
     from skyward.model.fields.setting import nearest
 
     meant = nearest(name, public())
@@ -213,10 +219,10 @@ def resolve(name: str) -> Any:
 
 
 def public() -> list[str]:
-    """Return the documented names: those of core and the providers that are installed; older names resolve too."""
-    from skyward.registry import providers
+    """Return the documented names: those of core and of what is installed; older names resolve too."""
+    from skyward.registry import names, providers
 
-    return sorted({*LIVES_IN, *MODULES, *providers()})
+    return sorted({*LIVES_IN, *MODULES, *providers(), *names()})
 
 
 def _submodule(name: str) -> Any:

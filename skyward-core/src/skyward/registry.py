@@ -1,5 +1,5 @@
 """
-What the installed distributions bring: providers, plugins, integrations, accelerators, commands.
+What the installed distributions bring: providers, further public names, plugins, integrations, accelerators, commands.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ __all__ = [
     "hook_callers",
     "installed",
     "integration",
+    "named",
+    "names",
     "plugin",
     "plugin_factories",
     "plugins_checked",
@@ -61,6 +63,8 @@ EXTRAS: Mapping[str, str] = {
         for name in "torch jax keras tensorflow accelerate transformers joblib sklearn mig mps cuml".split()
         for room in ("plugins", "integrations")
     },
+    "sky.Storage": "storage",
+    "sky.storage": "storage",
     "sky.integrations.JoblibPool": "joblib",
     "sky.integrations.ScikitLearnPool": "sklearn",
     "sky.integrations.joblib_backend": "joblib",
@@ -76,6 +80,7 @@ class Registry:
 
     Args:
         providers: Classes of providers by name.
+        names: What `sky` has besides, by name.
         plugins: What makes each plugin, by name.
         integrations: What `sky.integrations` holds besides the plugins.
         accelerators: Devices to add to the catalogue.
@@ -84,6 +89,7 @@ class Registry:
     """
 
     providers: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    names: Mapping[str, Any] = field(factory=dict)
     plugins: Mapping[str, Callable[..., Any]] = field(factory=dict)
     integrations: Mapping[str, Any] = field(factory=dict)
     accelerators: tuple[Device, ...] = ()
@@ -103,6 +109,7 @@ def read(found: Iterable[EntryPoint]) -> Registry:
     """
     modules = _loaded(found)
     providers: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     plugins: dict[str, Any] = {}
     integrations: dict[str, Any] = {}
     accelerators: list[Device] = []
@@ -110,12 +117,15 @@ def read(found: Iterable[EntryPoint]) -> Registry:
     owners: dict[tuple[str, str], str] = {}
     for owner, module in modules.items():
         hooks = hook_callers(module, owner)
-        for hook, table in (("providers", providers), ("plugins", plugins), ("integrations", integrations)):
+        tables = {"providers": providers, "names": names, "plugins": plugins, "integrations": integrations}
+        for hook, table in tables.items():
             for name, value in dict(_registered(hooks, owner, hook) or {}).items():
-                if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and callable(value)):
+                usable = callable(value) or (hook == "names" and isinstance(value, ModuleType))
+                if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and usable):
                     raise _wrong(owner, hook, f"{name!r} must be an identifier, and what it names must be callable")
-                # Plugins and integrations stand side by side in `sky.integrations`.
-                other = owners.setdefault(("providers" if hook == "providers" else "plugins", name), owner)
+                # Plugins and integrations stand side by side in `sky.integrations`, providers and names in `sky`.
+                home = "sky" if hook in ("providers", "names") else "plugins"
+                other = owners.setdefault((home, name), owner)
                 if name in table or other != owner:
                     raise _wrong(owner, hook, f"{name!r} is registered by {other!r} already")
                 table[name] = value
@@ -129,6 +139,7 @@ def read(found: Iterable[EntryPoint]) -> Registry:
     packages = {module.__name__.partition(".")[0] for module in modules.values()} - {__name__.partition(".")[0]}
     return Registry(
         providers=providers,
+        names=names,
         plugins=plugins,
         integrations=integrations,
         accelerators=tuple(accelerators),
@@ -164,6 +175,28 @@ def providers() -> Mapping[str, Callable[..., Any]]:
     True
     """
     return installed().providers
+
+
+def names() -> Mapping[str, Any]:
+    """Return what installed distributions add to `sky` besides providers, by name."""
+    return installed().names
+
+
+def named(name: str) -> Any:
+    """
+    Return what a distribution adds to `sky`: the class of a provider, or another public name.
+
+    Args:
+        name: As it is written after `sky.`.
+
+    Raises:
+        NotInstalledError: If it comes with a distribution that is not installed; the message has the command.
+        ConfigError: If there is none of this name; the nearest is offered.
+
+    >>> named("Local").__name__
+    'Local'
+    """
+    return _get({**installed().names, **installed().providers}, "provider", name)
 
 
 def plugin_factories() -> Mapping[str, Callable[..., Any]]:

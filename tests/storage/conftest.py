@@ -1,0 +1,83 @@
+"""What the tests of object stores share: servers, buckets of their own, and a proxy with faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from skyward_storage import Storage
+from tests.storage.proxy import Proxy
+from tests.storage.stores import SERVERS, Server, content_of, storage_at
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """Return a function that starts a server once, and gives it."""
+    running: dict[str, Server] = {}
+    with ExitStack() as stack:
+
+        def start(name: str) -> Server:
+            if name not in running:
+                running[name] = Server(name, SERVERS[name](stack, tmp_path_factory.mktemp(name)))
+            return running[name]
+
+        yield start
+
+
+@pytest.fixture(params=list(SERVERS))
+def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
+    """Return each kind of server in turn."""
+    return servers(request.param)
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    """Return a proxy in front of the server."""
+    proxy = Proxy(server.url)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def store(server: Server) -> Iterator[Storage]:
+    """Return the server as a storage."""
+    with storage_at(server.url) as storage:
+        yield storage
+
+
+@pytest.fixture
+def behind(proxy: Proxy) -> Iterator[Callable[..., Storage]]:
+    """Return a function that gives the server behind the proxy as a storage."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(storage_at(proxy.url, **settings))
+
+
+@pytest.fixture
+def bucket(store: Storage) -> Iterator[str]:
+    """Return a bucket that is the test's alone."""
+    name = f"test-{random.SystemRandom().getrandbits(48):x}"
+    client = store._line.client()
+    client.create_bucket(Bucket=name)
+    yield name
+    for upload in client.list_multipart_uploads(Bucket=name).get("Uploads", ()):
+        client.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
+    for key in store.ls(name):
+        client.delete_object(Bucket=name, Key=key)
+    client.delete_bucket(Bucket=name)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that makes a file of a size."""
+
+    def made(size: int, name: str = "source.bin", seed: int = 0) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content_of(size, seed))
+        return path
+
+    return made
