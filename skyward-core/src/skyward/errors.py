@@ -33,6 +33,7 @@ Every error that Skyward itself raises.
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
     ├─ RefError             a value that was put and is not where it is needed; put it again
+    ├─ CheckpointError      a checkpoint that could not be saved or loaded; earlier versions are as they were
     ├─ SerializationError   an argument or function that cannot be sent (also a TypeError and a PicklingError)
     └─ PluginError          report it to the plugin's author
 
@@ -343,6 +344,22 @@ class SerializationError(SkywardError, PicklingError, TypeError):
 
 class RefError(SkywardError):
     """Report a `Ref` that was freed, belongs to another pool, or was pickled otherwise than by a call of its pool."""
+
+
+class CheckpointError(SkywardError):
+    """
+    Report a checkpoint that could not be saved or loaded; its earlier versions are as they were.
+
+    Args:
+        message: As for `SkywardError`.
+        address: What the checkpoint is called where it is kept.
+        errno: The system's number of the failure, such as `errno.ENOSPC`; None where there is none.
+    """
+
+    def __init__(self, message: str, *, address: str = "", errno: int | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.address = address
+        self.errno = errno
 
 
 class PluginError(SkywardError):
