@@ -16,7 +16,8 @@ from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.pool.kept_versions import KeptVersions, named
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame
-from skyward.link.keeping import WINDOW, check_announced, decode_kept, encode_kept
+from skyward.link.keeping import PIECE, WINDOW, check_announced, decode_kept, encode_kept
+from skyward.link.windows import OVERHEAD
 from skyward.plan.config.request import UNNAMED
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["MOST_WAITING", "KeptFiles", "checkpoints_folder", "named_folder"]
 
 MOST_WAITING: Final = 4 * WINDOW
-"""Requests of one lane that may wait: those of the process that was there before are answered, too."""
+"""Requests of one worker that may wait: those of the process that was there before are answered, too."""
 
-_CLOSES_WITHIN: Final = 30.0
+MOST_UNREAD: Final = 2 * WINDOW * PIECE
+"""Bytes of answers that one worker may leave unread."""
+
+CLOSES_WITHIN: Final = 30.0
 """Seconds in which the thread has to write what it began when its pool is closed."""
 
 
@@ -62,7 +66,8 @@ class KeptFiles:
         self._engine = engine
         self._pool = pool
         self._name = name
-        self._waiting: Counter[tuple[NodeShell, int]] = Counter()
+        self._waiting: Counter[NodeShell] = Counter()
+        self._unread: Counter[NodeShell] = Counter()
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._versions: KeptVersions | None = None
@@ -77,18 +82,26 @@ class KeptFiles:
         check_announced(frame)
         return True
 
-    def take(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
+    def take(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...], lanes: int) -> None:
         """
         Take a request; it is answered once it is carried out.
 
+        Args:
+            shell: The node.
+            frame: The request.
+            fds: What came with it; taken over.
+            lanes: How many workers the node has.
+
         Raises:
-            ProtocolError: If it is none, or the worker did not wait for its answers.
+            ProtocolError: If it is none, or the node does not wait for its answers, or does not read them.
         """
-        lane = shell, frame.lane
-        if self._waiting[lane] >= MOST_WAITING:
-            raise ProtocolError(f"A node sent a KEEP frame beyond its window: {MOST_WAITING} wait for their answers.")
+        if self._waiting[shell] >= MOST_WAITING * lanes or self._unread[shell] > MOST_UNREAD * lanes:
+            raise ProtocolError(
+                f"A node sent a KEEP frame beyond its window: {self._waiting[shell]} wait for their answers, and "
+                f"{self._unread[shell]} bytes of answers are yet to be read."
+            )
         asked = decode_kept(frame.body, fds)
-        self._waiting[lane] += 1
+        self._waiting[shell] += 1
 
         def work() -> None:
             assert self._versions is not None
@@ -99,6 +112,7 @@ class KeptFiles:
 
     def lost(self, shell: NodeShell) -> None:
         """Forget what a node was sending."""
+        self._unread.pop(shell, None)
         if self._versions is not None:
             self._put(partial(self._versions.lost, shell))
 
@@ -106,7 +120,7 @@ class KeptFiles:
         """Remove what only this pool needed; blocks."""
         if self._thread is not None:
             self._work.put(None)
-            self._thread.join(_CLOSES_WITHIN)
+            self._thread.join(CLOSES_WITHIN)
 
     def _put(self, work: Callable[[], None]) -> None:
         if self._thread is None:
@@ -122,8 +136,17 @@ class KeptFiles:
             self._versions.close()
 
     def _answered(self, shell: NodeShell, lane: int, number: int, head: dict[str, object], data: bytes) -> None:
-        self._waiting[shell, lane] -= 1
-        if not self._waiting[shell, lane]:
-            del self._waiting[shell, lane]
+        self._waiting[shell] -= 1
+        if not self._waiting[shell]:
+            del self._waiting[shell]
         if shell.link is not None:
-            shell.link.send_kept(lane, *encode_kept(number, head, data))
+            body, payload = encode_kept(number, head, data)
+            size = OVERHEAD + payload.size
+            self._unread[shell] += size
+            shell.link.send_kept(lane, body, payload, partial(self._read, shell, size))
+
+    def _read(self, shell: NodeShell, size: int) -> None:
+        if self._unread[shell] > size:
+            self._unread[shell] -= size
+        else:
+            del self._unread[shell]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.engine.nodes.node_listener import NodeListener
 from skyward.link.messages import CALL
+from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
     from skyward.engine.calls.dispatch import Dispatch
@@ -86,7 +87,11 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def keeps(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a file that a task has this client keep, or a question for one."""
-        self._kept.take(shell, frame, fds)
+        member = self._dispatch.members.get(shell.seat)
+        if member is None:
+            close_all(fds)
+        else:
+            self._kept.take(shell, frame, fds, lanes=len(member.lanes))
 
     def keeps_announced(self, shell: NodeShell, frame: Frame) -> bool:
         """Return whether the bytes of such a file are wanted."""
