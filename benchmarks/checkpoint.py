@@ -3,9 +3,9 @@ Times a checkpoint beside `dd`, to one disk and in one run, and says how much me
 
 usage: python benchmarks/checkpoint.py [--mib 1024] [--rounds 3] [--folder .] [--torch]
 
-Each round writes as many zero-free bytes with dd, synced at its end, then saves an object of that size, then loads it; each in a process of
-its own. What is compared is the best round of each. The peak is that of the process beyond what it had before it made
-the object, as a multiple of the object.
+Each round writes as many random bytes with dd, synced at its end, then saves an object of that size, then loads it; each
+in a process of its own. The best round of each is compared.
+The peak is that of the process beyond what it had before it made the object, as a multiple of the object.
 """
 
 from __future__ import annotations
@@ -146,8 +146,7 @@ def main() -> None:
     try:
         source = os.path.join(around, "source")
         with open(source, "wb") as file:
-            for _ in range(size >> 23):
-                file.write(os.urandom(8 << 20))
+            file.writelines(os.urandom(8 << 20) for _ in range(size >> 23))
         for kind in KINDS:
             rounds = []
             for _ in range(options.rounds):

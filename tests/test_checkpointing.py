@@ -1,4 +1,4 @@
-"""What `sky.checkpoint` takes, and which call it finds; in calls on nodes it is tried by tests/e2e/test_checkpoints.py."""
+"""What `sky.checkpoint` takes, and which call it finds; calls on nodes are in tests/e2e/test_checkpoints.py."""
 
 from __future__ import annotations
 

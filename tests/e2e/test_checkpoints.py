@@ -215,7 +215,9 @@ def test_a_full_disk_of_the_client_is_said(pool: sky.Pool, monkeypatch: pytest.M
     """With its number; the next one that fits is kept."""
     with monkeypatch.context() as patched:
         patched.setattr("skyward.engine.pool.kept_versions.RESERVE", 1 << 60)
-        with pytest.raises(CheckpointError, match=r"could not be saved in the client: No space left.*stay free") as caught:
+        with pytest.raises(
+            CheckpointError, match=r"could not be saved in the client: No space left.*stay free"
+        ) as caught:
             large(MIB) >> pool
     assert 28 == caught.value.errno
     assert MIB == large(MIB) >> pool

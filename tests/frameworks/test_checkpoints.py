@@ -94,7 +94,9 @@ def test_parameters_are_written_from_where_they_are() -> None:
     mine: list[int] = []
 
     def write(pieces: Pieces) -> None:
-        mine.extend(len(piece) for piece in pieces if begin <= np.frombuffer(piece, np.uint8).ctypes.data < begin + size)
+        mine.extend(
+            len(piece) for piece in pieces if begin <= np.frombuffer(piece, np.uint8).ctypes.data < begin + size
+        )
 
     write_version(module, write)
     assert size == sum(mine)

@@ -135,9 +135,7 @@ def test_some_of_the_disk_stays_free(versions: KeptVersions, monkeypatch: pytest
     assert errno.ENOSPC == ask(versions, "write", b"x", upload="u", at=0, **HERE)["errno"]
 
 
-def test_no_more_are_on_their_way_than_there_are_files(
-    versions: KeptVersions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_are_on_their_way_than_there_are_files(versions: KeptVersions, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not written to for long makes room."""
     monkeypatch.setattr(kept_versions, "MOST_UPLOADS", 2)
     for name in "uv":

@@ -145,7 +145,7 @@ def test_a_whole_version_that_cannot_be_unpickled_is_said(make: Make) -> None:
     saved = make()
     saved.save(1)
     saved.save(Gone())
-    with pytest.raises(CheckpointError, match="Version 2 .* is whole, and cannot be unpickled here: ModuleNotFound"):
+    with pytest.raises(CheckpointError, match=r"Version 2 .* is whole, and cannot be unpickled here: ModuleNotFound"):
         saved.load()
 
 
@@ -165,7 +165,10 @@ def test_a_full_disk_costs_no_version(tmp_path: Path) -> None:
     """Its number is in the error, and so is what to do."""
     saved = Checkpoint("call-a1-7", InFolder(tmp_path / "kept"), 1)
     saved.save(1)
-    with full_disk(), pytest.raises(CheckpointError, match=r"could not be saved in .*: File too large\..*Make room") as caught:
+    with (
+        full_disk(),
+        pytest.raises(CheckpointError, match=r"could not be saved in .*: File too large\..*Make room") as caught,
+    ):
         saved.save(np.arange(1_000_000))
     assert errno.EFBIG == caught.value.errno
     assert "call-a1-7" == caught.value.address
@@ -176,14 +179,14 @@ def test_a_full_disk_costs_no_version(tmp_path: Path) -> None:
 def test_storage_that_refuses_is_said(tmp_path: Path) -> None:
     """In its own words."""
     saved = Checkpoint("call-a1-7", InStorage(Refuses(tmp_path)), 1)
-    with pytest.raises(CheckpointError, match="could not be saved .*QuotaExceeded: the bucket is full"):
+    with pytest.raises(CheckpointError, match=r"could not be saved .*QuotaExceeded: the bucket is full"):
         saved.save(1)
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     """Where a mount is missing, for example."""
     saved = Checkpoint("call-a1-7", InFolder(tmp_path / "mount" / "kept"), 1)
-    with pytest.raises(CheckpointError, match="could not be saved .*No such file or directory"):
+    with pytest.raises(CheckpointError, match=r"could not be saved .*No such file or directory"):
         saved.save(1)
     assert saved.load() is None
 

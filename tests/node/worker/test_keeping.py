@@ -81,7 +81,8 @@ def test_a_client_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_answer_to_another_process_is_passed_over() -> None:
     """It makes no room either."""
     client = Client()
-    client.keeping.received(*(lambda body, payload: (body, payload.fds))(*encode_kept(1, {})))
+    body, payload = encode_kept(1, {})
+    client.keeping.received(body, payload.fds)
     for _ in range(WINDOW):
         client.keeping.ask({"do": "write"})
     assert WINDOW == len(client.asked)

@@ -48,9 +48,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
         most: Bytes beyond which the stream is given up, with a TooLargeError; None for any number.
     """
 
-    def __init__(
-        self, stream: Stream, buffers: list[memoryview], refs: object = None, most: int | None = None
-    ) -> None:
+    def __init__(self, stream: Stream, buffers: list[memoryview], refs: object = None, most: int | None = None) -> None:
         room = MANY
 
         def out_of_band(buffer: PickleBuffer) -> bool:

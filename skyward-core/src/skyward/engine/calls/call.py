@@ -38,6 +38,7 @@ from skyward.plan.pool.map_flow import Pace
 
 _ids = itertools.count(1)
 
+
 def new_broadcast() -> int:
     """Number a broadcast; its attempts differ in the bits of attempts, as those of a call do."""
     return next(_ids)

@@ -4,7 +4,7 @@ One version of a checkpoint as it lies in a file: written front to back, so that
     16 bytes mark   pickle   buffers, each at a multiple of 64 bytes   table   foot
 
     table: u64 size of the pickle, u64 size of each buffer, u32 CRC-32 of each block of what stands before the table
-    foot: u64 place of the table   u32 buffers   u32 blocks   u32 CRC-32 of table and the foot up to here   16 bytes mark
+    foot: u64 place of the table   u32 buffers   u32 blocks   u32 CRC-32 of table and foot up to here   16 bytes mark
 
 Every number is little-endian. Buffers are written from where they are and read to where they stay; the pickle is never
 whole in memory.
@@ -103,7 +103,11 @@ def read_version(file: io.FileIO) -> Any:
         if sums.finish() != facts.blocks:
             raise BrokenVersionError("its checksums differ")
     file.seek(len(_MARK))
-    return pickle.Unpickler(io.BufferedReader(file, _READ), buffers=buffers).load()
+    reader = io.BufferedReader(file, _READ)
+    try:
+        return pickle.Unpickler(reader, buffers=buffers).load()
+    finally:
+        reader.detach()
 
 
 class CheckpointPickler(Pickler):
