@@ -3,8 +3,8 @@ Times a checkpoint beside `dd`, to one disk and in one run, and says how much me
 
 usage: python benchmarks/checkpoint.py [--mib 1024] [--rounds 3] [--folder .] [--torch]
 
-Each round writes as many random bytes with dd, synced at its end, then saves an object of that size, then loads it; each
-in a process of its own. The best round of each is compared.
+Each round writes as many random bytes with dd, synced at its end, then saves an object of that size, then loads it;
+each in a process of its own. The best round of each is compared.
 The peak is that of the process beyond what it had before it made the object, as a multiple of the object.
 """
 

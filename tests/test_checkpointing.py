@@ -61,7 +61,7 @@ def test_a_folder_may_be_named_in_several_ways(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("keep", [0, -1, True, 1.5, "2", None])
 def test_some_version_is_kept(keep: Any) -> None:
     """At least one."""
-    with pytest.raises(sky.UsageError, match="keep must be a number of versions above 0"):
+    with pytest.raises(sky.ConfigError, match="keep must be"):
         sky.checkpoint(keep=keep)
 
 

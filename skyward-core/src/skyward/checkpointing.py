@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import UsageError
+from skyward.model.fields.setting import whole
 from skyward.node.task import runtime
 from skyward.node.task.checkpoint import Checkpoint, address_of_call, address_of_key
 
 if TYPE_CHECKING:
-    from skyward.node.task.checkpoint_places import CheckpointStorage, Place
+    from skyward.node.task.checkpoint_places import CheckpointPlace, CheckpointStorage
 
 __all__ = ["checkpoint"]
 
@@ -44,7 +45,8 @@ def checkpoint(
         The checkpoint, with `load(default)`, `save(obj)`, `versions()` and `delete()`.
 
     Raises:
-        UsageError: If an argument makes no sense, or it is not certain which call this thread works for.
+        ConfigError: If `keep` is no number of versions.
+        UsageError: If another argument makes no sense, or it is not certain which call this thread works for.
 
     >>> import skyward as sky
     >>> @sky.function(retries=2)
@@ -62,8 +64,7 @@ def checkpoint(
     >>> len(seen), len(set(seen))
     (4, 2)
     """
-    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-        raise UsageError(f"keep must be a number of versions above 0, not {keep!r}.")
+    whole(keep, "keep", least=1)
     if key is not None and name:
         raise UsageError(
             f"sky.checkpoint takes a name of the call's or a key, not both: name={name!r}, key={key!r}.",
@@ -86,7 +87,7 @@ def checkpoint(
     return Checkpoint(address, _place(to, context, named=key is not None), keep)
 
 
-def _place(to: Any, context: runtime.TaskContext | None, *, named: bool) -> Place:
+def _place(to: Any, context: runtime.TaskContext | None, *, named: bool) -> CheckpointPlace:
     from skyward.node.task.checkpoint_places import CheckpointStorage, InClient, InFolder, InStorage
 
     if isinstance(to, str | os.PathLike):

@@ -13,7 +13,7 @@ import pytest
 
 from skyward.errors import CheckpointError, SerializationError, UsageError
 from skyward.node.task.checkpoint import Checkpoint, address_of_call, address_of_key
-from skyward.node.task.checkpoint_places import CheckpointStorage, InFolder, InStorage, Place
+from skyward.node.task.checkpoint_places import CheckpointPlace, CheckpointStorage, InFolder, InStorage
 from skyward.node.task.runtime import TaskContext
 from tests.full_disk import full_disk
 
@@ -53,7 +53,9 @@ Make = Callable[..., Checkpoint]
 @pytest.fixture(params=["folder", "storage"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Return what makes checkpoints at a kind of place."""
-    place: Place = InFolder(tmp_path / "kept") if request.param == "folder" else InStorage(Bucket(tmp_path / "kept"))
+    place: CheckpointPlace = (
+        InFolder(tmp_path / "kept") if request.param == "folder" else InStorage(Bucket(tmp_path / "kept"))
+    )
     return lambda address="call-a1-7", keep=2: Checkpoint(address, place, keep)
 
 

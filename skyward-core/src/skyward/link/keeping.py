@@ -29,7 +29,7 @@ from skyward.link.messages import CALL
 from skyward.link.order import sizes_of
 from skyward.link.payload import Payload, decode, pack, views
 
-__all__ = ["ADDRESS", "PIECE", "WINDOW", "Kept", "check_announced", "decode_kept", "encode_kept"]
+__all__ = ["ADDRESS", "PIECE", "WINDOW", "KeepMessage", "check_announced", "decode_kept", "encode_kept"]
 
 PIECE: Final = 960 << 10
 """Bytes of a file in one frame, at most; a segment with them stays below 1 MiB."""
@@ -44,7 +44,7 @@ _LARGEST: Final = 2 << 20
 _LARGEST_HEAD: Final = 64 << 10
 
 
-class Kept(NamedTuple):
+class KeepMessage(NamedTuple):
     """A request or an answer."""
 
     number: int
@@ -65,7 +65,7 @@ def encode_kept(number: int, head: dict[str, Any], data: bytes = b"") -> tuple[b
     return CALL.pack(number) + payload.encode(), payload
 
 
-def decode_kept(body: bytes, fds: Sequence[int]) -> Kept:
+def decode_kept(body: bytes, fds: Sequence[int]) -> KeepMessage:
     """
     Read a request or an answer.
 
@@ -82,7 +82,7 @@ def decode_kept(body: bytes, fds: Sequence[int]) -> Kept:
     parts = views(payload)
     if len(parts) != 2 or len(parts[0]) > _LARGEST_HEAD:
         raise ProtocolError("A KEEP frame does not consist of JSON and bytes.")
-    return Kept(CALL.unpack_from(body)[0], decode_json(bytes(parts[0])), parts[1])
+    return KeepMessage(CALL.unpack_from(body)[0], decode_json(bytes(parts[0])), parts[1])
 
 
 def check_announced(frame: Frame) -> None:

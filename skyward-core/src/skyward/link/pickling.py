@@ -26,7 +26,7 @@ MOST_BUFFERS = 32 << 10
 """How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
 
 
-class Stream(Protocol):
+class PickleStream(Protocol):
     """What a pickle is written to."""
 
     def append(self, piece: bytes, /) -> None:
@@ -48,7 +48,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
         most: Bytes beyond which the stream is given up, with a TooLargeError; None for any number.
     """
 
-    def __init__(self, stream: Stream, buffers: list[memoryview], refs: object = None, most: int | None = None) -> None:
+    def __init__(
+        self, stream: PickleStream, buffers: list[memoryview], refs: object = None, most: int | None = None
+    ) -> None:
         room = MANY
 
         def out_of_band(buffer: PickleBuffer) -> bool:
@@ -98,7 +100,7 @@ class _Writer:
 
     __slots__ = ("write",)
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: PickleStream) -> None:
         self.write = stream.append
 
 
@@ -107,7 +109,7 @@ class _BoundedWriter:
 
     __slots__ = ("_append", "_room")
 
-    def __init__(self, stream: Stream, most: int) -> None:
+    def __init__(self, stream: PickleStream, most: int) -> None:
         self._append = stream.append
         self._room = most
 

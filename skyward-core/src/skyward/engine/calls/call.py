@@ -40,7 +40,7 @@ _ids = itertools.count(1)
 
 
 def new_broadcast() -> int:
-    """Number a broadcast; its attempts differ in the bits of attempts, as those of a call do."""
+    """Return the number of a broadcast; its attempts differ in the bits of attempts, as those of a call do."""
     return next(_ids)
 
 

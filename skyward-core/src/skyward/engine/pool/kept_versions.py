@@ -24,7 +24,7 @@ from urllib.parse import quote
 from skyward import private
 from skyward.errors import SkywardError
 from skyward.link.keeping import ADDRESS, PIECE
-from skyward.node.data.checkpoint_folder import ABANDONED, CheckpointFolder, Part
+from skyward.node.data.checkpoint_folder import ABANDONED, CheckpointFolder, UnfinishedVersion
 
 __all__ = ["RESERVE", "KeptVersions"]
 
@@ -39,13 +39,13 @@ _MOST_KEPT: Final = 1 << 20
 _LOCK: Final = ".lock"
 
 
-class _Upload(NamedTuple):
+class _Arriving(NamedTuple):
     """A version that is on its way."""
 
     owner: object
     folder: CheckpointFolder
     address: str
-    part: Part
+    part: UnfinishedVersion
     written: list[float]
 
 
@@ -64,7 +64,7 @@ class KeptVersions:
         self._pool = pool
         self._name = name
         self._own: tuple[CheckpointFolder, int] | None = None
-        self._uploads: dict[str, _Upload] = {}
+        self._uploads: dict[str, _Arriving] = {}
 
     def answer(self, owner: object, said: dict[str, Any], data: memoryview | bytearray) -> tuple[dict[str, Any], bytes]:
         """
@@ -124,7 +124,7 @@ class KeptVersions:
         if upload is None:
             self._make_room()
             folder, address = self._folder(said), _address(said)
-            upload = self._uploads[name] = _Upload(owner, folder, address, folder.begin(address), [0.0])
+            upload = self._uploads[name] = _Arriving(owner, folder, address, folder.begin(address), [0.0])
         upload.written[0] = time.monotonic()
         disk = os.fstatvfs(upload.part.fd)
         if disk.f_bavail * disk.f_frsize < RESERVE + len(data):

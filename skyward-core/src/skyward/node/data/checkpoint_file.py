@@ -62,7 +62,7 @@ def write_version(obj: object, write: Callable[[Pieces], None]) -> int:
     """
     buffers: list[memoryview] = []
     with BlockSums() as sums:
-        writer = _Writer(write, sums)
+        writer = _VersionWriter(write, sums)
         writer.append(_MARK)
         CheckpointPickler(writer, buffers).dump(obj)
         sizes = [writer.at - len(_MARK), *(len(buffer) for buffer in buffers)]
@@ -126,7 +126,7 @@ class CheckpointPickler(Pickler):
         return super().reducer_override(obj)
 
 
-class _Writer:
+class _VersionWriter:
     """Gather small pieces, and pass all on in order."""
 
     def __init__(self, write: Callable[[Pieces], None], sums: BlockSums) -> None:
@@ -156,14 +156,14 @@ class _Writer:
             self._write(pieces)
 
 
-class _Table(NamedTuple):
+class _VersionTable(NamedTuple):
     """How long pickle and buffers are, and the checksum of each block."""
 
     sizes: Sequence[int]
     blocks: list[int]
 
 
-def _read_table(file: io.FileIO) -> _Table:
+def _read_table(file: io.FileIO) -> _VersionTable:
     whole = os.fstat(file.fileno()).st_size
     if whole < len(_MARK) + _FOOT.size:
         raise BrokenVersionError(f"it has {whole} bytes")
@@ -184,7 +184,7 @@ def _read_table(file: io.FileIO) -> _Table:
         end = aligned(end) + buffer
     if end != at:
         raise BrokenVersionError("its table does not fit it")
-    return _Table(sizes, [found for (found,) in _SUM.iter_unpack(table[split:])])
+    return _VersionTable(sizes, [found for (found,) in _SUM.iter_unpack(table[split:])])
 
 
 def _exactly(file: io.FileIO, size: int) -> bytes:

@@ -23,7 +23,7 @@ from typing import Final
 
 from skyward.node.data.checkpoint_file import Pieces
 
-__all__ = ["CheckpointFolder", "Part", "write_pieces"]
+__all__ = ["CheckpointFolder", "UnfinishedVersion", "write_pieces"]
 
 ABANDONED: Final = 600.0
 """Seconds after which what was being written is removed, if the process that wrote it is gone."""
@@ -33,7 +33,7 @@ _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
 _MOST_PIECES: Final = 512
 
 
-class Part:
+class UnfinishedVersion:
     """
     A version that is being written; it is removed unless it was published.
 
@@ -96,7 +96,7 @@ class CheckpointFolder:
         return self.root / address / f"{number:08}.checkpoint"
 
     @contextlib.contextmanager
-    def writing(self, address: str) -> Iterator[Part]:
+    def writing(self, address: str) -> Iterator[UnfinishedVersion]:
         """
         Begin a version; what the block does not publish is removed at its end.
 
@@ -109,7 +109,7 @@ class CheckpointFolder:
         finally:
             part.close()
 
-    def begin(self, address: str) -> Part:
+    def begin(self, address: str) -> UnfinishedVersion:
         """
         Begin a version, which the caller publishes or closes.
 
@@ -128,9 +128,9 @@ class CheckpointFolder:
         with contextlib.suppress(OSError):
             # Where files cannot be locked, only their age counts.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return Part(path, fd)
+        return UnfinishedVersion(path, fd)
 
-    def publish(self, address: str, part: Part, keep: int) -> int:
+    def publish(self, address: str, part: UnfinishedVersion, keep: int) -> int:
         """
         Make what was written the newest version, remove those that are too many, and return its number.
 

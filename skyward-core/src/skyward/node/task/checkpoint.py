@@ -14,7 +14,7 @@ from skyward.link.keeping import ADDRESS
 from skyward.link.messages import task_of
 
 if TYPE_CHECKING:
-    from skyward.node.task.checkpoint_places import Place, Version
+    from skyward.node.task.checkpoint_places import CheckpointPlace, VersionName
     from skyward.node.task.runtime import TaskContext
 
 __all__ = ["Checkpoint", "address_of_call", "address_of_key"]
@@ -34,7 +34,7 @@ class Checkpoint:
 
     __slots__ = ("_keep", "_place", "address")
 
-    def __init__(self, address: str, place: Place, keep: int) -> None:
+    def __init__(self, address: str, place: CheckpointPlace, keep: int) -> None:
         self.address = address
         self._place = place
         self._keep = keep
@@ -151,11 +151,11 @@ class Checkpoint:
     def __repr__(self) -> str:
         return f"<checkpoint {self.address} in {self._place}>"
 
-    def _versions(self) -> list[Version]:
+    def _versions(self) -> list[VersionName]:
         with self._reported("listed"):
             return self._place.versions(self.address)
 
-    def _unpickled(self, read: Any, file: Any, version: Version) -> Any:
+    def _unpickled(self, read: Any, file: Any, version: VersionName) -> Any:
         from skyward.node.data.checkpoint_file import BrokenVersionError
 
         try:

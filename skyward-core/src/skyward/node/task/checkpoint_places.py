@@ -11,16 +11,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from skyward.link.keeping import PIECE
 from skyward.node.data.checkpoint_file import Pieces
 from skyward.node.data.checkpoint_folder import CheckpointFolder, write_pieces
 
 if TYPE_CHECKING:
-    from skyward.node.worker.keeping import Keeping, Request
+    from skyward.node.worker.client_files import Keeping, PendingAnswer
 
-__all__ = ["CheckpointStorage", "InClient", "InFolder", "InStorage", "Place", "Version", "Writes"]
+__all__ = ["CheckpointStorage", "InClient", "InFolder", "InStorage", "CheckpointPlace", "VersionName", "Writes"]
 
 Writes = Callable[[Callable[[Pieces], None]], object]
 """Writes a version to what takes its bytes."""
@@ -51,23 +51,23 @@ class CheckpointStorage(Protocol):
         """Remove what is under a key; harmless if nothing is."""
 
 
-class Version(NamedTuple):
+class VersionName(NamedTuple):
     """A version that is kept: its number, and its name at its place."""
 
     number: int
     name: str = ""
 
 
-class Place(Protocol):
+class CheckpointPlace(Protocol):
     """What keeps versions; each method raises the OSError of what fails."""
 
-    def versions(self, address: str) -> list[Version]:
+    def versions(self, address: str) -> list[VersionName]:
         """List what is kept, oldest first."""
 
     def save(self, address: str, writes: Writes, keep: int) -> int:
         """Keep a version and so many in all; return its number once it is durable."""
 
-    def opened(self, address: str, version: Version) -> contextlib.AbstractContextManager[FileIO]:
+    def opened(self, address: str, version: VersionName) -> contextlib.AbstractContextManager[FileIO]:
         """Open a version for reading."""
 
     def delete(self, address: str) -> None:
@@ -88,9 +88,9 @@ class InFolder:
     def __str__(self) -> str:
         return str(self._folder.root)
 
-    def versions(self, address: str) -> list[Version]:
+    def versions(self, address: str) -> list[VersionName]:
         """List what is kept, oldest first."""
-        return [Version(number) for number in self._folder.versions(address)]
+        return [VersionName(number) for number in self._folder.versions(address)]
 
     def save(self, address: str, writes: Writes, keep: int) -> int:
         """Keep a version, which is written to its place from where the object is."""
@@ -98,7 +98,7 @@ class InFolder:
             writes(part.write)
             return self._folder.publish(address, part, keep)
 
-    def opened(self, address: str, version: Version) -> FileIO:
+    def opened(self, address: str, version: VersionName) -> FileIO:
         """Open a version for reading."""
         return FileIO(self._folder.path(address, version.number))
 
@@ -121,13 +121,13 @@ class InStorage:
     def __str__(self) -> str:
         return repr(self._storage)
 
-    def versions(self, address: str) -> list[Version]:
+    def versions(self, address: str) -> list[VersionName]:
         """List what is kept, oldest first."""
         found = []
         for key in self._storage.ls(f"{address}/"):
             name = str(key).rpartition("/")[2]
             if match := _KEY.fullmatch(name):
-                found.append(Version(int(match[1]), name))
+                found.append(VersionName(int(match[1]), name))
         return sorted(found)
 
     def save(self, address: str, writes: Writes, keep: int) -> int:
@@ -147,7 +147,7 @@ class InStorage:
         return number
 
     @contextlib.contextmanager
-    def opened(self, address: str, version: Version) -> Iterator[FileIO]:
+    def opened(self, address: str, version: VersionName) -> Iterator[FileIO]:
         """Open a version for reading."""
         with tempfile.TemporaryDirectory(prefix="skyward-") as folder:
             path = Path(folder) / "version"
@@ -177,14 +177,14 @@ class InClient:
     def __str__(self) -> str:
         return "the client"
 
-    def versions(self, address: str) -> list[Version]:
+    def versions(self, address: str) -> list[VersionName]:
         """List what is kept, oldest first."""
         answer = self._keeping.ask({"do": "list", **self._of(address)}).result()
-        return [Version(int(number)) for number in answer.head["versions"]]
+        return [VersionName(int(number)) for number in answer.head["versions"]]
 
     def save(self, address: str, writes: Writes, keep: int) -> int:
         """Keep a version, which is sent piece by piece; no file is made here."""
-        upload = _Upload(self._keeping, self._of(address))
+        upload = _PiecewiseUpload(self._keeping, self._of(address))
         try:
             writes(upload.write)
             return upload.publish(keep)
@@ -193,9 +193,9 @@ class InClient:
             raise
 
     @contextlib.contextmanager
-    def opened(self, address: str, version: Version) -> Iterator[FileIO]:
+    def opened(self, address: str, version: VersionName) -> Iterator[FileIO]:
         """Open a version for reading, once it is in a temporary file here."""
-        asked: deque[tuple[int, Request]] = deque()
+        asked: deque[tuple[int, PendingAnswer]] = deque()
         what = {"do": "read", "version": version.number, **self._of(address)}
         with tempfile.TemporaryFile(prefix="skyward-", buffering=0) as file:
             first = self._keeping.ask({**what, "at": 0}).result()
@@ -208,7 +208,7 @@ class InClient:
                     continue
                 place, request = asked.popleft()
                 _write_at(file.fileno(), memoryview(request.result().data), place)
-            yield cast("FileIO", file)
+            yield file
 
     def delete(self, address: str) -> None:
         """Remove all versions."""
@@ -218,7 +218,7 @@ class InClient:
         return {"address": address, "named": self._named}
 
 
-class _Upload:
+class _PiecewiseUpload:
     """Send a version in pieces; the first one that fails ends it."""
 
     def __init__(self, keeping: Keeping, of: dict[str, Any]) -> None:
@@ -227,7 +227,7 @@ class _Upload:
         self._name = secrets.token_hex(16)
         self._piece = bytearray()
         self._at = 0
-        self._asked: deque[Request] = deque()
+        self._asked: deque[PendingAnswer] = deque()
 
     def write(self, pieces: Pieces) -> None:
         """Take the next bytes."""
@@ -249,7 +249,7 @@ class _Upload:
         return int(self._keeping.ask(said).result().head["version"])
 
     def drop(self) -> None:
-        """Have the client forget what was written, if it can be reached at once."""
+        """Drop what was written at the client, if it can be reached at once."""
         with contextlib.suppress(Exception):
             self._keeping.ask({"do": "drop", "upload": self._name}, patience=_DROPPED_WITHIN)
 

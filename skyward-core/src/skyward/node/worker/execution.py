@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from skyward.model.instances.instance import InstanceInfo
+    from skyward.node.worker.client_files import Keeping
     from skyward.node.worker.functions import FunctionStore
-    from skyward.node.worker.keeping import Keeping
 
 
 _MESSAGE_LIMIT = 16 << 10

@@ -27,9 +27,9 @@ from skyward.link.recycling import recycling
 from skyward.node.agent.entry import CONTROL_FD, INTERRUPT_SIGNAL, SLOT_TABLE_FD, TASK_FD, die_with_parent, read_start
 from skyward.node.agent.slot_table import SlotTable
 from skyward.node.data.memory_share import share_of_memory
+from skyward.node.worker.client_files import Keeping
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
-from skyward.node.worker.keeping import Keeping
 from skyward.node.worker.peer_lookup import Directory
 from skyward.node.worker.print_routing import STDERR
 from skyward.node.worker.streams import Interrupted

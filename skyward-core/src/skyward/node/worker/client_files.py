@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from skyward.errors import TransportError, UsageError
 from skyward.link.frames import Kind, encode
-from skyward.link.keeping import WINDOW, Kept, decode_kept, encode_kept
+from skyward.link.keeping import WINDOW, KeepMessage, decode_kept, encode_kept
 from skyward.link.payload import Payload
 
-__all__ = ["PATIENCE", "Keeping", "Request"]
+__all__ = ["PATIENCE", "Keeping", "PendingAnswer"]
 
 PATIENCE: Final = 600.0
 """Seconds that a task waits for an answer; a link that is lost meanwhile may come back."""
@@ -23,26 +23,26 @@ _LOOK: Final = 0.5
 """Seconds after which a thread that waits lets an interrupt through."""
 
 
-class Request:
+class PendingAnswer:
     """What was asked, and its answer."""
 
     __slots__ = ("_answer", "_there")
 
     def __init__(self) -> None:
         self._there = threading.Event()
-        self._answer: Kept | None = None
+        self._answer: KeepMessage | None = None
 
     @property
     def answered(self) -> bool:
         """Return whether the answer is there."""
         return self._there.is_set()
 
-    def settle(self, answer: Kept) -> None:
+    def settle(self, answer: KeepMessage) -> None:
         """Take the answer."""
         self._answer = answer
         self._there.set()
 
-    def result(self) -> Kept:
+    def result(self) -> KeepMessage:
         """
         Wait for the answer.
 
@@ -73,12 +73,12 @@ class Keeping:
         self._send = send
         self._lock = threading.Lock()
         self._room = threading.Semaphore(WINDOW)
-        self._asked: dict[int, Request] = {}
+        self._asked: dict[int, PendingAnswer] = {}
         # Another process may have asked in this one's place, and is answered still.
         self._number = int.from_bytes(os.urandom(7), "little")
         self._process = os.getpid()
 
-    def ask(self, head: dict[str, Any], data: bytes = b"", patience: float = PATIENCE) -> Request:
+    def ask(self, head: dict[str, Any], data: bytes = b"", patience: float = PATIENCE) -> PendingAnswer:
         """
         Send a request, once fewer are under way than may be.
 
@@ -100,7 +100,7 @@ class Keeping:
         while not self._room.acquire(timeout=_LOOK):
             if time.monotonic() > end:
                 raise _silent()
-        request, number = Request(), 0
+        request, number = PendingAnswer(), 0
         try:
             with self._lock:
                 self._number += 1

@@ -10,17 +10,17 @@ import pytest
 
 from skyward.errors import TransportError, UsageError
 from skyward.link.frames import Parser
-from skyward.link.keeping import WINDOW, Kept, decode_kept, encode_kept
+from skyward.link.keeping import WINDOW, KeepMessage, decode_kept, encode_kept
 from skyward.link.payload import Payload
-from skyward.node.worker import keeping
-from skyward.node.worker.keeping import Keeping
+from skyward.node.worker import client_files
+from skyward.node.worker.client_files import Keeping
 
 
 class Client:
     """Read what a worker sends."""
 
     def __init__(self) -> None:
-        self.asked: list[Kept] = []
+        self.asked: list[KeepMessage] = []
         self.keeping = Keeping(self.take)
 
     def take(self, frame: bytes, payload: Payload) -> None:
@@ -68,8 +68,8 @@ def test_no_more_are_under_way_than_the_window() -> None:
 
 def test_a_client_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether an answer is waited for, or room for a question."""
-    monkeypatch.setattr(keeping, "PATIENCE", 0.05)
-    monkeypatch.setattr(keeping, "_LOOK", 0.01)
+    monkeypatch.setattr(client_files, "PATIENCE", 0.05)
+    monkeypatch.setattr(client_files, "_LOOK", 0.01)
     client = Client()
     requests = [client.keeping.ask({"do": "write"}) for _ in range(WINDOW)]
     with pytest.raises(TransportError, match="did not answer within PATIENCE"):
