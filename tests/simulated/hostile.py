@@ -20,6 +20,7 @@ import asyncssh
 from skyward.link.cells import CHUNK, DATA, OPENING, SIZE, CellType, cell
 from skyward.link.emitted import encode_event
 from skyward.link.frames import Frame, Kind, encode, encode_json
+from skyward.link.keeping import encode_kept
 from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
 from skyward.link.packed import deflate, pack
 from skyward.link.packing import MOST_FRAMES
@@ -76,6 +77,7 @@ def measured() -> Iterator[bytes]:
 
 LINE = encode(Kind.LOG, encode_lines(1, [LogLine(0, "spam " * 200)] * 50))
 SHORT = encode(Kind.LOG, encode_lines(1, [LogLine(0, "")] * 20_000))
+WRITE = {"do": "write", "upload": "u", "at": 0, "address": "call-1", "named": False}
 ITEM_OF = b"an item " * 1000
 NOTICE = encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False, "at": None})
 WORDS = encode_json(Kind.NOTICE, {"reason": "x" * 60_000, "certain": False, "at": None})
@@ -108,6 +110,9 @@ ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "answers without reading": lambda call: again(
         *[encode(Kind.RESULT, RESULT.pack(call + at, Status.OK, 0.0) + dump(None).encode()) for at in range(1000)]
     ),
+    "files without waiting": lambda call: flood(encode(Kind.KEEP, encode_kept(1, WRITE, bytes(200 << 10))[0])),
+    "files without reading": lambda call: flood(encode(Kind.KEEP, encode_kept(1, {"do": "list"})[0]), 1 << 10),
+    "buffers of files": lambda call: buffers(Kind.KEEP, [CALL.pack(at) for at in range(64)]),
     "a probe without end": lambda call: iter(()),
     "a bootstrap without end": lambda call: iter(()),
 }

@@ -47,6 +47,9 @@ EXPECTED = {
     "inputs without reading": "",
     "calls given back for ever": r"answered hang\(\) with \d+ bytes of its calls yet to take",
     "answers without reading": r"answered hang\(\) with \d+ bytes of its calls yet to take",
+    "files without waiting": r"sent a KEEP frame beyond its window",
+    "files without reading": r"sent a KEEP frame beyond its window",
+    "buffers of files": r"KEEP frame of \d+ bytes was announced; \d+ are allowed",
     "a probe without end": r"printed more than \d+ bytes",
     "a bootstrap without end": r"was not ready within 5 s",
 }

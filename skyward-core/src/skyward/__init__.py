@@ -37,6 +37,7 @@ from skyward import names as _names
 if TYPE_CHECKING:
     import skyward
     from skyward import integrations as integrations, plugins as plugins
+    from skyward.checkpointing import checkpoint as checkpoint
     from skyward.classes import cls as cls
     from skyward.engine.events.callbacks import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         BudgetExceededError as BudgetExceededError,
         CapacityError as CapacityError,
         ChecksumError as ChecksumError,
+        CheckpointError as CheckpointError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
         HangError as HangError,
@@ -166,6 +168,7 @@ if TYPE_CHECKING:
     from skyward.model.spec.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.spec.trust_setting import Data as Data
     from skyward.model.spec.worker_layout import Worker as Worker
+    from skyward.node.task.checkpoint import Checkpoint as Checkpoint
     from skyward.node.task.output import (
         CallbackWriter as CallbackWriter,
         redirect_output as redirect_output,

@@ -39,6 +39,7 @@ Every error that Skyward itself raises.
     │   ├─ AccessDeniedError the keys are refused, or lack a permission (also a CredentialsError)
     │   ├─ ChecksumError    bytes that arrived are not those that were sent
     │   └─ StorageUnavailableError no answer, or none but failures, as often as it was asked
+    ├─ CheckpointError      a checkpoint that could not be saved or loaded; earlier versions are as they were
     ├─ SerializationError   an argument or function that cannot be sent (also a TypeError and a PicklingError)
     └─ PluginError          report it to the plugin's author
 
@@ -398,6 +399,22 @@ class ChecksumError(StorageError):
 
 class StorageUnavailableError(StorageError):
     """Report an object store that gave no answer, or none but failures, as often as it was asked."""
+
+
+class CheckpointError(SkywardError):
+    """
+    Report a checkpoint that could not be saved or loaded; its earlier versions are as they were.
+
+    Args:
+        message: As for `SkywardError`.
+        address: What the checkpoint is called where it is kept.
+        errno: The system's number of the failure, such as `errno.ENOSPC`; None where there is none.
+    """
+
+    def __init__(self, message: str, *, address: str = "", errno: int | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.address = address
+        self.errno = errno
 
 
 class PluginError(SkywardError):

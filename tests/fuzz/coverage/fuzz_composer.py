@@ -31,15 +31,16 @@ _ODD: tuple[Any, ...] = (
 )
 _FROM_NODE = (
     Kind.RESULT, Kind.RECALLED, Kind.ITEM, Kind.CREDIT, Kind.LOG, Kind.EMIT, Kind.READY, Kind.REFRESHED,
-    Kind.FAILED, Kind.WORKER, Kind.STOPPED, Kind.WELCOME, Kind.METRIC, Kind.ANSWER, Kind.PEERS,
+    Kind.FAILED, Kind.WORKER, Kind.STOPPED, Kind.WELCOME, Kind.METRIC, Kind.ANSWER, Kind.PEERS, Kind.KEEP,
 )  # fmt: skip
 _FROM_CLIENT = (
     Kind.TASK, Kind.TASK, Kind.FUNCTION, Kind.BLOB, Kind.DROP, Kind.FILES, Kind.CREDIT, Kind.ITEM, Kind.END,
     Kind.RECALL, Kind.CANCEL, Kind.MEMBERS, Kind.LOG_READ, Kind.HELLO, Kind.START, Kind.ASK, Kind.REFRESH, Kind.STOP,
-    Kind.PEERS,
+    Kind.PEERS, Kind.KEEP,
 )  # fmt: skip
 _FROM_WORKER = (
     Kind.RESULT, Kind.ITEM, Kind.CREDIT, Kind.EMIT, Kind.RECALLED, Kind.READY, Kind.FAILED, Kind.RETIRE, Kind.PEERS,
+    Kind.KEEP,
 )  # fmt: skip
 _HEADS: tuple[Any, ...] = (
     {"of": ["user.Loss", "skyward.model.events.event_base.SkywardEvent"]},
@@ -175,7 +176,7 @@ class Composer:
         """Make the body of a frame, and say with which descriptors it travels."""
         chosen = self._random
         call, payload, fds = chosen.choice(_CALLS), b"", 0
-        if kind in (Kind.TASK, Kind.FUNCTION, Kind.RESULT, Kind.ITEM, Kind.EMIT, Kind.FILES):
+        if kind in (Kind.TASK, Kind.FUNCTION, Kind.RESULT, Kind.ITEM, Kind.EMIT, Kind.FILES, Kind.KEEP):
             payload, fds = self._payload()
         digest = bytes((chosen.randrange(DIGESTS),))
         match kind:
@@ -191,6 +192,8 @@ class Composer:
                 return call.to_bytes(8, "little") + len(head).to_bytes(2, "little") + head + payload, fds
             case Kind.RESULT:
                 return messages.RESULT.pack(call, chosen.choice((0, 0, 0, 1, 2, 3, 4, 9)), 0.5) + payload, fds
+            case Kind.KEEP:
+                return call.to_bytes(8, "little") + payload, fds
             case Kind.ITEM:
                 return messages.ITEM.pack(call, 0) + payload, fds
             case Kind.END:

@@ -71,10 +71,11 @@ class Kind(IntEnum):
     FETCH = 36  # client -> agent: get a stored buffer from another node
     FETCHED = 37  # agent -> client: how that ended
     GIVE = 38  # client -> agent: send a buffer that a task put
+    KEEP = 39  # worker -> agent -> client and back: a file that the client keeps for tasks
 
 
 _KINDS = {int(kind): kind for kind in Kind}
-_WITH_FDS = frozenset({Kind.FUNCTION, Kind.BLOB, Kind.FILES, Kind.TASK, Kind.RESULT, Kind.ITEM, Kind.EMIT})
+_WITH_FDS = frozenset({Kind.FUNCTION, Kind.BLOB, Kind.FILES, Kind.TASK, Kind.RESULT, Kind.ITEM, Kind.EMIT, Kind.KEEP})
 
 
 class Frame(NamedTuple):

@@ -16,6 +16,7 @@ _TABLES = {
     Kind.ITEM: ITEM.size,
     Kind.FUNCTION: FUNCTION.size,
     Kind.FILES: 0,
+    Kind.KEEP: CALL.size,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import sys
 from pickle import PickleBuffer
-from typing import Any
+from typing import Any, Protocol
 
 import cloudpickle
 
@@ -26,6 +26,13 @@ MOST_BUFFERS = 32 << 10
 """How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
 
 
+class PickleStream(Protocol):
+    """What a pickle is written to."""
+
+    def append(self, piece: bytes, /) -> None:
+        """Take the next piece."""
+
+
 class TooLargeError(Exception):
     """A stream that was given up, because it has more bytes than it may have."""
 
@@ -42,7 +49,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
     """
 
     def __init__(
-        self, stream: list[bytes], buffers: list[memoryview], refs: object = None, most: int | None = None
+        self, stream: PickleStream, buffers: list[memoryview], refs: object = None, most: int | None = None
     ) -> None:
         room = MANY
 
@@ -93,7 +100,7 @@ class _Writer:
 
     __slots__ = ("write",)
 
-    def __init__(self, stream: list[bytes]) -> None:
+    def __init__(self, stream: PickleStream) -> None:
         self.write = stream.append
 
 
@@ -102,7 +109,7 @@ class _BoundedWriter:
 
     __slots__ = ("_append", "_room")
 
-    def __init__(self, stream: list[bytes], most: int) -> None:
+    def __init__(self, stream: PickleStream, most: int) -> None:
         self._append = stream.append
         self._room = most
 

@@ -7,6 +7,7 @@ How much of each kind of frame a node may send before the client has dealt with 
 | ITEM | 16 items and 8 MiB of a stream, one item may be larger; more as they are taken |
 | LOG, EMIT | 4 MiB, and one frame beyond; more as handlers take them |
 | BLOB | one for each GIVE |
+| KEEP | 16 requests of each worker, 2 MiB each, and 7.5 MiB of answers that it has not read |
 | ANSWER, FETCHED, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
 | METRIC | none: what is measured is dropped while handlers are behind |
 | PEERS | one for each version of the members that the node was sent, and some more |

@@ -50,7 +50,7 @@ def spread(
     Make a call for each rank of the members, and send their nodes the members.
 
     Args:
-        first: The call to be made many times.
+        first: The call to be made many times, with the number of its broadcast if that is known.
         sinks: One for each rank, or one for all; if there are fewer, the last ranks get no call.
         members: The nodes that take part.
         ranks: How many ranks each has.
@@ -68,7 +68,7 @@ def spread(
         sink = sinks[index] if len(sinks) > 1 else sinks[0]
         call = Call(first.function, first.payload, sink, timeout=first.timeout, streams=first.streams, index=index)
         call.caller = first.caller
-        call.broadcast = calls[0].id if calls else call.id
+        call.broadcast = first.broadcast or (calls[0].id if calls else call.id)
         call.members, taking_part = membership.of(node)
         links[node].send_members(call.members, taking_part)
         calls.append(call)

@@ -8,11 +8,12 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.call import Answer, Call, new_broadcast
 from skyward.engine.calls.call_making import new_caller
 from skyward.engine.calls.retrying import judged, wait
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError, WorkerSpentError
+from skyward.link.messages import TASK_BITS
 from skyward.model.spec.retry_setting import Retry, times
 from skyward.plan.pool.retry_policy import RENEWALS, Failure, decide
 
@@ -195,11 +196,12 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
         )
     retry = pending.retries if isinstance(pending.retries, Retry) else None
     retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
+    number = new_broadcast()
     while True:
         try:
             if pending.function.streams:
-                return _broadcast_streams(pool, pending)
-            return _broadcast_once(pool, pending, keep_errors=keep_errors)
+                return _broadcast_streams(pool, pending, number)
+            return _broadcast_once(pool, pending, number, keep_errors=keep_errors)
         except NodeLostError:
             if not interruptions:
                 raise
@@ -223,11 +225,12 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
                 raise
             retries = decision.retries
             wait(pool, decision.delay)
+        number += 1 << TASK_BITS
 
 
-def _broadcast_once(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) -> list[T]:
+def _broadcast_once(pool: Running, pending: PendingFunction[T], number: int, *, keep_errors: bool) -> list[T]:
     collector = AnswerCollector()
-    calls = pool.submit_broadcast(pending, [collector])
+    calls = pool.submit_broadcast(pending, [collector], number)
     answers: list[Answer | None] = [None] * len(calls)
     first: BaseException | None = None
     try:
@@ -261,9 +264,9 @@ def _broadcast_once(pool: Running, pending: PendingFunction[T], *, keep_errors: 
     return values
 
 
-def _broadcast_streams(pool: Running, pending: PendingFunction[Any]) -> list[Any]:
+def _broadcast_streams(pool: Running, pending: PendingFunction[Any], number: int) -> list[Any]:
     ends = [StreamEnd() for _ in range(pool.ranks)]
-    calls = pool.submit_broadcast(pending, ends)
+    calls = pool.submit_broadcast(pending, ends, number)
     return [_stream_of(pool, call, end) for call, end in zip(calls, ends, strict=False)]
 
 

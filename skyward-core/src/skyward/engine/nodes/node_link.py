@@ -207,6 +207,10 @@ class NodeLink:
         frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(fds))
         self._about(call, frame, fds, payload, self.outflow.sent(payload.size))
 
+    def send_kept(self, lane: int, body: bytes, payload: Payload, read: Callable[[], None]) -> None:
+        """Send a lane an answer about kept files; `read` is called when the node has it."""
+        self._channel.send(encode(Kind.KEEP, body, lane=lane, fds=len(payload.fds)), payload.fds, payload, read)
+
     def send_end(self, call: Call, stream: int, failure: bytes) -> None:
         """Send the end of an input stream, or the failure in its place."""
         self._about(call, encode(Kind.END, ITEM.pack(call.id, stream) + failure, lane=call.lane))

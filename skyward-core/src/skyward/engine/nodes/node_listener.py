@@ -50,5 +50,12 @@ class NodeListener(Generic[S]):
     def asked(self, shell: S, question: bytes) -> None:
         """Answer with the members of the pool."""
 
+    def keeps(self, shell: S, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a file that a task has this client keep, or a question for one."""
+
+    def keeps_announced(self, shell: S, frame: Frame) -> bool:
+        """Return whether the bytes of such a file are wanted, which come before its frame."""
+        return False
+
     def lost(self, shell: S, why: str) -> None:
         """Record that the node is lost."""

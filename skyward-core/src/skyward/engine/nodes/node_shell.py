@@ -275,6 +275,8 @@ class NodeShell:
         match frame.kind:
             case Kind.RESULT | Kind.RECALLED | Kind.ITEM | Kind.CREDIT | Kind.BLOB:
                 self.listener.call_frame(self, frame, fds)
+            case Kind.KEEP:
+                self.listener.keeps(self, frame, fds)
             case Kind.LOG | Kind.EMIT:
                 # Asked when it comes: it may wait until its call is long over.
                 if frame.kind == Kind.EMIT and not self.listener.emitting(self, frame):
@@ -288,6 +290,8 @@ class NodeShell:
         """Return whether buffers are wanted that the node is about to send."""
         if frame.kind in (Kind.RESULT, Kind.ITEM, Kind.BLOB):
             return self.listener.call_announced(self, frame)
+        if frame.kind == Kind.KEEP:
+            return self.listener.keeps_announced(self, frame)
         if frame.kind != Kind.EMIT:
             raise ProtocolError(f"A node announced buffers of a {Kind(frame.kind).name} frame, which has none.")
         self._inflow.announced(frame)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.engine.nodes.node_listener import NodeListener
 from skyward.link.messages import CALL
+from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
     from skyward.engine.calls.dispatch import Dispatch
     from skyward.engine.events.reporting import Reporting
     from skyward.engine.nodes.membership import Membership
     from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.engine.pool.kept_files import KeptFiles
     from skyward.link.emitted import Emitted
     from skyward.link.frames import Frame
     from skyward.link.messages import LogLine
@@ -26,6 +28,7 @@ class NodeReports(NodeListener["NodeShell"]):
         dispatch: Takes what concerns calls.
         reporting: Takes what users receive: lines, events, measurements.
         membership: Answers with the members.
+        kept: Keeps files of tasks.
         noticed: Called when a machine will be reclaimed.
         lost: Called when a node is lost.
     """
@@ -35,12 +38,14 @@ class NodeReports(NodeListener["NodeShell"]):
         dispatch: Dispatch,
         reporting: Reporting,
         membership: Membership,
+        kept: KeptFiles,
         noticed: Callable[[NodeShell, dict[str, Any]], None],
         lost: Callable[[NodeShell, str], None],
     ) -> None:
         self._dispatch = dispatch
         self._reporting = reporting
         self._membership = membership
+        self._kept = kept
         self._noticed = noticed
         self._lost = lost
 
@@ -80,6 +85,19 @@ class NodeReports(NodeListener["NodeShell"]):
         """Answer with the members of the pool."""
         self._membership.answer(shell, question)
 
+    def keeps(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Take a file that a task has this client keep, or a question for one."""
+        member = self._dispatch.members.get(shell.seat)
+        if member is None:
+            close_all(fds)
+        else:
+            self._kept.take(shell, frame, fds, lanes=len(member.lanes))
+
+    def keeps_announced(self, shell: NodeShell, frame: Frame) -> bool:
+        """Return whether the bytes of such a file are wanted."""
+        return self._kept.announced(frame)
+
     def lost(self, shell: NodeShell, why: str) -> None:
         """Record that the node is lost."""
+        self._kept.lost(shell)
         self._lost(shell, why)

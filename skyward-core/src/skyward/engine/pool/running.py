@@ -28,6 +28,7 @@ from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.pool.event_loop import engine_loop, in_thread
+from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
 from skyward.engine.pool.stopping import Stopping
 from skyward.engine.source.shipping import Shipping
@@ -82,6 +83,7 @@ class Running:
         self.instances = PoolInstances(self.reporting, self.options.provision_timeout)
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting, self.instances)
         self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
+        self._kept = KeptFiles(self.engine, self.provisioning.pool_id, self.name)
         self.dispatch = Dispatch(
             self.engine,
             pool=self.name,
@@ -92,7 +94,9 @@ class Running:
         # One method each for all futures.
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
-        self._reports = NodeReports(self.dispatch, self.reporting, self._membership, self._on_notice, self._on_lost)
+        self._reports = NodeReports(
+            self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost
+        )
         self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
             needed=spec.nodes.min or spec.nodes.desired,
@@ -143,14 +147,10 @@ class Running:
         """Send calls on their way."""
         post_in_parts(self.engine.post, self.dispatch.submit, calls)
 
-    def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any]) -> list[Call]:
-        """
-        Send a call to every rank of the ready nodes.
-
-        Args:
-            sinks: One for each rank, or one for all.
-        """
+    def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any], number: int) -> list[Call]:
+        """Send a call to every rank of the ready nodes; there is one sink for each rank, or one for all."""
         first = self.maker.call(pending, sinks[0], shared=True)
+        first.broadcast = number
         ready: Future[list[Call]] = Future()
         ranks = self.provisioning.ranks_per_node
         self.engine.post(
@@ -225,6 +225,7 @@ class Running:
         finally:
             self._closed = True
             self.maker.close()
+            await in_thread(self._kept.close)
             await in_thread(self.reporting.close)
             with self._whole:
                 self._given_up = self._given_up or "closed"

@@ -159,7 +159,7 @@ class Agent:
         match frame.kind:
             case Kind.TASK:
                 self._task(frame, fds)
-            case Kind.CREDIT | Kind.ITEM | Kind.END | Kind.RECALL | Kind.CANCEL:
+            case Kind.CREDIT | Kind.ITEM | Kind.END | Kind.RECALL | Kind.CANCEL | Kind.KEEP:
                 self._to_control(frame, fds)
             case Kind.FUNCTION:
                 self._store.add_function(frame.body, fds)
@@ -337,7 +337,7 @@ class Agent:
             case Kind.EMIT:
                 self._lines.emit(lane, frame, fds)
                 self._mind_backlog()
-            case Kind.ITEM | Kind.CREDIT:
+            case Kind.ITEM | Kind.CREDIT | Kind.KEEP:
                 self._tell(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), fds, HeldFds(fds))
             case Kind.RECALLED:
                 for at in range(0, len(frame.body), CALL.size):

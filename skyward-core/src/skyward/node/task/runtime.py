@@ -74,6 +74,7 @@ class TaskContext:
         abandon: Ends the call and its process with an error.
         retire: Has the process replaced once the call is answered.
         held: Whether a process in this one's place has kept what the call needs.
+        keeping: What has the client keep files; None where there is no client.
 
     >>> token = set_context(TaskContext(call_id=7, function="train", facts={"node": 1}, membership={"total_nodes": 2}))
     >>> current_call_id(), instance_info().node, is_head()
@@ -92,6 +93,7 @@ class TaskContext:
         "facts",
         "function",
         "held",
+        "keeping",
         "membership",
         "put",
         "retire",
@@ -110,6 +112,7 @@ class TaskContext:
         retire: Callable[[], None] = _retire_nowhere,
         held: bool = False,
         put: Callable[[Any], Any] = _put_nowhere,
+        keeping: Any = None,
     ) -> None:
         self.call_id = call_id
         self.function = function
@@ -120,6 +123,7 @@ class TaskContext:
         self.retire = retire
         self.held = held
         self.put = put
+        self.keeping = keeping
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None

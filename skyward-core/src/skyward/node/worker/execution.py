@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from skyward.model.instances.instance import InstanceInfo
+    from skyward.node.worker.client_files import Keeping
     from skyward.node.worker.functions import FunctionStore
 
 
@@ -55,6 +56,7 @@ class Setting:
         self.plugins: tuple[Any, ...] = ()
         self.main: Execution | None = None
         self.retires = False
+        self.keeping: Keeping | None = None
 
     def remember(self, membership: dict[str, Any]) -> None:
         """Take a membership; calls name it by its version. Its peers are looked up when a call looks at them."""
@@ -153,6 +155,7 @@ class Execution:
             retire=self._retire,
             held=self._held,
             put=self._put,
+            keeping=self._setting.keeping,
         )
         token = runtime.set_context(context)
         if self._main:

@@ -27,6 +27,7 @@ from skyward.link.recycling import recycling
 from skyward.node.agent.entry import CONTROL_FD, INTERRUPT_SIGNAL, SLOT_TABLE_FD, TASK_FD, die_with_parent, read_start
 from skyward.node.agent.slot_table import SlotTable
 from skyward.node.data.memory_share import share_of_memory
+from skyward.node.worker.client_files import Keeping
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.peer_lookup import Directory
@@ -59,6 +60,7 @@ class WorkerProcess:
         self._slots = slots
         self._functions = FunctionStore()
         self._directory = Directory(self.send)
+        self._keeping = setting.keeping = Keeping(self.send)
         self._receiving = threading.Lock()
         # The slot that runs a task and kept `_receiving`: waking another thread to read would slow a lone call down.
         self._keeper: int | None = None
@@ -220,6 +222,9 @@ class WorkerProcess:
             return
         if frame.kind == Kind.PEERS:
             self._directory.received(frame.body)
+            return
+        if frame.kind == Kind.KEEP:
+            self._keeping.received(frame.body, fds)
             return
         (call,) = CALL.unpack_from(frame.body)
         with self._state:

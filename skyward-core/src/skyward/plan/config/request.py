@@ -30,7 +30,7 @@ _CHECKS: dict[str, Callable[[object, str], object]] = {
     "display": console_shown,
 }
 
-_UNNAMED = "pool"
+UNNAMED = "pool"
 
 
 @frozen(kw_only=True)
@@ -72,7 +72,7 @@ def request(
     name: str | None = None,
     options: Options | None = None,
     named: Callable[[str], NamedPool] | None = None,
-    unnamed: str = _UNNAMED,
+    unnamed: str = UNNAMED,
 ) -> Request:
     """
     Return what a user gave to `sky.Compute`, in one of three ways, as specs and options.
