@@ -30,7 +30,8 @@ from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.peer_lookup import Directory
-from skyward.node.worker.print_routing import STDERR
+from skyward.node.worker.routes import STDERR
+from skyward.node.worker.standard_descriptors import DESCRIPTORS
 from skyward.node.worker.streams import Interrupted
 from skyward.node.worker.tagged_lines import TaggedStream, send_all
 
@@ -318,7 +319,8 @@ def _install_streams(slots: int) -> None:
 
     from skyward.node.worker.execution import current_call
 
-    faulthandler.enable(2)
+    # A crash is reported also while stderr leads elsewhere.
+    faulthandler.enable(DESCRIPTORS.copy(2))
     sys.stdout = TaggedStream(1, current_call)
     sys.stderr = TaggedStream(2, current_call, STDERR)
 
