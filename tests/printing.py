@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def by_buffer(out: str, err: str) -> None:
 
 def by_logging(out: str, err: str) -> None:
     for stream, line in ((sys.stdout, out), (sys.stderr, err)):
-        logger = logging.Logger("printing")
+        logger = logging.Logger("printing")  # noqa: LOG001  # one that no other task has
         logger.addHandler(logging.StreamHandler(stream))
         logger.warning(line)
 
@@ -221,9 +221,9 @@ PROMISED: dict[str, tuple[set[str], set[str]]] = {
 SECTIONS: dict[str, Section] = {name: globals()[name] for name in PROMISED}
 
 
-def cells(ways: dict[str, Way]) -> Iterator[tuple[str, str]]:
-    """Iterate over all pairs of a way and a section."""
-    return ((way, section) for way in ways for section in SECTIONS)
+def cells(ways: Iterable[str]) -> list[tuple[str, str]]:
+    """Return all pairs of a way and a section."""
+    return [(way, section) for way in ways for section in SECTIONS]
 
 
 def lines_of(way: str, section: str) -> dict[str, str]:

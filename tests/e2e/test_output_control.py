@@ -64,7 +64,7 @@ class Seen:
 
 
 def _run(ways: Iterable[str], **settings: Any) -> Seen:
-    seen, pairs = Seen(), [pair for pair in cells(dict.fromkeys(ways, by_print))]
+    seen, pairs = Seen(), cells(ways)
     with sky.Compute(console="silent", **settings).on(sky.Log, seen.logs.append) as pool:
         for pair, heard in zip(pairs, pool.starmap(print_in, pairs), strict=True):
             seen.heard[pair] = heard

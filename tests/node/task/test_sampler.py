@@ -69,7 +69,21 @@ def test_epochs_and_seeds_have_orders_of_their_own():
 
 
 # What torch 2.13 gives rank 1 of 3 with shuffle=True: (samples, seed, epoch, drop_last, samples of the rank).
-SHUFFLED = []
+SHUFFLED = [
+    (10, 0, 0, False, [1, 3, 8, 4]),
+    (10, 0, 0, True, [1, 3, 8]),
+    (11, 1, 2, False, [0, 4, 8, 7]),
+    (7, 0, 3, True, [3, 0]),
+    (2, 5, 0, False, [0]),
+    (0, 0, 0, False, []),
+    (9, 3, 0, False, [1, 0, 8]),
+    (9, 2**32 + 3, 0, False, [1, 0, 8]),
+    (12, 2**64 - 1, 0, False, [1, 2, 11, 7]),
+    (12, -1, 0, False, [1, 2, 11, 7]),
+    (12, -(2**63), 0, True, [0, 7, 10, 11]),
+]
+# Of what it gives the only rank of 100,000 samples with seed 7, as a list.
+LONG = "de94d4d6c9fdb4035bb915455fba1acf86ab328d8c3a30444575800213f7af2c"
 
 
 @pytest.mark.parametrize(("length", "seed", "epoch", "drop_last", "expected"), SHUFFLED)

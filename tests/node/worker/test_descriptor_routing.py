@@ -15,7 +15,6 @@ from skyward.node.worker.print_routing import routed
 from skyward.node.worker.routes import STDERR, STDOUT, Silence, on_route
 from skyward.node.worker.standard_descriptors import flush_c
 
-
 if TYPE_CHECKING:
     from skyward.node.worker.routes import Route
 
