@@ -34,7 +34,9 @@ class HandedDescriptors:
     def __reduce__(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
         from multiprocessing.reduction import DupFd
 
-        return _take_over, tuple(None if fd is None else DupFd(fd) for fd in self._fds)
+        # One for both, where it is the same descriptor: it is handed over once.
+        handed = {fd: DupFd(fd) for fd in set(self._fds) if fd is not None}
+        return _take_over, tuple(None if fd is None else handed[fd] for fd in self._fds)
 
 
 def _take_over(*handed: Any) -> None:
