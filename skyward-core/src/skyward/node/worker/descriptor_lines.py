@@ -35,7 +35,7 @@ class _Pipe:
         os.set_blocking(self.reading, False)
 
     def read(self, *, over: bool) -> None:
-        """Hand on what is there now; when the redirection is over, it goes to where it would go without."""
+        """Deliver what is there now; when the redirection is over, it goes to where it would go without."""
         left = _CAPACITY
         while left > 0 and not self.ended:
             try:
@@ -50,7 +50,7 @@ class _Pipe:
                 self._deliver([text for _, text in lines])
 
     def finish(self) -> None:
-        """Hand on what there is of a line."""
+        """Deliver what there is of a line."""
         if lines := self._lines.finish():
             self._deliver([text for _, text in lines])
 
@@ -114,7 +114,7 @@ class DescriptorLines:
         _write(fd if target is None else target, text.encode("utf-8", "backslashreplace"))
 
     def catch_up(self) -> None:
-        """Hand on what was written before, so that it comes before what the caller hands on next."""
+        """Deliver what was written before, so that it comes before what the caller delivers next."""
         if self._pipes and not self._over and self._reading.acquire(timeout=ORDER_PATIENCE):
             try:
                 self._read()
@@ -123,7 +123,7 @@ class DescriptorLines:
 
     def end(self) -> None:
         """
-        Hand on the rest; what processes write that go on is shown.
+        Deliver the rest; what processes write that go on is shown.
 
         Raises:
             Exception: What the callback raised in the thread that reads.

@@ -1,5 +1,5 @@
 """
-Descriptors 1 and 2 follow routes, as far as what is written there can be told apart.
+Descriptors 1 and 2 follow routes, as far as it is known whose output is written there.
 
 C code writes to them, and they belong to a process.
 They follow a route while nothing else in the process writes there: while its call is the only one that runs, or
@@ -35,7 +35,7 @@ _forking = threading.local()
 
 @contextlib.contextmanager
 def descriptors_follow(route: Route) -> Iterator[None]:
-    """Have descriptors, and processes that are started, follow routes for a block in which this one is entered."""
+    """Direct descriptors, and processes that are started, by routes for a block in which this one is entered."""
     try:
         with DESCRIPTORS.changing:
             _entered.append(route)

@@ -1,5 +1,5 @@
 """
-Prints go elsewhere for a while: those of Python's streams, and those of descriptors as far as they can be told apart.
+Prints go elsewhere for a while: those of Python's streams, and what is written to descriptors where its call is known.
 
 A worker's streams look at routes by themselves; in any other process a stream that does stands before its own.
 """
@@ -104,7 +104,7 @@ class _BinarySide(io.BufferedIOBase):
         return True
 
     def close(self) -> None:
-        """Stay open: the sink is the route's."""
+        """Do nothing: the sink is the route's."""
 
 
 @contextlib.contextmanager

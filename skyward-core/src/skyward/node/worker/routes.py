@@ -106,7 +106,7 @@ def on_route(route: Route | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def followed(route: Route) -> Iterator[None]:
-    """Have threads follow a route that have none: those of the same call, or of a program that had no other thread."""
+    """Direct threads by a route that have none: those of the same call, or of a program that had no other thread."""
     context, thread = runtime.owner(), threading.get_ident()
     if context is not None:
         context.routes.append(route)

@@ -125,14 +125,14 @@ class _Replaced:
         self._ours: Any = None
 
     def put_in(self) -> None:
-        """Put ours in its place, unless it is there."""
+        """Insert ours in its place, unless it is there."""
         if self._ours is None:
             self._original = getattr(self._owner, self._name)
             self._ours = functools.wraps(self._original)(self._wrapper(self._original))
             setattr(self._owner, self._name, self._ours)
 
     def take_out(self) -> None:
-        """Put the original back, unless another library has wrapped ours and keeps it."""
+        """Restore the original, unless another library has wrapped ours and keeps it."""
         if self._ours is not None and getattr(self._owner, self._name) is self._ours:
             setattr(self._owner, self._name, self._original)
             self._ours = None
