@@ -457,3 +457,192 @@ def test_filter_works_in_a_fresh_process():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['captured']\n"
+
+
+def test_coroutines_of_one_call_do_not_disturb_each_other():
+    """
+    Of two coroutines that run side by side only the silent one is silent.
+    """
+
+    async def both_at_once():
+        await asyncio.gather(silent(later)("hidden"), later("seen"))
+
+    with worker() as seen:
+        with task():
+            asyncio.run(both_at_once())
+        assert seen() == [(1, 1, "seen"), (1, 1, "seen again")]
+
+
+def test_coroutines_outside_a_task_do_not_disturb_each_other(capsys):
+    """
+    Nor do they in a program without a pool.
+    """
+
+    async def both_at_once():
+        await asyncio.gather(silent(later)("hidden"), later("seen"))
+
+    asyncio.run(both_at_once())
+    assert capsys.readouterr().out == "seen\nseen again\n"
+
+
+def test_descriptors_follow_while_the_call_is_the_only_one(capfd):
+    """
+    When another call begins in the process, they are its own too; when it has ended, they follow again.
+    """
+    begun, end = threading.Event(), threading.Event()
+
+    def other():
+        with task(call=2):
+            begun.set()
+            end.wait(10)
+
+    with worker():
+        lines = []
+        with task(call=1), redirect_output(lines.append):
+            os.write(1, b"alone\n")
+            thread = threading.Thread(target=other)
+            thread.start()
+            begun.wait(10)
+            os.write(1, b"with another\n")
+            end.set()
+            thread.join()
+            os.write(1, b"alone again\n")
+        os.write(1, b"afterwards\n")
+    assert lines == ["alone", "alone again"]
+    assert capfd.readouterr().out == "with another\nafterwards\n"
+
+
+def test_descriptors_are_silent_while_every_call_is(capfd):
+    """
+    A call that begins and is not silent ends the silence of C code.
+    """
+    begun, end = threading.Event(), threading.Event()
+
+    @silent
+    def quietly():
+        begun.set()
+        end.wait(10)
+
+    def other():
+        with task(call=2):
+            quietly()
+            begun.clear()
+
+    @silent
+    def run():
+        thread = threading.Thread(target=other)
+        thread.start()
+        begun.wait(10)
+        os.write(1, b"hidden\n")
+        with task(call=3):
+            os.write(1, b"seen\n")
+        end.set()
+        thread.join()
+
+    with worker(), task(call=1):
+        run()
+    assert capfd.readouterr().out == "seen\n"
+
+
+def test_error_of_a_callback_is_raised_where_its_redirection_ends():
+    """
+    Where a process printed the line, there is no print that could raise it; what it prints afterwards is read on.
+    """
+
+    def picky(line):
+        if line == "bad":
+            raise KeyError(line)
+        heard.append(line)
+
+    heard = []
+    with pytest.raises(KeyError, match="bad"), task(), redirect_output(picky):
+        subprocess.run(["sh", "-c", "echo bad; for n in $(seq 20000); do echo good; done"], check=True)
+    assert heard[-1:] == ["good"]
+
+
+def test_streams_that_a_process_is_given_stay_its_own():
+    """
+    A pipe, a file or nothing at all that a program asks for is not replaced, however it is passed.
+    """
+    lines = []
+    with task(), redirect_output(lines.append), open(os.devnull, "w") as nowhere:
+        assert subprocess.run(["echo", "piped"], capture_output=True, text=True, check=True).stdout == "piped\n"
+        assert subprocess.check_output("echo out; echo err >&2", shell=True, stderr=subprocess.STDOUT) == b"out\nerr\n"
+        subprocess.run(["echo", "dropped"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(["echo", "dropped"], stdout=nowhere, check=True)
+        subprocess.Popen(["echo", "dropped"], -1, None, None, nowhere).wait()
+        subprocess.run("echo heard; echo too >&2", shell=True, stderr=subprocess.STDOUT, check=True)
+    assert lines == ["heard", "too"]
+
+
+def test_nothing_is_left_of_a_redirection():
+    """
+    Neither in the standard library, nor among descriptors and threads.
+    """
+    import multiprocessing.process as processes
+
+    def state():
+        return (
+            subprocess.Popen.__init__,
+            processes.BaseProcess.start,
+            os.fstat(1).st_ino,
+            len(os.listdir("/dev/fd")),
+            threading.active_count(),
+            set(runtime.watchers),
+        )
+
+    def run():
+        with task(), redirect_output(lines.append):
+            silent(both)("hidden")
+            os.write(1, b"heard\n")
+
+    lines = []
+    run()
+    before = state()
+    run()
+    assert state() == before
+    assert lines == ["heard"] * 2
+
+
+PROGRAM = "import os, sys, subprocess, skyward as sky\n"
+
+
+def program(code):
+    """Run code in a program of its own, and give what it showed."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM + code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_callback_of_a_program_may_print():
+    """
+    Its prints, and those of processes that it starts, go to where they would go without the redirection.
+    """
+    code = (
+        "def callback(line):\n"
+        "    print('heard', line, flush=True)\n"
+        "    subprocess.run(['echo', 'and echoed', line])\n"
+        "print('before')\n"
+        "with sky.redirect_output(callback):\n"
+        "    print('a')\n"
+        "    os.write(1, b'b\\n')\n"
+        "print('after')\n"
+    )
+    assert program(code).splitlines() == ["before", "heard a", "and echoed a", "heard b", "and echoed b", "after"]
+
+
+def test_silence_of_a_process_without_streams():
+    """
+    A program that has closed its descriptors runs as ever.
+    """
+    code = (
+        "out = os.dup(1)\n"
+        "os.close(1)\n"
+        "os.close(2)\n"
+        "assert sky.silent(lambda: print('x') or 5)() == 5\n"
+        "heard = []\n"
+        "with sky.redirect_output(heard.append):\n"
+        "    print('y')\n"
+        "os.write(out, repr(heard).encode())\n"
+        "os._exit(0)\n"
+    )
+    assert program(code) == "['y']"

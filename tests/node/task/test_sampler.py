@@ -1,3 +1,6 @@
+import hashlib
+import sys
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -53,16 +56,86 @@ def test_shuffled_epochs_are_complete(length, replicas, drop_last, seed, epoch):
 
 def test_epochs_and_seeds_have_orders_of_their_own():
     """
-    An epoch, and a seed, is an order; the same two are the same order, and seed 1 is not epoch 1.
+    An epoch, and a seed, is an order; the same two are the same order, and as in torch the two are added up.
     """
     sampler, other = DistributedSampler(range(100)), DistributedSampler(range(100), seed=1)
     first = list(sampler)
     assert first == list(sampler)
     sampler.set_epoch(1)
     assert first != list(sampler)
-    assert list(other) != list(sampler)
+    assert list(other) == list(sampler)
     sampler.set_epoch(0)
     assert first == list(sampler)
+
+
+# What torch 2.13 gives rank 1 of 3 with shuffle=True: (samples, seed, epoch, drop_last, samples of the rank).
+SHUFFLED = [
+    (10, 0, 0, False, [1, 3, 8, 4]),
+    (10, 0, 0, True, [1, 3, 8]),
+    (11, 1, 2, False, [0, 4, 8, 7]),
+    (7, 0, 3, True, [3, 0]),
+    (2, 5, 0, False, [0]),
+    (0, 0, 0, False, []),
+    (9, 3, 0, False, [1, 0, 8]),
+    (9, 2**32 + 3, 0, False, [1, 0, 8]),
+    (12, 2**64 - 1, 0, False, [1, 2, 11, 7]),
+    (12, -1, 0, False, [1, 2, 11, 7]),
+    (12, -(2**63), 0, True, [0, 7, 10, 11]),
+]
+# Of what it gives the only rank of 100,000 samples with seed 7, as a list.
+LONG = "de94d4d6c9fdb4035bb915455fba1acf86ab328d8c3a30444575800213f7af2c"
+
+
+@pytest.mark.parametrize(("length", "seed", "epoch", "drop_last", "expected"), SHUFFLED)
+def test_shuffled_samples_are_torchs(length, seed, epoch, drop_last, expected):
+    """
+    On every machine and Python, with torch and without.
+    """
+    sampler = DistributedSampler(range(length), num_replicas=3, rank=1, seed=seed, drop_last=drop_last)
+    sampler.set_epoch(epoch)
+    assert expected == list(sampler)
+
+
+def test_long_orders_are_torchs():
+    """
+    A hundred thousand samples, which take many more numbers than the generator makes at once.
+    """
+    order = list(DistributedSampler(range(100_000), num_replicas=1, rank=0, seed=7))
+    assert sorted(order) == list(range(100_000))
+    assert hashlib.sha256(repr(order).encode()).hexdigest() == LONG
+
+
+def test_arguments_come_in_torchs_order():
+    """
+    What is passed to torch's sampler can be passed to this one.
+    """
+    sampler = DistributedSampler(range(9), 3, 1, False, 5, True)
+    assert (sampler.num_replicas, sampler.rank, sampler.shuffle, sampler.seed, sampler.drop_last) == (
+        3,
+        1,
+        False,
+        5,
+        True,
+    )
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
+def test_seeds_that_torch_does_not_take_are_refused(seed):
+    """
+    As in torch, where samples are shuffled.
+    """
+    with pytest.raises(ConfigError, match=r"torch takes seeds from -2\*\*63 to 2\*\*64 - 1"):
+        list(DistributedSampler(range(4), seed=seed))
+    assert list(DistributedSampler(range(4), seed=seed, shuffle=False)) == [0, 1, 2, 3]
+
+
+def test_orders_that_only_torch_makes_need_it(monkeypatch):
+    """
+    Without it they are refused, and not made in another way.
+    """
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ConfigError, match="214748364 samples are shuffled by torch, and it is not installed"):
+        list(DistributedSampler(range(214_748_364)))
 
 
 def test_rank_comes_from_the_task():

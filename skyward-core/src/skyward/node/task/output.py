@@ -1,8 +1,8 @@
 """
 Which prints of a task are seen, and where: `stdout`, `stderr`, `silent`, `redirect_output`.
 
-They act on what Python code writes to `sys.stdout` and `sys.stderr`, in the call that asks for it and in no other.
-What C code and subprocesses write to the descriptors is not theirs.
+They act on what the call that asks for it prints, and on no other call: Python code, threads, and processes that it
+starts, and C code as far as `descriptor_routing` can tell whose it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import threading
 import types
 
 from skyward.node.task import runtime
-from skyward.node.worker import print_routing
+from skyward.node.worker import routes
+from skyward.node.worker.descriptor_lines import DescriptorLines
+from skyward.node.worker.print_routing import routed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
     Only: TypeAlias = Literal["head"] | Callable[[InstanceInfo], bool]
-    Route: TypeAlias = tuple[print_routing.Sink | None, print_routing.Sink | None]
+    Route: TypeAlias = tuple[routes.Sink | None, routes.Sink | None]
 
     class Decorator(Protocol):
         """Return a function with its output filtered."""
@@ -109,7 +111,8 @@ def redirect_output(callback: Callable[[str], object]) -> Iterator[tuple[Callbac
     """
     Pass each line that is printed to a callback instead of showing it.
 
-    The callback is called in the thread that prints; what it prints itself goes where it would go without this.
+    The callback is called in the thread that prints, and for what C code and processes print in a thread of its own
+    or in one that prints just then; what it prints itself goes where it would go without this.
 
     Args:
         callback: Takes a line without its newline.
@@ -123,15 +126,18 @@ def redirect_output(callback: Callable[[str], object]) -> Iterator[tuple[Callbac
     >>> lines
     ['captured']
     """
-    outer = print_routing.current_route()
+    outer = routes.current_route()
     out, err = CallbackWriter(callback), CallbackWriter(callback)
-    out._outer = err._outer = outer
-    with print_routing.routed(out, err):
-        try:
+    captured = DescriptorLines((out._deliver, err._deliver))
+    for fd, writer in enumerate((out, err), 1):
+        writer._outer, writer._captured, writer._fd = outer, captured, fd
+    try:
+        with routed(out, err):
             yield out, err
-        finally:
-            out.flush()
-            err.flush()
+    finally:
+        captured.end()
+        out.flush()
+        err.flush()
 
 
 class CallbackWriter(io.TextIOBase):
@@ -158,6 +164,8 @@ class CallbackWriter(io.TextIOBase):
         self._lock = threading.Lock()
         self._rest = ""
         self._outer: Route | None = None
+        self._captured: DescriptorLines | None = None
+        self._fd = 0
         self._callback = _callback(callback)
 
     encoding = "utf-8"
@@ -165,6 +173,11 @@ class CallbackWriter(io.TextIOBase):
 
     def write(self, text: str, /) -> int:
         """Pass on the lines that this completes, and keep the rest."""
+        if self._captured is not None:
+            if self._captured.of_parent:
+                self._captured.write(self._fd, text)
+                return len(text)
+            self._captured.catch_up()
         with self._lock:
             *lines, self._rest = (self._rest + text).split("\n")
         self._deliver(lines)
@@ -172,6 +185,8 @@ class CallbackWriter(io.TextIOBase):
 
     def flush(self) -> None:
         """Pass on what there is of a line."""
+        if self._captured is not None and self._captured.of_parent:
+            return
         with self._lock:
             rest, self._rest = self._rest, ""
         self._deliver([rest] if rest else [])
@@ -180,9 +195,13 @@ class CallbackWriter(io.TextIOBase):
         """Return True."""
         return True
 
+    def descriptor(self) -> int | None:
+        """Return where processes write, and C code, whose lines are to go to the callback; None if there is none."""
+        return None if self._captured is None else self._captured.descriptor(self._fd)
+
     def _deliver(self, lines: list[str]) -> None:
         if lines:
-            with print_routing.on_route(self._outer):
+            with routes.on_route(self._outer):
                 for line in lines:
                     self._callback(line)
 
@@ -245,7 +264,7 @@ class _Filter:
     def sinks(self) -> Route:
         """Ask the predicates about this rank."""
         out, err = self._predicates
-        quiet = print_routing.Silence()
+        quiet = routes.Silence()
         return (
             None if out is None or out(runtime.instance_info()) else quiet,
             None if err is None or err(runtime.instance_info()) else quiet,
@@ -254,7 +273,7 @@ class _Filter:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function, and filter what it writes now and what its generator or coroutine writes later."""
         sinks = self.sinks()
-        with print_routing.routed(*sinks):
+        with routed(*sinks):
             result = fn(*args, **kwargs)
         if isinstance(result, types.GeneratorType):
             return _generator(sinks, result)
@@ -300,7 +319,7 @@ def _generator(sinks: Route, items: Generator[Any, Any, Any]) -> Generator[Any, 
     step: Callable[[Any], Any] = items.send
     value: Any = None
     while True:
-        with print_routing.routed(*sinks):
+        with routed(*sinks):
             try:
                 item = step(value)
             except StopIteration as end:
@@ -309,7 +328,7 @@ def _generator(sinks: Route, items: Generator[Any, Any, Any]) -> Generator[Any, 
             value = yield item
             step = items.send
         except GeneratorExit:
-            with print_routing.routed(*sinks):
+            with routed(*sinks):
                 items.close()
             raise
         except BaseException as error:
@@ -317,7 +336,7 @@ def _generator(sinks: Route, items: Generator[Any, Any, Any]) -> Generator[Any, 
 
 
 async def _coroutine(sinks: Route, running: Coroutine[Any, Any, Any]) -> Any:
-    with print_routing.routed(*sinks):
+    with routed(*sinks):
         return await running
 
 
@@ -326,7 +345,7 @@ async def _async_generator(sinks: Route, items: AsyncGenerator[Any, Any]) -> Asy
     step: Callable[[Any], Any] = items.asend
     value: Any = None
     while True:
-        with print_routing.routed(*sinks):
+        with routed(*sinks):
             try:
                 item = await step(value)
             except StopAsyncIteration:
@@ -335,7 +354,7 @@ async def _async_generator(sinks: Route, items: AsyncGenerator[Any, Any]) -> Asy
             value = yield item
             step = items.asend
         except GeneratorExit:
-            with print_routing.routed(*sinks):
+            with routed(*sinks):
                 await items.aclose()
             raise
         except BaseException as error:

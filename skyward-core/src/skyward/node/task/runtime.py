@@ -27,14 +27,18 @@ __all__ = [
     "current_accelerator",
     "current_call_id",
     "emit_from_task",
+    "has_context",
     "in_task",
     "instance_info",
     "is_head",
+    "keep_own",
     "owner",
     "put_from_task",
     "reset_context",
     "retire",
+    "running",
     "set_context",
+    "watchers",
 ]
 
 
@@ -170,11 +174,17 @@ _PLACE = _RankPlace()
 _context: ContextVar[TaskContext | None] = ContextVar("skyward_task", default=None)
 _running: dict[int, TaskContext] = {}
 
+watchers: set[Callable[[], None]] = set()
+"""Called when a call has begun or ended in this process."""
+
 
 def set_context(context: TaskContext) -> Token[TaskContext | None]:
     """Begin a call in this thread; give what `reset_context` takes."""
     _running[context.call_id] = context
-    return _context.set(context)
+    token = _context.set(context)
+    if watchers:
+        _notify()
+    return token
 
 
 def reset_context(token: Token[TaskContext | None]) -> None:
@@ -183,12 +193,42 @@ def reset_context(token: Token[TaskContext | None]) -> None:
     _context.reset(token)
     if context is not None:
         _running.pop(context.call_id, None)
+        if watchers:
+            _notify()
         for end in tuple(context.at_end):
             try:
                 end(context.call_id)
             except OSError:
                 # Nothing reads any more; the result still goes its own way.
                 continue
+
+
+def _notify() -> None:
+    for watcher in tuple(watchers):
+        watcher()
+
+
+def running() -> tuple[TaskContext, ...]:
+    """Return the contexts of the calls that run in this process, in the order of their beginnings."""
+    return tuple(_running.values())
+
+
+def keep_own() -> None:
+    """Forget the calls of other threads in a process that was forked off: none of them runs there."""
+    own = owner()
+    _running.clear()
+    if own is not None:
+        _running[own.call_id] = own
+
+
+def has_context() -> bool:
+    """
+    Return whether the calling thread knows its call for certain, and not because only one runs.
+
+    >>> has_context()
+    False
+    """
+    return _context.get() is not None
 
 
 def owner() -> TaskContext | None:

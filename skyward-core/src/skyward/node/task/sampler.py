@@ -4,11 +4,12 @@ Which samples of a data set a rank trains on, epoch by epoch: `DistributedSample
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Sequence, Sized
 
 from skyward.errors import ConfigError
 from skyward.node.task import runtime
-from skyward.node.task.shard import checked_index, order
+from skyward.node.task.shard import checked_index
+from skyward.node.task.torch_order import permutation
 
 __all__ = ["DistributedSampler"]
 
@@ -17,18 +18,19 @@ class DistributedSampler:
     """
     Give a rank its samples of each epoch, for the `sampler` of a torch `DataLoader`.
 
-    It follows the rules of torch's own sampler, and needs no process group and no torch: ranks take turns in the
-    order of the epoch, and every rank has equally many samples, so that none waits for another at an epoch's end.
+    It takes what torch's own sampler takes and gives the same samples in the same order, also where there is no
+    torch, and needs no process group: ranks take turns in the order of the epoch, and every rank has equally many
+    samples, so that none waits for another at an epoch's end.
     Where the samples cannot be shared out evenly, the first ones of the epoch are used once more to fill up, or with
     `drop_last` those at the end are left out.
 
     Args:
         dataset: What the samples are counted of.
-        shuffle: Whether each epoch has an order of its own.
-        seed: What the orders follow from; None means 0, because all ranks need the same.
-        drop_last: Whether to leave samples out instead of using some twice.
         num_replicas: Among how many to share; by default the pool's ranks.
         rank: Whose samples to give, from 0; by default this rank's.
+        shuffle: Whether each epoch has an order of its own: that of `torch.randperm` for `seed` and epoch added up.
+        seed: What the orders follow from; None means 0, because all ranks need the same.
+        drop_last: Whether to leave samples out instead of using some twice.
 
     Raises:
         ConfigError: If `rank` or `num_replicas` is out of range, or the data set has no length.
@@ -42,12 +44,11 @@ class DistributedSampler:
     def __init__(
         self,
         dataset: Sized,
-        *,
-        shuffle: bool = True,
-        seed: int | None = 0,
-        drop_last: bool = False,
         num_replicas: int | None = None,
         rank: int | None = None,
+        shuffle: bool = True,  # noqa: FBT001, FBT002  # torch's signature
+        seed: int | None = 0,
+        drop_last: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         replicas = runtime.instance_info().total_workers if num_replicas is None else num_replicas
         self.num_replicas = checked_index("num_replicas", replicas)
@@ -85,14 +86,14 @@ class DistributedSampler:
 
     def __iter__(self) -> Iterator[int]:
         length = len(self.dataset)
-        # As many epochs as a run has, and seeds as users count them, do not meet.
-        places = order(length, self.seed + (self.epoch << 32)) if self.shuffle else range(length)
-        for place in range(self.rank, self.total_size, self.num_replicas):
-            yield int(places[place % length])
+        places: Sequence[int] = permutation(length, self.seed + self.epoch) if self.shuffle else range(length)
+        return (places[place % length] for place in range(self.rank, self.total_size, self.num_replicas))
 
     def set_epoch(self, epoch: int) -> None:
         """
         Take the order of another epoch; without this all epochs have one order.
+
+        A run that is resumed sets the epoch that it goes on with: the order follows from nothing else.
 
         Args:
             epoch: Its number; the same on all ranks.

@@ -1,57 +1,32 @@
 """
-Where a call's prints go when they do not go to its worker's streams.
+Prints go elsewhere for a while: those of Python's streams, and what is written to descriptors where its call is known.
 
-A route is a pair of sinks, for stdout and stderr; it is a context variable, so two calls in one process may print
-to different places.
-Threads that a call starts do not inherit context variables: they take the route of the only running call.
+A worker's streams look at routes by themselves; in any other process a stream that does stands before its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 import threading
-from contextvars import ContextVar
 
-from skyward.node.task import runtime
+from skyward.node.worker.descriptor_routing import descriptors_follow, direct
+from skyward.node.worker.routes import STDERR, STDOUT, current_route, followed, on_route, sink_of
+from skyward.node.worker.standard_descriptors import DESCRIPTORS, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Protocol
+    from typing import Any
 
-    class Sink(Protocol):
-        """Take text instead of a stream."""
+    from _typeshed import ReadableBuffer
 
-        def write(self, text: str, /) -> int: ...
+    from skyward.node.worker.routes import Sink
 
-        def flush(self) -> None: ...
-
-    Route = tuple[Sink | None, Sink | None]
-
-STDOUT, STDERR = 0, 1
 _NAMES = ("stdout", "stderr")
 
-_route: ContextVar[Route | None] = ContextVar("skyward_route", default=None)
 _installing = threading.Lock()
-
-
-class Silence:
-    """
-    Drop what is written.
-
-    >>> Silence().write("gone")
-    4
-    """
-
-    __slots__ = ()
-
-    def write(self, text: str, /) -> int:
-        """Take text and drop it."""
-        return len(text)
-
-    def flush(self) -> None:
-        """Do nothing."""
 
 
 class RoutedStream:
@@ -68,13 +43,21 @@ class RoutedStream:
     def __init__(self, stream: Any, index: int) -> None:
         self._stream = stream
         self._index = index
+        self._fd = _fileno(stream)
         self.users = 0
 
     def write(self, text: str, /) -> int:
         """Write to where the route leads."""
         sink = sink_of(self._index)
-        written: int = self._stream.write(text) if sink is None else sink.write(text)
-        return written
+        if sink is not None:
+            return sink.write(text)
+        fd = DESCRIPTORS.unrouted(self._fd)
+        if fd == self._fd:
+            written: int = self._stream.write(text)
+            return written
+        # The stream's descriptor leads elsewhere, for a route that this thread is not on.
+        write_all(fd, text.encode(self._stream.encoding or "utf-8", "backslashreplace"))
+        return len(text)
 
     def writelines(self, lines: Any, /) -> None:
         """Write each of the lines."""
@@ -86,24 +69,42 @@ class RoutedStream:
         sink = sink_of(self._index)
         (self._stream if sink is None else sink).flush()
 
+    def flush_own(self) -> None:
+        """Flush the stream, wherever the route leads."""
+        self._stream.flush()
+
+    @property
+    def buffer(self) -> Any:
+        """Return what takes bytes for where the route leads."""
+        sink = sink_of(self._index)
+        return self._stream.buffer if sink is None else _BinarySide(sink)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-def sink_of(index: int) -> Sink | None:
-    """Return the sink that this thread's writes to a stream go to; None if they go to the stream."""
-    route = current_route()
-    return None if route is None else route[index]
+class _BinarySide(io.BufferedIOBase):
+    """Pass bytes to a sink, as text."""
 
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
 
-def current_route() -> Route | None:
-    """Return the route of the calling thread."""
-    route = _route.get()
-    if route is None:
-        context = runtime.owner()
-        routes = context.routes if context is not None else ()
-        return routes[-1] if routes else None
-    return route
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write all of it."""
+        content = memoryview(data).tobytes()
+        self._sink.write(content.decode("utf-8", "backslashreplace"))
+        return len(content)
+
+    def flush(self) -> None:
+        """Flush the sink."""
+        self._sink.flush()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Do nothing: the sink is the route's."""
 
 
 @contextlib.contextmanager
@@ -111,41 +112,30 @@ def routed(stdout: Sink | None = None, stderr: Sink | None = None) -> Iterator[N
     """
     Send writes elsewhere for a while; a sink that is None leaves the stream as it is.
 
-    Threads of the same call that have no route of their own follow.
+    Threads of the same call that have no route of their own follow, as do processes that it starts, and descriptors
+    where nothing else writes to them.
 
+    >>> from skyward.node.worker.routes import Silence
     >>> with routed(stdout=Silence()):
     ...     print("not to be seen")
     """
+    if stdout is None and stderr is None:
+        yield
+        return
     out, err = current_route() or (None, None)
     route = (stdout or out, stderr or err)
-    context = runtime.owner()
-    with _following((stdout is not None, stderr is not None)), on_route(route):
-        if context is None:
-            yield
-            return
-        context.routes.append(route)
-        try:
-            yield
-        finally:
-            # By identity, because routes of one call may be left in another order than they were entered in.
-            for at, one in enumerate(context.routes):
-                if one is route:
-                    del context.routes[at]
-                    break
-
-
-@contextlib.contextmanager
-def on_route(route: Route | None) -> Iterator[None]:
-    """Direct what the calling thread writes to where a route leads."""
-    token = _route.set(route or (None, None))
-    try:
+    with (
+        _streams_follow((stdout is not None, stderr is not None)),
+        on_route(route),
+        descriptors_follow(route),
+        followed(route),
+    ):
+        direct()
         yield
-    finally:
-        _route.reset(token)
 
 
 @contextlib.contextmanager
-def _following(wanted: tuple[bool, bool]) -> Iterator[None]:
+def _streams_follow(wanted: tuple[bool, bool]) -> Iterator[None]:
     """Make sure that the process's streams look at routes; a worker's do by themselves."""
     held = [_hold(index) for index in (STDOUT, STDERR) if wanted[index]]
     try:
@@ -176,3 +166,11 @@ def _release(stream: RoutedStream) -> None:
         name = _NAMES[stream._index]
         if not stream.users and getattr(sys, name) is stream:
             setattr(sys, name, stream._stream)
+
+
+def _fileno(stream: Any) -> int:
+    try:
+        fd = stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return -1
+    return fd if isinstance(fd, int) else -1

@@ -26,7 +26,8 @@ import threading
 from weakref import ref
 
 from skyward.node.task import runtime
-from skyward.node.worker.print_routing import STDERR, STDOUT, sink_of
+from skyward.node.worker.routes import STDERR, STDOUT, sink_of
+from skyward.node.worker.standard_descriptors import DESCRIPTORS, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,14 +214,8 @@ class TaggedBuffer(io.BufferedIOBase):
         return line
 
     def _write(self, data: bytes) -> None:
-        while data:
-            try:
-                data = data[os.write(self._fd, data) :]
-            except BlockingIOError:
-                # A subprocess that shares the pipe has made it non-blocking, for everybody.
-                import select
-
-                select.select([], [self._fd], [])
+        # Past a route that the process's own descriptor follows for code that knows nothing of calls.
+        write_all(DESCRIPTORS.unrouted(self._fd), data)
 
 
 class TaggedReader:

@@ -31,7 +31,8 @@ from skyward.node.worker.client_files import Keeping
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.peer_lookup import Directory
-from skyward.node.worker.print_routing import STDERR
+from skyward.node.worker.routes import STDERR
+from skyward.node.worker.standard_descriptors import DESCRIPTORS
 from skyward.node.worker.streams import Interrupted
 from skyward.node.worker.tagged_lines import TaggedStream, send_all
 
@@ -323,7 +324,8 @@ def _install_streams(slots: int) -> None:
 
     from skyward.node.worker.execution import current_call
 
-    faulthandler.enable(2)
+    # A crash is reported also while stderr leads elsewhere.
+    faulthandler.enable(DESCRIPTORS.copy(2))
     sys.stdout = TaggedStream(1, current_call)
     sys.stderr = TaggedStream(2, current_call, STDERR)
 

@@ -1,0 +1,91 @@
+"""Lines from the descriptors of a redirection."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+
+import pytest
+
+from skyward.node.worker import descriptor_lines
+from skyward.node.worker.descriptor_lines import DescriptorLines
+
+
+def _captured() -> tuple[DescriptorLines, list[str]]:
+    lines: list[str] = []
+    return DescriptorLines((lines.extend, lines.extend)), lines
+
+
+def test_nothing_is_opened_that_is_not_asked_for() -> None:
+    """A redirection in which only Python prints has no pipes and no thread."""
+    before = os.listdir("/dev/fd"), threading.active_count()
+    captured, lines = _captured()
+    captured.catch_up()
+    captured.end()
+    assert (before, []) == ((os.listdir("/dev/fd"), threading.active_count()), lines)
+
+
+def test_lines_come_while_the_redirection_lasts() -> None:
+    """A thread hands them on, without a print that would ask for them."""
+    arrived = threading.Event()
+    captured = DescriptorLines((lambda lines: arrived.set(), lambda lines: None))
+    fd = captured.descriptor(1)
+    assert fd is not None
+    os.write(fd, b"line\n")
+    assert arrived.wait(10)
+    captured.end()
+
+
+def test_what_was_written_before_comes_before() -> None:
+    """Catching up hands on what is in the pipes, in the calling thread."""
+    captured, lines = _captured()
+    out, err = captured.descriptor(1), captured.descriptor(2)
+    assert out is not None
+    assert err is not None
+    for number in range(200):
+        os.write(out if number % 2 else err, f"{number}\n".encode())
+        captured.catch_up()
+        assert str(number) == lines[-1]
+    captured.end()
+    assert [str(number) for number in range(200)] == lines
+
+
+def test_the_end_hands_on_what_there_is_of_a_line() -> None:
+    """And there is nowhere to write any more."""
+    captured, lines = _captured()
+    fd = captured.descriptor(2)
+    assert fd is not None
+    os.write(fd, b"half")
+    captured.end()
+    assert (["half"], None) == (lines, captured.descriptor(2))
+
+
+def test_a_process_that_goes_on_is_read_and_its_lines_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    """They go to the descriptor that the process would have had."""
+    arrived, lines = threading.Event(), list[str]()
+    captured = DescriptorLines((lambda got: (lines.extend(got), arrived.set()), lines.extend))
+    process = subprocess.Popen(
+        ["sh", "-c", "echo early; read x; echo late"], stdin=subprocess.PIPE, stdout=captured.descriptor(1)
+    )
+    assert arrived.wait(10)
+    captured.end()
+    process.communicate(b"\n")
+    reader = captured._thread
+    assert reader is not None
+    reader.join(10)
+    assert (["early"], "late\n") == (lines, capfd.readouterr().out)
+
+
+def test_a_print_does_not_wait_for_ever_for_lines_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A callback that waits for another thread's print is slow, and no deadlock."""
+    monkeypatch.setattr(descriptor_lines, "ORDER_PATIENCE", 0.01)
+    called, printed = threading.Event(), threading.Event()
+    captured = DescriptorLines((lambda lines: (called.set(), printed.wait(10)), lambda lines: None))
+    fd = captured.descriptor(1)
+    assert fd is not None
+    os.write(fd, b"line\n")
+    assert called.wait(10)
+    captured.catch_up()
+    printed.set()
+    captured.end()

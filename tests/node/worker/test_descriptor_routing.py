@@ -1,0 +1,101 @@
+"""Where descriptors 1 and 2 lead while calls have sections of their own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skyward.node.worker.descriptor_routing import descriptor_for_processes, shared_sink
+from skyward.node.worker.print_routing import routed
+from skyward.node.worker.routes import STDERR, STDOUT, Silence, on_route
+from skyward.node.worker.standard_descriptors import flush_c
+
+if TYPE_CHECKING:
+    from skyward.node.worker.routes import Route
+
+
+class Kept:
+    """A sink that has a pipe."""
+
+    def __init__(self) -> None:
+        self.end, self.fd = os.pipe()
+
+    def write(self, text: str, /) -> int:
+        """Write to the pipe."""
+        return os.write(self.fd, text.encode())
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def descriptor(self) -> int | None:
+        """Return its end."""
+        return self.fd
+
+
+QUIET, KEPT = Silence(), Kept()
+
+
+@pytest.mark.parametrize(
+    ("calls", "out", "err"),
+    [
+        ([], None, None),
+        ([[]], None, None),
+        ([[(QUIET, None)]], QUIET, None),
+        ([[(KEPT, QUIET)]], KEPT, QUIET),
+        ([[(QUIET, QUIET), (KEPT, QUIET)]], KEPT, QUIET),
+        ([[(KEPT, KEPT), (None, None)]], None, None),
+        ([[(QUIET, QUIET)], [(QUIET, None)]], QUIET, None),
+        ([[(QUIET, QUIET)], []], None, None),
+        ([[(KEPT, KEPT)], [(QUIET, QUIET)]], None, None),
+        ([[(KEPT, KEPT)], [(KEPT, KEPT)]], None, None),
+    ],
+)
+def test_what_may_be_any_calls_goes_where_all_of_them_agree(
+    calls: Sequence[Sequence[Route]], out: object, err: object
+) -> None:
+    """The only call decides, by the innermost of its routes; several calls agree on silence alone."""
+    assert (out, err) == (shared_sink(calls, STDOUT), shared_sink(calls, STDERR))
+
+
+def test_what_c_code_holds_back_is_written_where_it_was_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """Before a section, in it and after it."""
+    libc, kept = ctypes.CDLL(None), Kept()
+    libc.puts(b"before")
+    with routed(stdout=kept):
+        libc.puts(b"in it")
+    libc.puts(b"after")
+    flush_c(1)
+    assert (b"in it\n", "before\nafter\n") == (os.read(kept.end, 100), capfd.readouterr().out)
+
+
+def test_a_section_does_not_wait_for_streams_of_others() -> None:
+    """Another thread reads with the C library, and holds the lock of that stream as long as nothing comes."""
+    libc = ctypes.CDLL(None)
+    libc.fdopen.restype = ctypes.c_void_p
+    end, fd = os.pipe()
+    stream = ctypes.c_void_p(libc.fdopen(end, b"r"))
+    reading = threading.Thread(target=libc.getc, args=(stream,), daemon=True)
+    reading.start()
+    with routed(stdout=QUIET, stderr=QUIET):
+        pass
+    os.close(fd)
+    reading.join(10)
+    libc.fclose(stream)
+    assert not reading.is_alive()
+
+
+def test_a_process_gets_what_its_thread_is_on(capfd: pytest.CaptureFixture[str]) -> None:
+    """The innermost section's descriptor, or where one led that leads elsewhere for others."""
+    with routed(stdout=KEPT):
+        assert (KEPT.fd, None) == (descriptor_for_processes(1), descriptor_for_processes(2))
+        with routed(stderr=QUIET):
+            assert (KEPT.fd, QUIET.descriptor()) == (descriptor_for_processes(1), descriptor_for_processes(2))
+        with on_route(None):
+            led = descriptor_for_processes(1)
+            os.write(1 if led is None else led, b"as before\n")
+    assert "as before\n" == capfd.readouterr().out
