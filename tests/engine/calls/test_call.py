@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.engine.calls.call import Answer, task_of
+from skyward.engine.calls.call import Answer
 from skyward.link.failure import dump_failure
-from skyward.link.messages import Status
+from skyward.link.messages import Status, task_of
 from skyward.link.payload import dump
 from tests.simulated.plan import returns
 from tests.simulated.stage import Stage

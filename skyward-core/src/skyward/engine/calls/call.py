@@ -28,7 +28,7 @@ from skyward.errors import (
 )
 from skyward.link.absent import AGAIN
 from skyward.link.data.maker import Refused
-from skyward.link.messages import Status
+from skyward.link.messages import TASK_BITS, Status, task_of
 from skyward.link.payload import Payload, load
 from skyward.model.spec.retry_setting import Retries, Retry, times
 from skyward.model.spec.trust_setting import Data
@@ -37,8 +37,6 @@ from skyward.plan.offers import memory_advice
 from skyward.plan.pool.map_flow import Pace
 
 _ids = itertools.count(1)
-
-_TASK_BITS = 48
 
 NO_WINDOW = Window()
 """Flow control of calls that are not streams: none."""
@@ -215,18 +213,10 @@ class Call:
     def begin_again(self) -> None:
         """Begin the next attempt, which has an id of its own: what is still on its way for this one is dropped."""
         self.attempt += 1
-        self.id = task_of(self.id) | (self.attempt - 1) << _TASK_BITS
+        self.id = task_of(self.id) | (self.attempt - 1) << TASK_BITS
         self.on, self.members = None, 0
 
 
-def task_of(call: int) -> int:
-    """
-    Return the id of a task, which all its attempts share.
-
-    >>> task_of(7 | 2 << 48)
-    7
-    """
-    return call & ((1 << _TASK_BITS) - 1)
 
 
 def unopened(what: str, error: Exception) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.engine.calls.call import task_of, unopened
+from skyward.engine.calls.call import unopened
 from skyward.engine.nodes.measured import Measured, of_all_gpus
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
+from skyward.link.messages import task_of
 from skyward.link.payload import load
 from skyward.model.events import event as events
 
