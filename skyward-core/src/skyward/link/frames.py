@@ -71,6 +71,7 @@ class Kind(IntEnum):
     FETCH = 36  # client -> agent: get a stored buffer from another node
     FETCHED = 37  # agent -> client: how that ended
     GIVE = 38  # client -> agent: send a buffer that a task put
+    STORE = 39  # worker -> agent -> client and back: JSON, where the store of the collections is, and what became of it
 
 
 _KINDS = {int(kind): kind for kind in Kind}

@@ -50,5 +50,8 @@ class NodeListener(Generic[S]):
     def asked(self, shell: S, question: bytes) -> None:
         """Answer with the members of the pool."""
 
+    def store_asked(self, shell: S, body: bytes) -> None:
+        """Take what a node asks or says about the store of the collections."""
+
     def lost(self, shell: S, why: str) -> None:
         """Record that the node is lost."""

@@ -28,6 +28,7 @@ class NodeReports(NodeListener["NodeShell"]):
         membership: Answers with the members.
         noticed: Called when a machine will be reclaimed.
         lost: Called when a node is lost.
+        store: Takes what a node asks or says about the store of the collections.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class NodeReports(NodeListener["NodeShell"]):
         membership: Membership,
         noticed: Callable[[NodeShell, dict[str, Any]], None],
         lost: Callable[[NodeShell, str], None],
+        store: Callable[[NodeShell, bytes], None],
     ) -> None:
         self._dispatch = dispatch
         self._reporting = reporting
         self._membership = membership
         self._noticed = noticed
         self._lost = lost
+        self._store = store
 
     def call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a frame about a call."""
@@ -79,6 +82,10 @@ class NodeReports(NodeListener["NodeShell"]):
     def asked(self, shell: NodeShell, question: bytes) -> None:
         """Answer with the members of the pool."""
         self._membership.answer(shell, question)
+
+    def store_asked(self, shell: NodeShell, body: bytes) -> None:
+        """Take what a node asks or says about the store of the collections."""
+        self._store(shell, body)
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Record that the node is lost."""

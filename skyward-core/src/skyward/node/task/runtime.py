@@ -34,6 +34,7 @@ __all__ = [
     "put_from_task",
     "reset_context",
     "retire",
+    "store_nowhere",
     "set_context",
 ]
 
@@ -51,6 +52,13 @@ def _put_nowhere(value: object) -> Any:
         "`sky.put` is called in code that runs on a node, but not in a task, and no pool is open there.",
         hint="Return the value, and put it in the program if more than one call needs it.",
     )
+
+
+def store_nowhere() -> Any:
+    """Raise, because the call cannot ask its client where the store of the collections is."""
+    from skyward.errors import UsageError
+
+    raise UsageError("This call has no way to a client, so there is no store for its collections.")
 
 
 def _abandon_nowhere(error: BaseException) -> None:
@@ -74,6 +82,8 @@ class TaskContext:
         abandon: Ends the call and its process with an error.
         retire: Has the process replaced once the call is answered.
         held: Whether a process in this one's place has kept what the call needs.
+        store: Returns where the store of the pool's collections is.
+        data: Whether the values of its collections are opened as data.
 
     >>> token = set_context(TaskContext(call_id=7, function="train", facts={"node": 1}, membership={"total_nodes": 2}))
     >>> current_call_id(), instance_info().node, is_head()
@@ -88,6 +98,8 @@ class TaskContext:
         "abandon",
         "at_end",
         "call_id",
+        "collections",
+        "data",
         "emit",
         "facts",
         "function",
@@ -96,6 +108,7 @@ class TaskContext:
         "put",
         "retire",
         "routes",
+        "store",
     )
 
     def __init__(
@@ -110,6 +123,8 @@ class TaskContext:
         retire: Callable[[], None] = _retire_nowhere,
         held: bool = False,
         put: Callable[[Any], Any] = _put_nowhere,
+        store: Callable[[], Any] = store_nowhere,
+        data: bool = False,
     ) -> None:
         self.call_id = call_id
         self.function = function
@@ -120,6 +135,9 @@ class TaskContext:
         self.retire = retire
         self.held = held
         self.put = put
+        self.store = store
+        self.data = data
+        self.collections: Any = None
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None
