@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ class _Address:
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
-        self._holder = secrets.token_hex(8)
+        self._holder = os.urandom(8).hex()
 
     def __call__(self) -> StoreAddress:
         from skyward.collections.store_address import StoreAddress
