@@ -13,7 +13,7 @@ end
 
 local function answer(reply)
   -- Longer than a sender tries.
-  redis.call('SET', KEYS[1], cmsgpack.pack({ARGV[1], reply}), 'PX', 60000)
+  redis.call('SET', KEYS[1], cmsgpack.pack({ARGV[1], reply}), 'PX', 600000)
   return reply
 end
 
