@@ -86,9 +86,10 @@ class Collections:
 
     def counter(self, name: str, *, consistency: Consistency | None = None) -> SharedCounter:
         """Open a counter; arguments and errors are those of `dict`."""
+        eventual = _is_eventual(consistency)
         self._claim("counter", name)
         count: StrongCount | EventualCount = StrongCount(self._store, name)
-        if _is_eventual(consistency):
+        if eventual:
             strong = StrongCount(self._store, name)
             count = self._one("eventual counter", name, lambda: EventualCount(strong, self._writes))
         return SharedCounter(name, count, self._values, self._store)
@@ -171,10 +172,11 @@ class Collections:
                 self._store.close()
 
     def _fields(self, kind: str, name: str, consistency: Consistency | None) -> FieldTable:
+        is_eventual = _is_eventual(consistency)
         self._claim(kind, name)
         key = f"sky:{kind}:{name}"
         strong = StrongFields(self._store, key)
-        if not _is_eventual(consistency):
+        if not is_eventual:
             return strong
         eventual: EventualFields = self._one(
             f"eventual {kind}", name, lambda: EventualFields(strong, key, self._writes)

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skyward.collections.client_library import load_library
 from skyward.collections.lua_script import LuaScript, lua_script
 from skyward.collections.store_address import StoreAddress
 from skyward.errors import CollectionError, StoreFullError, StoreLostError, UsageError
@@ -152,6 +153,7 @@ class StoreClient:
 
     def _connect(self) -> Valkey:
         """Return the connections to the store as it is now."""
+        load_library()
         import valkey
         from valkey.backoff import NoBackoff
         from valkey.retry import Retry
