@@ -77,5 +77,7 @@ def listening_ports(pid: int) -> list[str]:
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             sockets.add(os.readlink(fd))
-    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    lines = [
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
     return [line[1] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets]

@@ -84,8 +84,6 @@ def test_nothing_is_started_before_it_is_used() -> None:
     until(lambda: not _servers(mark))
 
 
-
-
 @sky.function(retries=1)
 def twice() -> None:
     from skyward.node.task.runtime import owner
@@ -172,7 +170,9 @@ def test_a_machine_without_a_server_says_what_to_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(NAMED, "/nowhere/valkey-server")
     with sky.Compute(**_options()) as pool:
         for use in (lambda: add("n") >> pool, lambda: pool.counter("n")):
-            with pytest.raises(sky.ProvisionError, match=r"has no server .*/nowhere/valkey-server.*Install one: apt-get"):
+            with pytest.raises(
+                sky.ProvisionError, match=r"has no server .*/nowhere/valkey-server.*Install one: apt-get"
+            ):
                 use()
         assert 3 == sky.function(abs)(-3) >> pool
 

@@ -374,7 +374,6 @@ class Pool(RightOperand, Mapper, Shared):
         self._open.running.engine.check()
         return self._open.running
 
-
     @property
     def _collections(self) -> Collections:
         # Raises if it is not open.

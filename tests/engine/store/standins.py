@@ -42,6 +42,7 @@ class StandIn:
         self.dials = 0
         self.cut = False
         self._server: asyncio.AbstractServer | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
     @classmethod
     def here(cls, directory: str, index: int = 0) -> StandIn:
@@ -60,7 +61,7 @@ class StandIn:
     async def start(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Start what stands in for a server."""
         path = os.path.join(self.directory, f"store-{asked['number']}.sock")
-        self._server = await asyncio.start_unix_server(_serve, path)
+        self._server = await asyncio.start_unix_server(self._accepted, path)
         return {"path": path, "server": "valkey-server", "version": "8.1.1"}
 
     async def lost(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -68,8 +69,14 @@ class StandIn:
         self.leaving = True
         raise ProvisionError("It was lost before it answered.")
 
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(task := asyncio.create_task(_serve(reader, writer)))
+        task.add_done_callback(self._serving.discard)
+
     def end(self) -> None:
         """End what was started."""
+        for task in self._serving:
+            task.cancel()
         if self.route is not None:
             self.route.close()
         if self._server is not None:

@@ -110,7 +110,10 @@ def test_a_node_that_does_not_listen_says_so(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError
 
     async def look() -> None:
-        for answer, said in ((refuse, "cannot listen for its tasks: AF_UNIX"), (hang, "did not listen .* within 0.05 s")):
+        for answer, said in (
+            (refuse, "cannot listen for its tasks: AF_UNIX"),
+            (hang, "did not listen .* within 0.05 s"),
+        ):
             async with _route() as (route, _, node):
                 node.ask = answer
                 with pytest.raises(ProvisionError, match=said):

@@ -94,7 +94,9 @@ def test_the_loss_of_a_store_reaches_those_that_know_it() -> None:
     _run(look)
 
 
-@pytest.mark.parametrize(("refusal", "asks"), [(UsageError("never"), 0), (ProvisionError("not now"), 1)], ids=["a", "b"])
+@pytest.mark.parametrize(
+    ("refusal", "asks"), [(UsageError("never"), 0), (ProvisionError("not now"), 1)], ids=["a", "b"]
+)
 def test_what_stays_so_is_asked_once(refusal: Any, asks: int) -> None:
     """A pool without collections has none later; a server may be found the next time."""
 
@@ -178,10 +180,15 @@ def test_a_route_is_opened_once_for_each_server() -> None:
             bench = _Bench(directory)
             answers = [await bench.answer(route=number) for number in (1, 2)]
             assert [f"{directory}/store-{number}.in" for number in (1, 2)] == [answer["path"] for answer in answers]
-            with pytest.raises(OSError, match="store-1"):
+            with pytest.raises(FileNotFoundError):
                 await asyncio.open_unix_connection(answers[0]["path"])
-            _, writer = await asyncio.open_unix_connection(answers[1]["path"])
-            writer.close()
+            client = await asyncio.open_unix_connection(answers[1]["door"])
+            task = await asyncio.open_unix_connection(answers[1]["path"])
+            task[1].write(b"ping")
+            assert b"ping" == await client[0].readexactly(4)
             bench.part.close()
+            for reader, writer in (client, task):
+                assert b"" == await reader.read()
+                writer.close()
 
     _run(look)

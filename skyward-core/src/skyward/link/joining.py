@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["READ", "Stream", "join", "reset"]
+__all__ = ["READ", "Stream", "begin_join", "join", "reset", "reset_cancelled"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +50,33 @@ async def join(one: Stream, other: Stream, began: Callable[[], None] = _nothing)
         raise
     for writer in (one[1], other[1]):
         writer.close()
+
+
+def begin_join(one: Stream, other: Stream, began: Callable[[], None] = _nothing) -> asyncio.Task[None]:
+    """
+    Return the task that joins two connections; both are reset also if it is cancelled before it has begun.
+
+    Args:
+        one: A connection.
+        other: The one that it is joined with.
+        began: Called when the first one says something for the first time.
+    """
+    task = asyncio.get_running_loop().create_task(join(one, other, began))
+    task.add_done_callback(lambda task: reset_cancelled(task, one, other))
+    return task
+
+
+def reset_cancelled(task: asyncio.Task[None], *connections: Stream) -> None:
+    """
+    Reset connections if the task that had them was cancelled, which may be before it has begun.
+
+    Args:
+        task: The task; it is over.
+        connections: The connections.
+    """
+    if task.cancelled():
+        for _, writer in connections:
+            reset(writer)
 
 
 def reset(writer: Any) -> None:

@@ -217,8 +217,6 @@ class Call:
         self.on, self.members = None, 0
 
 
-
-
 def unopened(what: str, error: Exception) -> str:
     """
     Return why something that came from a node was not opened, and what to do.

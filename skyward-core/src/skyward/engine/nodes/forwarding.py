@@ -231,5 +231,3 @@ def _bound(port: int) -> socket.socket:
             hint="Give another local_port, or 0 for any that is free.",
         ) from error
     return sock
-
-

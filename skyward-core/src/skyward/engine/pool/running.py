@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+
 class Running:
     """
     Run one pool, from its first machine to its last.

@@ -14,7 +14,7 @@ from skyward import private
 from skyward.engine.nodes.forwarding import OPENING
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import ProvisionError, SkywardError
-from skyward.link.joining import READ, Stream, join, reset
+from skyward.link.joining import READ, Stream, join, reset, reset_cancelled
 
 __all__ = ["ClientDoor"]
 
@@ -71,6 +71,7 @@ class ClientDoor:
         task = asyncio.get_running_loop().create_task(self._lead((reader, writer)))
         self._joined.add(task)
         task.add_done_callback(self._joined.discard)
+        task.add_done_callback(lambda task: reset_cancelled(task, (reader, writer)))
 
     async def _lead(self, here: Stream) -> None:
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skyward.engine.nodes.forwarding import OPENING
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
-from skyward.link.joining import Stream, join, reset
+from skyward.link.joining import Stream, begin_join, reset
 
 if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
@@ -69,7 +69,7 @@ class NodeRoute:
             )
         self._door = str(answer["door"])
         for _ in range(READY):
-            self._spawn(self._hold())
+            self._keep(asyncio.ensure_future(self._hold()))
         return str(answer["path"])
 
     async def close(self) -> None:
@@ -79,8 +79,7 @@ class NodeRoute:
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[assignment]  # a coroutine
+    def _keep(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -102,7 +101,7 @@ class NodeRoute:
                 self._room.release()
                 raise
             began = asyncio.Event()
-            joined = self._spawn(join(node, store, began.set))
+            joined = self._keep(begin_join(node, store, began.set))
             joined.add_done_callback(lambda _: self._room.release())
             beginning = asyncio.ensure_future(began.wait())
             try:

@@ -87,9 +87,7 @@ class PoolStore:
         ready: Lists the nodes that take calls, the head first.
     """
 
-    def __init__(
-        self, engine: EngineLoop, pool: str, options: Options, ready: Callable[[], list[NodeShell]]
-    ) -> None:
+    def __init__(self, engine: EngineLoop, pool: str, options: Options, ready: Callable[[], list[NodeShell]]) -> None:
         self._engine = engine
         self._pool = pool
         self._options = options
@@ -228,7 +226,9 @@ class PoolStore:
                         if last or not shell.leaving:
                             raise
                         continue
-                    _log.info("store.ready pool=%s node=%s after=%.1fs", self._pool, shell.index, time.monotonic() - began)
+                    _log.info(
+                        "store.ready pool=%s node=%s after=%.1fs", self._pool, shell.index, time.monotonic() - began
+                    )
                     return store
         except TimeoutError:
             raise ProvisionError(
@@ -255,8 +255,9 @@ class PoolStore:
                 f"{shell.where} has no server for the collections: {answer.get('failed')}.",
                 node=shell.index,
                 pool=self._pool,
-                hint="Install one: apt-get install valkey-server, or redis-server." if local else
-                "Have the image bring one: Image(apt=['valkey-server']), or redis-server.",
+                hint="Install one: apt-get install valkey-server, or redis-server."
+                if local
+                else "Have the image bring one: Image(apt=['valkey-server']), or redis-server.",
             )
         generation = secrets.token_hex(8)
         return _Store(shell, number, generation, str(answer["path"]), password)

@@ -286,7 +286,6 @@ class Agent:
         elif frame.kind == Kind.RECALL:
             self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
 
-
     def _drop(self, frame: Frame) -> None:
         self._store.drop(frame.body)
         if len(frame.body) == FUNCTION_DIGEST:
@@ -446,4 +445,3 @@ class Agent:
     def _each_process(self, do: Any) -> None:
         for process in list(self._processes.values()):
             do(process)
-

@@ -16,7 +16,7 @@ import stat
 from collections import deque
 from collections.abc import Callable
 
-from skyward.link.joining import READ, join, reset
+from skyward.link.joining import READ, join, reset, reset_cancelled
 
 __all__ = ["JOINED_WITHIN", "StoreRoute"]
 
@@ -43,9 +43,7 @@ class StoreRoute:
         away: Returns whether nothing was received from the client for too long.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, directory: str, number: int, away: Callable[[], bool]
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, directory: str, number: int, away: Callable[[], bool]) -> None:
         self.number = number
         self.path = os.path.join(directory, f"store-{number}.in")
         self.door = os.path.join(directory, f"store-{number}.out")
@@ -97,6 +95,7 @@ class StoreRoute:
         task = self._loop.create_task(self._join((reader, writer)))
         self._joined.add(task)
         task.add_done_callback(self._joined.discard)
+        task.add_done_callback(lambda task: reset_cancelled(task, (reader, writer)))
 
     async def _join(self, task: _Connection) -> None:
         self._drop_ended()

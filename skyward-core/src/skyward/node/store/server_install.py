@@ -18,7 +18,7 @@ from skyward.plain import redacted
 __all__ = ["from_distribution", "from_wheel"]
 
 WHEEL_WITHIN = 120.0
-"""Seconds in which the wheel has to be installed: 3 MB."""
+"""Seconds in which the wheel has to be installed: 1.6 MB."""
 
 PACKAGE_WITHIN = 120.0
 """Seconds for one command of the distribution's package manager."""

@@ -125,6 +125,9 @@ class ServerProcess:
         self._on_ended = lambda _: None
         if self._process is not None and self._status is None:
             end_group(self._process.pid)
+            # The agent reaps it, as all its children.
+            self._process.returncode = -signal.SIGKILL
+            self._close()
 
     def last_words(self) -> str:
         """Return the end of what the server wrote, for messages."""
@@ -136,9 +139,7 @@ class ServerProcess:
     async def _output(self, process: subprocess.Popen[bytes]) -> bytes:
         """Read what the launcher reports, to its end, which comes when it is the server."""
         reader = asyncio.StreamReader()
-        transport, _ = await self._loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), process.stdout
-        )
+        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
         try:
             return await reader.read(-1)
         finally:

@@ -77,8 +77,6 @@ def finish(context: TaskContext, *, ok: bool) -> None:
         _log.warning("What the call used of its pool's collections could not be released: %s", error)
 
 
-
-
 class _Address:
     """
     Find the store for one attempt of a task.

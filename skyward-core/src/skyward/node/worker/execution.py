@@ -242,7 +242,6 @@ class Execution:
 
         return put_here(value, data=self._data)
 
-
     def _retire(self) -> None:
         self._setting.retires = True
         # Before the answer, so that the agent sends no task here any more.
