@@ -38,6 +38,7 @@ def server_config(*, socket: str, directory: str, password: str, memory: int) ->
     databases 1
     logfile ""
     loglevel warning
+    set-proc-title no
     <BLANKLINE>
     """
     lines = (
@@ -54,6 +55,8 @@ def server_config(*, socket: str, directory: str, password: str, memory: int) ->
         "databases 1",
         'logfile ""',
         "loglevel warning",
+        # A title would be written over its environment, by which the processes of a node are found.
+        "set-proc-title no",
         "",
     )
     return "\n".join(lines)
