@@ -12,10 +12,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from skyward.engine.instances.recipe import Recipe
-from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
 from skyward.errors import ProvisionError, TransportError
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
+from skyward.link.joining import Stream
 from skyward.link.messages import CALL, CANCEL, FUNCTION, RECALL, RESULT, TASK, Status
 from skyward.link.payload import decode, dump, load
 from skyward.node.agent.fds import close_all
@@ -120,6 +121,10 @@ class SimulatedHost:
     async def dial_port(self, port: int) -> Stream:
         """Tell that nothing listens."""
         raise ConnectionRefusedError(f"Nobody listens at port {port} of {self.machine.id}.")
+
+    async def dial_socket(self, path: str) -> Stream:
+        """Tell that nothing listens."""
+        raise ConnectionRefusedError(f"Nobody listens at {path} of {self.machine.id}.")
 
     async def flush(self) -> None:
         """Count it."""

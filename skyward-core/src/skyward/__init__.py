@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from skyward import integrations as integrations, plugins as plugins
     from skyward.checkpointing import checkpoint as checkpoint
     from skyward.classes import cls as cls
+    from skyward.collections.named_collections import Consistency as Consistency
     from skyward.engine.events.callbacks import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
         AccessDeniedError as AccessDeniedError,
@@ -210,6 +211,14 @@ if TYPE_CHECKING:
     from skyward.providers.local import Local as Local
     from skyward.providers.ssh import SSH as SSH
     from skyward.putting import put as put
+    from skyward.shared import (
+        barrier as barrier,
+        counter as counter,
+        dict as dict,
+        lock as lock,
+        queue as queue,
+        set as set,
+    )
 
     accelerators = accelerator_factories
     containers = container

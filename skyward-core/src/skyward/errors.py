@@ -32,6 +32,12 @@ Every error that Skyward itself raises.
     │   ├─ WorkerSpentError a worker process that had to be replaced before the task began
     │   ├─ ResultError      a result that could not travel
     │   └─ RemoteError      an exception that could not travel
+    ├─ CollectionError      a shared collection that cannot do what it was asked for
+    │   ├─ StoreLostError   its store is gone, out of reach, or a new one that is empty
+    │   ├─ StoreFullError   its store has no memory or disk left
+    │   ├─ LockNotOwnedError a lock released without being held (also a RuntimeError)
+    │   ├─ LockTimeoutError (also a TimeoutError)
+    │   └─ BarrierBrokenError a barrier whose round cannot be completed (also a threading.BrokenBarrierError)
     ├─ RefError             a value that was put and is not where it is needed; put it again
     ├─ StorageError         an object store refused or failed; bucket, key and endpoint are attributes
     │   ├─ NoSuchBucketError
@@ -52,6 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pickle import PicklingError
+from threading import BrokenBarrierError
 from typing import Any, Literal
 
 from skyward.plain import plain_text, redacted
@@ -346,6 +353,40 @@ class SerializationError(SkywardError, PicklingError, TypeError):
         super().__init__(message, **facts)
         self.argument = argument
         self.path = path
+
+
+class CollectionError(SkywardError):
+    """Report a shared collection that cannot do what it was asked for."""
+
+
+class StoreLostError(CollectionError):
+    """Report that the store of a pool's collections is gone, cannot be reached, or is a new one that is empty."""
+
+
+class StoreFullError(CollectionError):
+    """Report that the store of a pool's collections has no memory or disk left."""
+
+
+class LockNotOwnedError(CollectionError, RuntimeError):
+    """Report a lock that was released by a thread or task that does not hold it, or not any more."""
+
+
+class LockTimeoutError(CollectionError, TimeoutError):
+    """
+    Report a lock that was not free in time.
+
+    Args:
+        message: As for `SkywardError`.
+        timeout: The limit that was passed, in seconds.
+    """
+
+    def __init__(self, message: str, *, timeout: float | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.timeout = timeout
+
+
+class BarrierBrokenError(CollectionError, BrokenBarrierError):
+    """Report a barrier whose round cannot be completed: a participant died, gave up or ran out of time."""
 
 
 class RefError(SkywardError):

@@ -7,6 +7,7 @@ The imports in `skyward/__init__.py` give type checkers the same; a test holds t
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -20,14 +21,18 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.errors": (
             "AccessDeniedError",
             "AllProvidersFailedError",
+            "BarrierBrokenError",
             "BudgetExceededError",
             "CapacityError",
             "ChecksumError",
             "CheckpointError",
             "ConfigError",
+            "CollectionError",
             "CredentialsError",
             "HangError",
             "LeftBehindError",
+            "LockNotOwnedError",
+            "LockTimeoutError",
             "NoAvailableProviderError",
             "NoCredentialsError",
             "NoPoolError",
@@ -51,6 +56,8 @@ LIVES_IN: Mapping[str, str] = {
             "StateLostError",
             "StorageError",
             "StorageUnavailableError",
+            "StoreFullError",
+            "StoreLostError",
             "TaskError",
             "TaskTimeoutError",
             "TransportError",
@@ -70,6 +77,8 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.link.refs": ("Ref",),
         "skyward.plugin": ("Plugin",),
         "skyward.putting": ("put",),
+        "skyward.shared": ("barrier", "counter", "dict", "lock", "queue", "set"),
+        "skyward.collections.named_collections": ("Consistency",),
         "skyward.providers.local": ("Local",),
         "skyward.providers.ssh": ("SSH",),
         "skyward.market.repository": ("offers",),
@@ -170,12 +179,14 @@ OLDER: Mapping[str, str] = {
 _COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
 _SHARED = "barrier counter dict lock queue set".split()
 _BUCKETS = "Until then, sky.Storage downloads and uploads, and volume= of a provider mounts a disk."
+_BUCKETS = "Until then, functions read buckets with their own library, and volume= of a provider mounts a disk."
 
 LATER: Mapping[str, str] = {
     **dict.fromkeys(
         (*_SHARED, *(f"{name}_async" for name in _SHARED), "Consistency"), f"Shared collections. {_COLLECTIONS}"
     ),
     **dict.fromkeys("S3Volume Volume".split(), f"Mounted buckets. {_BUCKETS}"),
+    **dict.fromkeys("S3Volume Storage Volume storage".split(), f"Mounted buckets. {_BUCKETS}"),
 }
 """Announced names that do not exist yet: their feature, and the replacement until then."""
 
@@ -196,7 +207,8 @@ def resolve(name: str) -> Any:
     """
     # Tools probe packages for names with underscores; none of those is worth looking through installed plugins.
     if name == "__all__":
-        return public()
+        # An import of everything leaves Python its own dict and set.
+        return [each for each in public() if not hasattr(builtins, each)]
     if name.startswith("_"):
         raise AttributeError(f"module 'skyward' has no attribute {name!r}", name=name)
     if name in MODULES:

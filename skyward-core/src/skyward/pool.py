@@ -23,8 +23,10 @@ from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.config.request import request
 from skyward.plan.config.signature import pool_signature
+from skyward.shared import Shared
 
 if TYPE_CHECKING:
+    from skyward.collections.named_collections import Collections
     from skyward.engine.calls.waiters import Future
     from skyward.engine.instances.meter import Meter
     from skyward.engine.nodes.forwarding import Forward
@@ -38,7 +40,7 @@ Target = int | Literal["head"] | None
 _Off = Literal[False]
 
 
-class Pool(RightOperand, Mapper):
+class Pool(RightOperand, Mapper, Shared):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
@@ -371,6 +373,13 @@ class Pool(RightOperand, Mapper):
             raise PoolClosedError(f"The pool {self.name!r} is {state}.", pool=self.name)
         self._open.running.engine.check()
         return self._open.running
+
+    @property
+    def _collections(self) -> Collections:
+        # Raises if it is not open.
+        _ = self._running
+        assert self._open is not None
+        return self._open.collections.get()
 
 
 Compute = Pool

@@ -72,6 +72,7 @@ class Kind(IntEnum):
     FETCHED = 37  # agent -> client: how that ended
     GIVE = 38  # client -> agent: send a buffer that a task put
     KEEP = 39  # worker -> agent -> client and back: a file that the client keeps for tasks
+    STORE = 40  # worker -> agent -> client and back: JSON, where the store of the collections is, and what became of it
 
 
 _KINDS = {int(kind): kind for kind in Kind}

@@ -81,10 +81,20 @@ _ERRORS: Final = frozenset(
 _FACTS_LIMIT: Final = 512 << 10
 
 TASK_BITS: Final = 48
-"""Bits of a call that name its task; those above count its attempts."""
+"""Bits of a call's id that name its task; those above count the attempts before it."""
 
 FUNCTION_DIGEST = 16
 """Bytes of a function's digest."""
+
+
+def task_of(call: int) -> int:
+    """
+    Return the id of a task, which all its attempts share.
+
+    >>> task_of(7 | 2 << 48)
+    7
+    """
+    return call & ((1 << TASK_BITS) - 1)
 
 
 class TaskFlag:
@@ -132,16 +142,6 @@ class CancelReason(IntEnum):
 
     ASKED = 0
     TIMEOUT = 1
-
-
-def task_of(call: int) -> int:
-    """
-    Return the id of a task, which all its attempts share.
-
-    >>> task_of(7 | 2 << 48)
-    7
-    """
-    return call & ((1 << TASK_BITS) - 1)
 
 
 class LogLine(NamedTuple):

@@ -50,6 +50,7 @@ _LARGEST: Final[Mapping[int, int]] = {
     Kind.REFRESHED: 0,
     Kind.SERVING: 4 * _KIB,
     Kind.FETCHED: 4 * _KIB,
+    Kind.STORE: 4 * _KIB,
 }
 _IN_ALL: Final[Mapping[int, int]] = {
     Kind.WELCOME: 16,
@@ -60,6 +61,8 @@ _IN_ALL: Final[Mapping[int, int]] = {
     # Each process that fails to start says so; the first one counts.
     Kind.FAILED: 4096,
     Kind.WORKER: 4096,
+    # An agent asks once for each store, and says once that one has ended.
+    Kind.STORE: 65536,
     # One for each buffer that it had no memory for.
     Kind.DROP: 65536,
 }

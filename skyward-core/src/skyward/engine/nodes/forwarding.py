@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 import socket
-import struct
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from skyward.engine.nodes.host import READ
 from skyward.errors import ConfigError, NodeLostError, SkywardError
+from skyward.link.joining import READ, join, reset
 from skyward.model.instances.machine import LocalAddress
 
 if TYPE_CHECKING:
-    from skyward.engine.nodes.host import Stream
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.event_loop import EngineLoop
+    from skyward.link.joining import Stream
 
 _log = logging.getLogger(__name__)
 
@@ -30,8 +28,6 @@ OPENING = 30.0
 
 Node = int | Literal["head"]
 Find = Callable[[Node], "NodeShell | None"]
-
-_RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Forward:
@@ -128,12 +124,12 @@ class Forward:
             there = await self._dial()
         except (OSError, SkywardError) as error:
             self._refused(error)
-            _reset(writer)
+            reset(writer)
             return
         except BaseException:
-            _reset(writer)
+            reset(writer)
             raise
-        await _join((reader, writer), there)
+        await join((reader, writer), there)
 
     async def _dial(self) -> Stream:
         shell = self._find(self.node)
@@ -235,47 +231,3 @@ def _bound(port: int) -> socket.socket:
             hint="Give another local_port, or 0 for any that is free.",
         ) from error
     return sock
-
-
-async def _join(here: Stream, there: Stream) -> None:
-    """Pass bytes both ways until both have ended."""
-    ways = [asyncio.ensure_future(_pass_on(here[0], there[1])), asyncio.ensure_future(_pass_on(there[0], here[1]))]
-    try:
-        await asyncio.wait(ways)
-    except BaseException:
-        for way in ways:
-            way.cancel()
-        _reset(here[1])
-        _reset(there[1])
-        raise
-    for writer in (here[1], there[1]):
-        writer.close()
-
-
-async def _pass_on(reader: Any, writer: Any) -> None:
-    """Pass on what one side says, its end, and that it broke off."""
-    try:
-        while data := await reader.read(READ):
-            try:
-                writer.write(data)
-                await writer.drain()
-            except Exception:
-                # It takes nothing more, and may still have something to say.
-                return
-    except Exception as error:
-        _log.debug("forward.broken reason=%s", error)
-        _reset(writer)
-        return
-    with contextlib.suppress(OSError):
-        writer.write_eof()
-
-
-def _reset(writer: Any) -> None:
-    """Reset a connection, so that its end is not taken for a good one."""
-    if not isinstance(writer, asyncio.StreamWriter):
-        writer.channel.abort()
-        return
-    with contextlib.suppress(OSError):
-        sock: socket.socket = writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
-    writer.transport.abort()

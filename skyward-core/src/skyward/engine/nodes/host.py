@@ -9,17 +9,13 @@ from attrs import frozen
 
 from skyward.link.channel import Link
 from skyward.link.frames import Frame
+from skyward.link.joining import Stream
 
 if TYPE_CHECKING:
     from skyward.engine.instances.recipe import Recipe
 
 OnFrame = Callable[[Frame, tuple[int, ...]], None]
 OnClosed = Callable[[Exception | None], None]
-# A reader and a writer with the methods of asyncio's streams.
-Stream = tuple[Any, Any]
-
-READ = 256 << 10
-"""Bytes that a forwarded connection is read by."""
 
 
 @frozen(kw_only=True)
@@ -71,6 +67,18 @@ class Host(Protocol):
         Raises:
             ConnectionError: If nothing listens there.
             SkywardError: If the machine cannot be reached, or refuses to forward.
+        """
+
+    async def dial_socket(self, path: str) -> Stream:
+        """
+        Connect to a Unix socket of the machine.
+
+        Args:
+            path: The socket.
+
+        Raises:
+            ConnectionError: If nothing listens there.
+            SkywardError: If the machine cannot be reached.
         """
 
     async def flush(self) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from skyward import private
-from skyward.engine.nodes.host import READ, OnClosed, OnFrame, Prepared, Stream
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import ConfigError, ProvisionError
 from skyward.link.channel import Channel, Link
+from skyward.link.joining import READ, Stream
 from skyward.node.agent.descendants import DIRECTORY, MARK, end_group, end_marked
 
 _WORDS = 2000
@@ -65,6 +66,10 @@ class LocalHost:
     async def dial_port(self, port: int) -> Stream:
         """Connect to a port of this machine."""
         return await asyncio.open_connection("127.0.0.1", port, limit=READ)
+
+    async def dial_socket(self, path: str) -> Stream:
+        """Connect to a Unix socket of this machine."""
+        return await asyncio.open_unix_connection(path, limit=READ)
 
     async def flush(self) -> None:
         """Flush all that was written to this machine's disk."""

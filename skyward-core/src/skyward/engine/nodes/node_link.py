@@ -231,6 +231,10 @@ class NodeLink:
         """Ask a lane for what it has not begun, but for the next so many calls."""
         self._channel.send(encode(Kind.RECALL, RECALL.pack(keep), lane=lane))
 
+    def send_store(self, body: bytes) -> None:
+        """Send the node what there is to say about the store of the collections."""
+        self._channel.send(encode(Kind.STORE, body))
+
     def send_files(self, files: Payload) -> None:
         """Send local modules: their paths as JSON, then the content of each."""
         self._channel.send(encode(Kind.FILES, files.encode(), fds=len(files.fds)), files.fds, files)

@@ -57,5 +57,8 @@ class NodeListener(Generic[S]):
         """Return whether the bytes of such a file are wanted, which come before its frame."""
         return False
 
+    def store_asked(self, shell: S, body: bytes) -> None:
+        """Take what a node asks or says about the store of the collections."""
+
     def lost(self, shell: S, why: str) -> None:
         """Record that the node is lost."""

@@ -344,6 +344,8 @@ class NodeShell:
                 self.listener.measured(self, decode_json(frame.body))
             case Kind.PEERS:
                 self.listener.asked(self, frame.body)
+            case Kind.STORE:
+                self.listener.store_asked(self, frame.body)
             case Kind.ANSWER:
                 self._answered(decode_json(frame.body))
             case _:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from skyward.engine.instances.recipe import Recipe
 from skyward.engine.nodes.bootstrap_progress import BootstrapReader
-from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared, Stream
+from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.engine.source.bundle import runtime_bundle
 from skyward.engine.source.environment import find_uv
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
 from skyward.link.frames import Frame
+from skyward.link.joining import Stream
 from skyward.link.wire import Wire
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.bootstrap.bootstrap_script import Ground, render
@@ -32,7 +33,7 @@ from skyward.ssh import probe
 from skyward.ssh.caller import Caller
 from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
-from skyward.ssh.forward import forwarded
+from skyward.ssh.forward import SocketDialer, forwarded
 from skyward.ssh.link import SSHLink
 from skyward.ssh.rescue import rescue
 from skyward.ssh.shell import run
@@ -91,6 +92,7 @@ class SSHHost:
         self._rescue: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
         self._ended = False
+        self._sockets = SocketDialer(str(address))
 
     async def prepare(self) -> Prepared:
         """
@@ -150,13 +152,12 @@ class SSHHost:
         )
         # Nothing is wanted of a node before it was asked for anything.
         wire.on_announced = lambda _: False
-        python = f"PYTHONPATH={shlex.quote(self._runtime(self._found))} python3 -P"
         socket = f"{self._directory(self._found)}/agent.sock"
         link = self._link = SSHLink(
             wire,
             connect=self._connect,
             socket=socket,
-            relay=f"exec sh -c {shlex.quote(f'{python} -m skyward.node.agent.relay {shlex.quote(socket)}')}",
+            relay=self._relay(self._found, socket),
             ended=self._why_agent_ended,
             patience=self._recipe.ttl or _WITHOUT_TTL,
             interval=self._interval,
@@ -182,6 +183,11 @@ class SSHHost:
                 if last:
                     raise
         raise AssertionError
+
+    async def dial_socket(self, path: str) -> Stream:
+        """Connect to a Unix socket of the machine, as to that of its agent."""
+        assert self._found is not None
+        return await self._sockets.dial(await self._connect(DIALLING), path, self._relay(self._found, path))
 
     async def flush(self) -> None:
         """Flush all that was written to the machine's disk, but for the script, which holds the image's variables."""
@@ -440,3 +446,8 @@ class SSHHost:
 
     def _runtime(self, found: probe.Findings) -> str:
         return f"{found.cache}/runtime/{runtime_bundle().digest}"
+
+    def _relay(self, found: probe.Findings, socket: str) -> str:
+        """Write the command that joins its standard input and output with a socket, where none is forwarded."""
+        python = f"PYTHONPATH={shlex.quote(self._runtime(found))} python3 -P"
+        return f"exec sh -c {shlex.quote(f'{python} -m skyward.node.agent.relay {shlex.quote(socket)}')}"

@@ -31,6 +31,7 @@ class NodeReports(NodeListener["NodeShell"]):
         kept: Keeps files of tasks.
         noticed: Called when a machine will be reclaimed.
         lost: Called when a node is lost.
+        store: Takes what a node asks or says about the store of the collections.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class NodeReports(NodeListener["NodeShell"]):
         kept: KeptFiles,
         noticed: Callable[[NodeShell, dict[str, Any]], None],
         lost: Callable[[NodeShell, str], None],
+        store: Callable[[NodeShell, bytes], None],
     ) -> None:
         self._dispatch = dispatch
         self._reporting = reporting
@@ -48,6 +50,7 @@ class NodeReports(NodeListener["NodeShell"]):
         self._kept = kept
         self._noticed = noticed
         self._lost = lost
+        self._store = store
 
     def call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a frame about a call."""
@@ -96,6 +99,10 @@ class NodeReports(NodeListener["NodeShell"]):
     def keeps_announced(self, shell: NodeShell, frame: Frame) -> bool:
         """Return whether the bytes of such a file are wanted."""
         return self._kept.announced(frame)
+
+    def store_asked(self, shell: NodeShell, body: bytes) -> None:
+        """Take what a node asks or says about the store of the collections."""
+        self._store(shell, body)
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Record that the node is lost."""

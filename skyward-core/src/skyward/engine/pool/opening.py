@@ -16,6 +16,7 @@ from attrs import evolve
 from skyward import plugin as hooks
 from skyward.console.mode import Console, open_console
 from skyward.engine.calls.tracebacks import end_in_users_code
+from skyward.engine.calls.settling import settled
 from skyward.engine.events import callbacks as contexts
 from skyward.engine.events.event_dispatcher import Dispatcher
 from skyward.engine.events.event_flush import Delivery
@@ -25,8 +26,10 @@ from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
+from skyward.engine.store.client_collections import ClientCollections
 from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError
 from skyward.model.events import event as events
+from skyward.model.spec.trust_setting import Data, opened_as
 from skyward.plan.offers.tried import each
 
 if TYPE_CHECKING:
@@ -65,6 +68,9 @@ class OpenPool:
         self.delivery = delivery
         self.stack = stack
         self.meter = meter
+        self.collections = ClientCollections(
+            running.engine, running.store, running.options, running.name, lambda: _trust(running)
+        )
         self.around = contextlib.ExitStack()
         self.opened = time.monotonic()
 
@@ -155,7 +161,8 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             # Plugins leave while calls can still be sent.
             with opened.around:
                 if error is None:
-                    engine.run(running.settled())
+                    engine.run(settled(running.dispatch))
+            opened.collections.finish(ok=error is None)
         except BaseException as interrupt:
             error = interrupt
             raise
@@ -166,15 +173,22 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             opened.dispatcher.publish(events.PoolStopping(reason=reason))
             try:
                 if error is not None:
-                    engine.post(running.cancel_all)
+                    engine.post(running.dispatch.cancel_all)
                 _terminate(running, error, PATIENCE if error is None else 1.0)
             finally:
+                # Where that was not reached above; without a store there is nothing to wait for.
+                opened.collections.finish(ok=False)
                 elapsed = time.monotonic() - opened.opened
                 opened.meter.close(opened.dispatcher.publish)
                 opened.dispatcher.publish(events.ClusterDestroyed(reason=reason, elapsed=elapsed))
     if error is None:
         opened.meter.raise_undelivered()
         running.stopping.raise_undelivered()
+
+
+def _trust(running: Running) -> Data | None:
+    """Return what is opened as data of what the nodes of a pool send."""
+    return opened_as(running.spec.trust, strangers=running.provisioning.facts.strangers)
 
 
 def _terminate(running: Running, error: BaseException | None, patience: float) -> None:

@@ -30,8 +30,10 @@ from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
+from skyward.engine.pool.snapshot import snapshot
 from skyward.engine.pool.stopping import Stopping
 from skyward.engine.source.shipping import Shipping
+from skyward.engine.store.pool_store import PoolStore
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
 from skyward.model.instances.machine import LocalAddress
 from skyward.plan.pool import lifecycle
@@ -94,8 +96,15 @@ class Running:
         # One method each for all futures.
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
+        self.store = PoolStore(self.engine, self.name, self.options, self._takers)
         self._reports = NodeReports(
-            self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost
+            self.dispatch,
+            self.reporting,
+            self._membership,
+            self._kept,
+            self._on_notice,
+            self._on_lost,
+            self.store.said,
         )
         self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
@@ -214,6 +223,7 @@ class Running:
             return
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
         await self.forwards.close()
+        await self.store.close()
         self._patience = patience
         await self._clouds.leave(patience)
         self._step(lifecycle.Closed())
@@ -241,26 +251,12 @@ class Running:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what the pool is at this moment."""
-        return {
-            "nodes": {index: node.status.value for index, node in self._state.nodes.items()},
-            "desired": self._state.desired,
-            "slots": self.dispatch.slots,
-            "queued": self.dispatch.queued + self.dispatch.waiting,
-            "running": self.dispatch.running,
-        }
-
-    def cancel_all(self) -> None:
-        """Stop every call."""
-        self.dispatch.cancel_all()
-
-    async def settled(self) -> None:
-        """Wait until no call is under way; streams that are not read any more are stopped."""
-        await settled(self.dispatch)
+        return snapshot(self._state, self.dispatch)
 
     async def refresh(self) -> None:
         """Restart every worker, and send what changed of the local modules."""
         changed = self._shipping.changed()
-        await self.settled()
+        await settled(self.dispatch)
         for files in changed:
             self._send_files(files)
         await asyncio.gather(*(node.refresh() for node in self._nodes.values() if node.link is not None))
@@ -359,6 +355,7 @@ class Running:
         if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
+            self.store.node_ready()
             self.dispatch.add(
                 Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
             )
@@ -388,6 +385,7 @@ class Running:
 
     async def _terminate_machine(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
+        self.store.node_gone(shell)
         failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
         if failed:
             self.reporting.error(failed, fatal=True)
@@ -413,8 +411,13 @@ class Running:
         if self._drains.lost(shell, why):
             return
         self.reporting.lost(shell, why)
+        self.store.node_gone(shell)
         self._lost[shell.index] = shell
         self._step(lifecycle.Lost(shell.index, why))
+
+    def _takers(self) -> list[NodeShell]:
+        """List the nodes that take calls, the head first."""
+        return [self._nodes[node] for node in self._state.ready if node in self._nodes]
 
     # Frames and calls, in the engine's loop.
 
@@ -441,8 +444,8 @@ class Running:
         return self.dispatch.queued
 
     def idle_nodes(self) -> tuple[int, ...]:
-        """List the ready nodes that nothing runs on."""
-        return tuple(index for index in self._state.ready if self.dispatch.idle(index))
+        """List the ready nodes that nothing runs on, but for that of the store, which would be lost with it."""
+        return tuple(index for index in self._state.ready if self.dispatch.idle(index) and index != self.store.node)
 
     def change_size(self, desired: int) -> None:
         """Set another number of nodes; idle ones go first."""

@@ -23,7 +23,7 @@ from skyward.plain import redacted
 from skyward.plan.bootstrap.environment_commands import Step, hint
 from skyward.plan.bootstrap.uv_release import REQUIREMENT
 
-RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy")
+RUNTIME = ("skyward", "cloudpickle", "attr", "attrs", "pluggy", "valkey")
 """The packages that our side of a worker needs, in a directory of their own."""
 
 CACHE_HINT = "SKYWARD_CACHE may name another directory."
@@ -103,7 +103,7 @@ def runtime_directory() -> Path:
         source = Path(next(iter(spec.submodule_search_locations)))
         sources.append((name, source))
         if name in own:
-            for path in sorted(path for path in source.rglob("*") if path.suffix in {".py", ".sh"}):
+            for path in sorted(path for path in source.rglob("*") if path.suffix in {".py", ".sh", ".lua"}):
                 digest.update(f"{name}/{path.relative_to(source).as_posix()}".encode() + path.read_bytes())
         else:
             digest.update(f"{name} {version('attrs' if name == 'attr' else name)}".encode())

@@ -22,8 +22,8 @@ from skyward.node.agent.deadlines import Deadlines
 from skyward.node.agent.descendants import MARK
 from skyward.node.agent.fds import HeldFds, close_all
 from skyward.node.agent.handshake import rendezvous_socket, welcome
-from skyward.node.agent.lane import WorkerLane
-from skyward.node.agent.last_answers import last_answers
+from skyward.node.agent.lane import WorkerLane, lane_of
+from skyward.node.agent.last_answers import failure, last_answers
 from skyward.node.agent.line_flow import Lines, SpooledLines
 from skyward.node.agent.listening import AgentListener
 from skyward.node.agent.members import Members
@@ -33,6 +33,7 @@ from skyward.node.data.module_files import write_packed
 from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import PeerTransfers
 from skyward.node.data.result_store import ResultStore
+from skyward.node.store.agent_store import AgentStore
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Agent:
         self._watching = Watching(loop, self.leave)
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
+        self._shared = AgentStore(loop, directory, self._tell)
         self._meeting = rendezvous_socket()
         self._said: dict[str, Any] = {}
         self._stopping = self._leaving = self._refreshing = self._announced = self.leaves_results = False
@@ -91,6 +93,8 @@ class Agent:
         path = os.path.join(self._directory, "agent.sock")
         self._client = link = await door.open(path, self._on_client_frame, self._on_client_closed)
         link.on_drained, link.on_announced = self._resume_workers, self._store.wanted
+        self._shared.serve(link)
+        door.on_admitted = self._shared.reset
         results, lines = (os.path.join(self._directory, name) for name in ("results", "lines"))
         self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
         self._lines = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=Spool(lines))
@@ -105,6 +109,7 @@ class Agent:
             if not pid:
                 return
             self._watching.reaped(pid, status)
+            self._shared.reaped(pid, status)
             process = self._processes.pop(pid, None)
             if process is not None:
                 self._batch.open()
@@ -127,6 +132,7 @@ class Agent:
         self._watching.stop()
         self._neighbours.close()
         self._orders.close()
+        self._shared.close()
         self._meeting.close()
         self._each_process(lambda process: process.kill() if process is not self._app_host else None)
         if self._app_host is not None and self._app_host.pid in self._processes:
@@ -183,7 +189,10 @@ class Agent:
             case Kind.START:
                 self._start(frame.body)
             case Kind.ASK:
-                self._neighbours.ask(decode_json(frame.body))
+                if not self._shared.ask(question := decode_json(frame.body)):
+                    self._neighbours.ask(question)
+            case Kind.STORE:
+                self._shared.received(frame.body)
             case Kind.REFRESH:
                 self._refresh()
             case Kind.STOP:
@@ -212,11 +221,8 @@ class Agent:
             config = {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}
             self._app_host.start(config, self._plugins)
         else:
-            self._start_lanes()
-
-    def _start_lanes(self) -> None:
-        for lane in self._lanes:
-            self._start_worker(lane)
+            for lane in self._lanes:
+                self._start_worker(lane)
 
     def _start_worker(self, lane: WorkerLane) -> None:
         slots = self._config["slots"]
@@ -243,7 +249,7 @@ class Agent:
         return process
 
     def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
-        process = self._lane(frame).process
+        process = lane_of(self._lanes, frame).process
         call, timeout, _, _, flags, digest = TASK.unpack_from(frame.body)
         if process is None:
             close_all(fds)
@@ -270,19 +276,15 @@ class Agent:
             self._results.begins(call, streams=bool(flags & TaskFlag.STREAM))
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
-        process = self._lane(frame).process
+        process = lane_of(self._lanes, frame).process
         hold = HeldFds(fds)
         if process is not None:
             process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
-            if frame.kind == Kind.CANCEL:
-                self._enforce(process, CANCEL.unpack(frame.body)[0])
+            if frame.kind == Kind.CANCEL and (call := CANCEL.unpack(frame.body)[0]) in process.in_flight:
+                # It has some seconds to stop, then its process is ended.
+                self._deadlines.cancelled(process, call)
         elif frame.kind == Kind.RECALL:
             self._tell(encode(Kind.RECALLED, b"", lane=frame.lane))
-
-    def _enforce(self, process: ChildProcess, call: int) -> None:
-        """Wait some seconds for a cancelled call to stop, then end its process."""
-        if call in process.in_flight:
-            self._deadlines.cancelled(process, call)
 
     def _drop(self, frame: Frame) -> None:
         self._store.drop(frame.body)
@@ -349,6 +351,8 @@ class Agent:
                 process.retires = True
             case Kind.PEERS:
                 self._members.asked(process, frame.body)
+            case Kind.STORE:
+                self._shared.asked(process)
             case Kind.FAILED:
                 process.kill()
                 self._tell(encode(Kind.FAILED, frame.body))
@@ -374,7 +378,8 @@ class Agent:
         if process is self._app_host:
             if not self._stopping:
                 self._app_environment = decode_json(frame.body)["environment"]
-                self._start_lanes()
+                for lane in self._lanes:
+                    self._start_worker(lane)
             return
         for lane in self._lanes:
             if lane.process is process:
@@ -435,16 +440,8 @@ class Agent:
 
     def _fail(self, why: str, process: ChildProcess | None = None) -> None:
         """Report to the client that this node cannot continue."""
-        facts: dict[str, Any] = {"message": why}
-        if process is not None:
-            facts |= {"output": [line.text for line in process.last_lines], **process.cause()}
-        self._tell(encode_json(Kind.WORKER, facts))
+        self._tell(failure(why, process))
 
     def _each_process(self, do: Any) -> None:
         for process in list(self._processes.values()):
             do(process)
-
-    def _lane(self, frame: Frame) -> WorkerLane:
-        if frame.lane >= len(self._lanes):
-            raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(self._lanes)}.")
-        return self._lanes[frame.lane]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from skyward.errors import ProtocolError
+from skyward.link.frames import Frame, Kind
 
 if TYPE_CHECKING:
     from skyward.node.agent.child_process import ChildProcess
@@ -37,3 +41,19 @@ class WorkerLane:
             return False
         self.failed_starts += 1
         return self.failed_starts >= _FAILED_STARTS or not announced
+
+
+def lane_of(lanes: Sequence[WorkerLane], frame: Frame) -> WorkerLane:
+    """
+    Return the lane that a frame is for.
+
+    Args:
+        lanes: The node's.
+        frame: The frame.
+
+    Raises:
+        ProtocolError: If there is none.
+    """
+    if frame.lane >= len(lanes):
+        raise ProtocolError(f"A {Kind(frame.kind).name} frame is for lane {frame.lane} of {len(lanes)}.")
+    return lanes[frame.lane]

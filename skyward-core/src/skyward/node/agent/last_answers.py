@@ -36,6 +36,20 @@ def last_answers(process: ChildProcess) -> list[bytes]:
     return frames
 
 
+def failure(why: str, process: ChildProcess | None = None) -> bytes:
+    """
+    Render the frame that reports to the client that this node cannot continue.
+
+    Args:
+        why: The reason.
+        process: The process that has ended, if one has.
+    """
+    facts: dict[str, Any] = {"message": why}
+    if process is not None:
+        facts |= {"output": [line.text for line in process.last_lines], **process.cause()}
+    return encode_json(Kind.WORKER, facts)
+
+
 def _last(lines: list[str]) -> list[str]:
     """Keep as many of the last lines as fit, and the end of a single line that is too long."""
     kept, room = [], _ROOM

@@ -42,6 +42,7 @@ class AgentListener:
         self._beaten_at = 0.0
         self._server: asyncio.AbstractServer | None = None
         self.wire: Wire | None = None
+        self.on_admitted: Callable[[], None] = lambda: None
 
     async def open(
         self,
@@ -85,6 +86,8 @@ class AgentListener:
         refused = why_refused(decode_json(body), self._session)
         if refused or self.wire is None:
             raise ProtocolError(refused)
+        # What went over the connection before may hang until it is noticed.
+        self.on_admitted()
         self.wire.attach(guest)
         self.wire.receive(guest, data)
         return True

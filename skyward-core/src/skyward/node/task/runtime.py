@@ -37,6 +37,7 @@ __all__ = [
     "reset_context",
     "retire",
     "running",
+    "store_nowhere",
     "set_context",
     "watchers",
 ]
@@ -55,6 +56,13 @@ def _put_nowhere(value: object) -> Any:
         "`sky.put` is called in code that runs on a node, but not in a task, and no pool is open there.",
         hint="Return the value, and put it in the program if more than one call needs it.",
     )
+
+
+def store_nowhere() -> Any:
+    """Raise, because the call cannot ask its client where the store of the collections is."""
+    from skyward.errors import UsageError
+
+    raise UsageError("This call has no way to a client, so there is no store for its collections.")
 
 
 def _abandon_nowhere(error: BaseException) -> None:
@@ -79,6 +87,8 @@ class TaskContext:
         retire: Has the process replaced once the call is answered.
         held: Whether a process in this one's place has kept what the call needs.
         keeping: What has the client keep files; None where there is no client.
+        store: Returns where the store of the pool's collections is.
+        data: Whether the values of its collections are opened as data.
 
     >>> token = set_context(TaskContext(call_id=7, function="train", facts={"node": 1}, membership={"total_nodes": 2}))
     >>> current_call_id(), instance_info().node, is_head()
@@ -93,6 +103,8 @@ class TaskContext:
         "abandon",
         "at_end",
         "call_id",
+        "collections",
+        "data",
         "emit",
         "facts",
         "function",
@@ -102,6 +114,7 @@ class TaskContext:
         "put",
         "retire",
         "routes",
+        "store",
     )
 
     def __init__(
@@ -117,6 +130,8 @@ class TaskContext:
         held: bool = False,
         put: Callable[[Any], Any] = _put_nowhere,
         keeping: Any = None,
+        store: Callable[[], Any] = store_nowhere,
+        data: bool = False,
     ) -> None:
         self.call_id = call_id
         self.function = function
@@ -128,6 +143,9 @@ class TaskContext:
         self.held = held
         self.put = put
         self.keeping = keeping
+        self.store = store
+        self.data = data
+        self.collections: Any = None
         self.at_end: set[Callable[[int], None]] = set()
         self.routes: list[tuple[Any, Any]] = []
         self._info: InstanceInfo | None = None

@@ -27,13 +27,14 @@ from skyward.link.refs import HERE
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
-from skyward.node.task import runtime
+from skyward.node.task import runtime, shared
 from skyward.node.worker.driving import PATIENCE, Driver, interruption
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from skyward.link.store_said import Place
     from skyward.model.instances.instance import InstanceInfo
     from skyward.node.worker.client_files import Keeping
     from skyward.node.worker.functions import FunctionStore
@@ -57,6 +58,7 @@ class Setting:
         self.main: Execution | None = None
         self.retires = False
         self.keeping: Keeping | None = None
+        self.store: Callable[[], Place] = runtime.store_nowhere
 
     def remember(self, membership: dict[str, Any]) -> None:
         """Take a membership; calls name it by its version. Its peers are looked up when a call looks at them."""
@@ -156,10 +158,13 @@ class Execution:
             held=self._held,
             put=self._put,
             keeping=self._setting.keeping,
+            store=self._setting.store,
+            data=self._data,
         )
         token = runtime.set_context(context)
         if self._main:
             self._setting.main = self
+        outcome: Outcome | None = None
         try:
             if self.reason is not None:
                 raise Interrupted
@@ -168,6 +173,7 @@ class Execution:
             outcome = self._stopped(began)
         finally:
             self._disarm()
+            shared.finish(context, ok=outcome is not None and outcome.status in (Status.OK, Status.STREAMED))
             runtime.reset_context(token)
         return outcome
 

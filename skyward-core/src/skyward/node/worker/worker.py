@@ -33,6 +33,7 @@ from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.peer_lookup import Directory
 from skyward.node.worker.routes import STDERR
 from skyward.node.worker.standard_descriptors import DESCRIPTORS
+from skyward.node.worker.store_lookup import StoreLookup
 from skyward.node.worker.streams import Interrupted
 from skyward.node.worker.tagged_lines import TaggedStream, send_all
 
@@ -62,6 +63,8 @@ class WorkerProcess:
         self._functions = FunctionStore()
         self._directory = Directory(self.send)
         self._keeping = setting.keeping = Keeping(self.send)
+        self._store = StoreLookup(self.send)
+        setting.store = self._store.find
         self._receiving = threading.Lock()
         # The slot that runs a task and kept `_receiving`: waking another thread to read would slow a lone call down.
         self._keeper: int | None = None
@@ -220,6 +223,9 @@ class WorkerProcess:
             return
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
+            return
+        if frame.kind == Kind.STORE:
+            self._store.received(frame.body)
             return
         if frame.kind == Kind.PEERS:
             self._directory.received(frame.body)

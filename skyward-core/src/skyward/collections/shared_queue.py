@@ -1,0 +1,299 @@
+"""`sky.queue`: a first-in, first-out queue that all tasks of a pool share, and whose items survive those that took them."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from skyward.collections.consumer import ConsumerNames
+from skyward.collections.holder_lease import LEASE_KEY, HolderLease
+from skyward.collections.in_thread import GivenUp, in_thread, in_waiting_thread
+from skyward.collections.store_client import LONGEST_WAIT_S, StoreClient
+from skyward.collections.value_encoding import Values
+
+__all__ = ["QueueItems", "SharedQueue"]
+
+
+class QueueItems:
+    """
+    Take items of one queue for this process, and settle what becomes of them.
+
+    Args:
+        name: The queue's.
+        store: Has it.
+        lease: Kept while items are held.
+        consumers: Names the threads and coroutines that take items.
+    """
+
+    def __init__(self, name: str, store: StoreClient, lease: HolderLease, consumers: ConsumerNames) -> None:
+        self._store = store
+        self._lease = lease
+        self._consumers = consumers
+        self._items = f"sky:queue:{name}"
+        self._ids = f"sky:queue-ids:{name}"
+        self._holders = f"sky:queue-holders:{name}"
+        self._looked = f"sky:queue-looked:{name}"
+        self._for_items = (f"sky:queue-getting:{name}", f"sky:queue-got:{name}")
+        self._for_room = (f"sky:queue-putting:{name}", f"sky:queue-room:{name}")
+        self._taken_of = f"sky:queue-taken:{name}\0"
+        # What each consumer took last, which its next one acknowledges.
+        self._last: dict[int, bytes] = {}
+
+    def consumer(self) -> int:
+        """Return the number of the thread or coroutine that calls."""
+        return self._consumers.current()
+
+    def put(self, data: bytes, most: int) -> bool:
+        """Append an item; False where the queue is full."""
+        keys = (self._items, self._ids, *self._for_items, *self._for_room)
+        return bool(self._store.run_once("put", keys, (most, data)))
+
+    def take(self, consumer: int, *, waits: bool) -> tuple[bytes, bytes] | None:
+        """Take the first item, and acknowledge the one before; return its id and what it holds."""
+        self._lease.keep()
+        # What the script answers acknowledged it, whether or not there is another.
+        before = self._last.get(consumer, b"")
+        found = self._store.run_once(
+            "take",
+            (self._items, self._holders, self._looked, *self._for_items, *self._for_room),
+            (self._holder, self._lease.milliseconds, before, LEASE_KEY, self._taken_of, int(waits)),
+        )
+        self._last.pop(consumer, None)
+        if not found or found[1] is None:
+            return None
+        item: bytes = found[0]
+        self._last[consumer] = item
+        return item, found[1]
+
+    def settle(self, item: bytes, *, acknowledge: bool) -> int:
+        """Acknowledge an item, or all that this process took, or put them back in front; return how many there were."""
+        keys = (self._items, self._taken_of + self._holder, self._holders, *self._for_items)
+        count: int = self._store.run("settle", keys, (self._holder, int(acknowledge), item))
+        return count
+
+    def done(self, consumer: int) -> bool:
+        """Acknowledge what a consumer took last."""
+        item = self._last.pop(consumer, None)
+        return item is not None and bool(self.settle(item, acknowledge=True))
+
+    def restore(self, consumer: int, item: bytes) -> None:
+        """Put an item back that no caller received."""
+        if self._last.get(consumer) == item:
+            del self._last[consumer]
+        self.settle(item, acknowledge=False)
+
+    def wait_for_items(self, seconds: float) -> None:
+        """Wait until there may be an item."""
+        self._store.wait(self._for_items[1], seconds)
+
+    def wait_for_room(self, seconds: float) -> None:
+        """Wait until there may be room."""
+        self._store.wait(self._for_room[1], seconds)
+
+    def count(self) -> int:
+        """Count the items that wait."""
+        found: int = self._store.call("LLEN", self._items)
+        return found
+
+    def clear(self) -> None:
+        """Remove the items that wait."""
+        self._store.write("DEL", self._items)
+
+    @property
+    def _holder(self) -> str:
+        return self._store.address.holder
+
+
+class SharedQueue:
+    """
+    Share a first-in, first-out queue between tasks.
+
+    An item is acknowledged when the same thread, or coroutine, takes the next one or calls `done`, and when its task
+    ends well. The items of a task that fails or dies are delivered again, in front of the others: so each item is
+    delivered at least once, and acknowledged once.
+
+    Each operation is one round trip to the store, which carries them out one after the other; one that waits repeats
+    it each second, or as soon as there is something.
+
+    Each method has a twin for coroutines: `put_async`; a `get_async` that is cancelled takes nothing.
+
+    Args:
+        name: The queue's.
+        maxsize: How many items may wait; 0 for any number. It is that of the process that puts.
+    """
+
+    def __init__(self, name: str, maxsize: int, items: QueueItems, values: Values) -> None:
+        self.name = name
+        self.maxsize = maxsize
+        self._items = items
+        self._values = values
+
+    def __repr__(self) -> str:
+        return f"sky.queue({self.name!r})"
+
+    def __len__(self) -> int:
+        return self._items.count()
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def qsize(self) -> int:
+        """Count the items that wait, without those that were taken."""
+        return self._items.count()
+
+    def empty(self) -> bool:
+        """Return whether no item waits; another task may change it at once."""
+        return self._items.count() == 0
+
+    def put(self, item: Any, timeout: float | None = None) -> None:
+        """
+        Append an item, and wait for room in a queue with a `maxsize`.
+
+        Args:
+            item: Anything that can be pickled.
+            timeout: For how long to wait, in seconds; None for ever.
+
+        Raises:
+            queue.Full: If there is no room in this time.
+        """
+        self._put(self._pack(item), timeout, threading.Event())
+
+    def put_nowait(self, item: Any) -> None:
+        """
+        Append an item.
+
+        Raises:
+            queue.Full: If there is no room.
+        """
+        if not self._items.put(self._pack(item), self.maxsize):
+            raise queue.Full
+
+    def get(self, timeout: float | None = None) -> Any:
+        """
+        Take the first item, and acknowledge the one that this thread or coroutine took before.
+
+        Args:
+            timeout: For how long to wait, in seconds; None for ever.
+
+        Raises:
+            queue.Empty: If there is none in this time.
+        """
+        return self._values.open(self._get(self._items.consumer(), timeout, threading.Event())[1])
+
+    def get_nowait(self) -> Any:
+        """
+        Take the first item, and acknowledge the one before.
+
+        Raises:
+            queue.Empty: If there is none.
+        """
+        return self._values.open(self._get_now(self._items.consumer()))
+
+    def done(self) -> bool:
+        """Acknowledge the item that this thread or coroutine took; False if it was delivered again, or was none."""
+        return self._items.done(self._items.consumer())
+
+    def clear(self) -> None:
+        """Remove the items that wait; those that were taken are not touched."""
+        self._items.clear()
+
+    async def len_async(self) -> int:
+        """Return `len(q)`."""
+        return await in_thread(self._items.count)
+
+    async def qsize_async(self) -> int:
+        """Do as `qsize`."""
+        return await in_thread(self._items.count)
+
+    async def empty_async(self) -> bool:
+        """Do as `empty`."""
+        return await in_thread(self.empty)
+
+    async def put_async(self, item: Any, timeout: float | None = None) -> None:
+        """Do as `put`; cancelled, it may have put the item."""
+        data = await in_thread(self._pack, item)
+        await in_waiting_thread(lambda given_up: self._put(data, timeout, given_up))
+
+    async def put_nowait_async(self, item: Any) -> None:
+        """Do as `put_nowait`."""
+        await in_thread(self.put_nowait, item)
+
+    async def get_async(self, timeout: float | None = None) -> Any:
+        """Do as `get`; cancelled, it takes nothing."""
+        consumer = self._items.consumer()
+        _, data = await in_waiting_thread(
+            lambda given_up: self._get(consumer, timeout, given_up),
+            lambda taken: self._items.restore(consumer, taken[0]),
+        )
+        return self._values.open(data)
+
+    async def get_nowait_async(self) -> Any:
+        """Do as `get_nowait`."""
+        return self._values.open(await in_thread(self._get_now, self._items.consumer()))
+
+    async def done_async(self) -> bool:
+        """Do as `done`."""
+        return await in_thread(self._items.done, self._items.consumer())
+
+    async def clear_async(self) -> None:
+        """Do as `clear`."""
+        await in_thread(self._items.clear)
+
+    def _pack(self, item: Any) -> bytes:
+        return self._values.pack(item, f"item of queue {self.name!r}")
+
+    def _put(self, data: bytes, timeout: float | None, given_up: threading.Event) -> None:
+        until(
+            lambda: self._items.put(data, self.maxsize) or None,
+            self._items.wait_for_room,
+            timeout,
+            given_up,
+            queue.Full,
+        )
+
+    def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> tuple[bytes, bytes]:
+        taken: tuple[bytes, bytes] = until(
+            lambda: self._items.take(consumer, waits=True), self._items.wait_for_items, timeout, given_up, queue.Empty
+        )
+        return taken
+
+    def _get_now(self, consumer: int) -> bytes:
+        taken = self._items.take(consumer, waits=False)
+        if taken is None:
+            raise queue.Empty
+        return taken[1]
+
+
+def until(
+    attempt: Callable[[], Any],
+    wait: Callable[[float], object],
+    timeout: float | None,
+    given_up: threading.Event,
+    expired: Callable[[], Exception],
+) -> Any:
+    """
+    Repeat an attempt until it returns something, and wait for a token in between.
+
+    Args:
+        attempt: Returns None where it has to be repeated.
+        wait: Waits for what makes it worth a repetition, for at most so many seconds and never more than one.
+        timeout: For how long, in seconds; None for ever.
+        given_up: Set when the caller is gone.
+        expired: Makes what is raised when the time is over.
+
+    Raises:
+        GivenUp: If the caller is gone.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        if given_up.is_set():
+            raise GivenUp
+        if (found := attempt()) is not None:
+            return found
+        left = LONGEST_WAIT_S if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            raise expired()
+        wait(left)

@@ -1,0 +1,6 @@
+-- Any one command. KEYS: session; ARGV: write, command.
+local done, reply = replayed()
+if done then
+  return reply
+end
+return answer(redis.call(unpack(ARGV, 2)))

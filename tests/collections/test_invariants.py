@@ -1,0 +1,115 @@
+"""Workers that are killed at random moments, and what has to hold all the same."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from skyward.collections.named_collections import Collections
+from tests.collections.holder_process import holder_process
+from tests.collections.store_server import StoreServer, address_of
+from tests.seeds import seeds
+
+ITEMS = 120
+WORKERS = 3
+TIMEOUT_S = 90
+
+WORKER = """
+import queue
+jobs, counter, state, wrong = (
+    collections.queue("jobs"), collections.counter("counted"), collections.dict("state"), collections.set("wrong")
+)
+processed, acknowledged = collections.set("processed"), collections.set("acknowledged")
+random.seed(rest[0])
+while True:
+    try:
+        item = jobs.get(timeout=1)
+    except queue.Empty:
+        if len(acknowledged) == int(rest[1]):
+            break
+        continue
+    processed.add(item)
+    counter.increment(once=item)
+    with collections.lock("state", timeout=60) as lock:
+        if state.get("token", 0) >= lock.token:
+            wrong.add(("an older token", lock.token))
+        state["token"] = lock.token
+        state["inside"] = (holder, item)
+        time.sleep(random.random() * 0.003)
+        if state["inside"] != (holder, item):
+            wrong.add(("two were inside", holder, item))
+    if jobs.done():
+        if item in acknowledged:
+            wrong.add(("acknowledged twice", item))
+        acknowledged.add(item)
+    elif item not in acknowledged:
+        # Its lease was over: it is delivered again.
+        pass
+collections.finish(True)
+"""
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("seed", seeds("killed holders", 5))
+def test_what_holds_when_holders_are_killed(store: StoreServer, seed: int) -> None:
+    """
+    Mutual exclusion; no item lost; none acknowledged twice; each counted once.
+
+    An item whose acknowledgement was the last act of a killed worker is missing in `acknowledged`, where the test adds
+    it: it is neither waiting nor taken.
+    """
+    drawing = random.Random(seed)
+    collections = Collections(lambda: address_of(store, "test"))
+    jobs = collections.queue("jobs")
+    for item in range(ITEMS):
+        jobs.put(item)
+    acknowledged, processed = collections.set("acknowledged"), collections.set("processed")
+    deadline = time.monotonic() + TIMEOUT_S
+    started = 0
+    with ExitStack() as stack:
+
+        def start() -> object:
+            nonlocal started
+            started += 1
+            return stack.enter_context(
+                holder_process(store, f"worker {started}", WORKER, str(drawing.random()), str(ITEMS))
+            )
+
+        workers = [start() for _ in range(WORKERS)]
+        while len(processed) < ITEMS or jobs.qsize():
+            assert time.monotonic() < deadline, f"seed {seed}: {len(processed)} of {ITEMS} items are processed"
+            time.sleep(drawing.uniform(0.1, 0.8))
+            victim = drawing.randrange(WORKERS)
+            if started < 3 * WORKERS:
+                workers[victim].send_signal(signal.SIGKILL)  # type: ignore[attr-defined]
+                workers[victim] = start()
+        counted = collections.counter("counted")
+        while counted.value < ITEMS or len(acknowledged) < ITEMS:
+            assert time.monotonic() < deadline, f"seed {seed}: {counted.value} items are counted"
+            time.sleep(0.1)
+            if not jobs.qsize() and not _taken(store):
+                acknowledged.update(range(ITEMS))
+        for worker in workers:
+            worker.wait(30)  # type: ignore[attr-defined]
+    assert ITEMS == counted.value == len(processed)
+    assert [] == list(collections.set("wrong")), f"seed {seed}"
+    assert 0 == jobs.qsize() + _taken(store)
+    collections.finish(True)
+
+
+def _taken(store: StoreServer) -> int:
+    """Count the items that holders have."""
+    import valkey
+
+    from tests.collections.store_server import PASSWORD
+
+    client = valkey.Valkey(unix_socket_path=store.path, password=PASSWORD)
+    try:
+        return sum(client.hlen(key) for key in client.scan_iter("sky:queue-taken:jobs*"))
+    finally:
+        client.close()
