@@ -48,7 +48,10 @@ def test_a_name_is_text(collections: Collections, name: object) -> None:
 
 def test_collections_load_the_library_late() -> None:
     """Importing the room loads neither valkey nor asyncio's client."""
-    code = "import sys, skyward, skyward.collections.named_collections; print(any(n.startswith('valkey') for n in sys.modules))"
+    code = (
+        "import sys, skyward, skyward.collections.named_collections;"
+        " print(any(name.startswith('valkey') for name in sys.modules))"
+    )
     assert b"False\n" == subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
 
 

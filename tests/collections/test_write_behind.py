@@ -94,16 +94,8 @@ def test_an_error_of_a_write_comes_out_at_the_next_operation(collections: Collec
     counter = collections.counter("c", consistency="eventual")
     counter.reset(2**63 - 1)
     counter.increment()
-
-    def raised() -> bool:
-        try:
-            counter.value  # noqa: B018
-        except UsageError as error:
-            assert "between -2**63" in str(error)
-            return True
-        return False
-
-    within(5, raised)
+    with pytest.raises(UsageError, match=r"between -2\*\*63"):
+        within(5, lambda: counter.value == "never")
     counter.reset()
     assert 0 == counter.value
 

@@ -28,6 +28,7 @@ LIVES_IN: Mapping[str, str] = {
             "CheckpointError",
             "ConfigError",
             "CollectionError",
+            "ConfigError",
             "CredentialsError",
             "HangError",
             "LeftBehindError",
