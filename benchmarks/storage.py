@@ -3,7 +3,8 @@ Times uploads and downloads of `sky.Storage` beside those of bare s3transfer, at
 
 usage: python benchmarks/storage.py [--mib 256] [--rounds 5] [--endpoint URL]
 
-The store is moto's in a process of its own, unless an endpoint is given; keys come from the variables of AWS then.
+The store is SeaweedFS where its wheel is installed, else moto's, in a process of its own, unless an endpoint is given;
+keys come from the variables of AWS then.
 The two take turns in one process, with the same part size and as many requests side by side.
 A share of 1 is as fast as s3transfer, more is faster.
 """
@@ -14,7 +15,6 @@ import argparse
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +29,10 @@ from s3transfer.manager import TransferConfig, TransferManager
 
 import skyward as sky
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.storage import stores
+
 BUCKET = "benchmark-of-storage"
 PART = 8 << 20
 """Bytes of a part, as both have it by themselves."""
@@ -36,24 +40,15 @@ SMALL = 500
 """Files of the folder."""
 
 
-def served(stack: ExitStack) -> str:
+def served(stack: ExitStack, folder: Path) -> str:
     """
     Start a store, and give its address.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.server"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=Path(__file__).parents[1],
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    stack.callback(process.wait, 20)
-    stack.callback(process.stdin.close)
-    os.environ |= {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
-    return process.stdout.readline().strip()
+    os.environ |= {"AWS_ACCESS_KEY_ID": stores.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": stores.SECRET_KEY}
+    name = [*stores.SERVERS][-1]
+    print(f"Store: {name}")
+    folder.mkdir()
+    return stores.SERVERS[name](stack, folder)
 
 
 def bare(endpoint: str) -> Any:
@@ -97,8 +92,8 @@ def main() -> None:
     options = parser.parse_args()
     size = options.mib << 20
     with ExitStack() as stack:
-        endpoint = options.endpoint or served(stack)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        endpoint = options.endpoint or served(stack, folder / "store")
         client = bare(endpoint)
         client.create_bucket(Bucket=BUCKET)
         ours = stack.enter_context(sky.Storage(endpoint, path_style=True, region="us-east-1", part_size=PART))

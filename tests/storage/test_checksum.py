@@ -38,6 +38,21 @@ def test_a_checksum_of_parts() -> None:
     assert not found.fits([crcs[1], crcs[0]])
 
 
+def test_a_checksum_of_which_the_server_does_not_say_what_it_is() -> None:
+    """An object in parts, by its ETag: that of the parts, or that of the whole."""
+    crcs = [(zlib.crc32(part), len(part)) for part in (b"one", b"two")]
+    joined = zlib.crc32(b"".join(crc.to_bytes(4, "big") for crc, _ in crcs))
+    for value in (joined, zlib.crc32(b"onetwo")):
+        text = base64.b64encode(value.to_bytes(4, "big")).decode()
+        found = declared({"ChecksumCRC32": text, "ETag": '"0123-2"'})
+        assert found is not None
+        assert found.fits(crcs)
+        assert not found.fits([crcs[1], crcs[0]])
+    assert declared({"ChecksumCRC32": text, "ETag": '"0123-2"', "ChecksumType": "FULL_OBJECT"}) == Declared(
+        algorithm="crc32", value=zlib.crc32(b"onetwo").to_bytes(4, "big")
+    )
+
+
 @pytest.mark.parametrize(
     ("answer", "algorithm"),
     [

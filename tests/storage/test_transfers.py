@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from boto3.s3.transfer import TransferConfig
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from skyward.errors import ChecksumError, NoSuchKeyError
@@ -117,6 +118,23 @@ def test_a_small_object_with_the_checksum_of_http_is_checked_too(
     proxy.add(Fault(meets=lambda asked: asked.method == "GET", damage=True))
     with pytest.raises(ChecksumError):
         store.download(bucket, "k", tmp_path / "back")
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_object_in_parts_of_another_client_is_checked(
+    behind: Behind, proxy: Proxy, store: Storage, bucket: str, file: Make, tmp_path: Path, damaged: bool
+) -> None:
+    """Its parts are larger than ours, and its checksum is made of theirs."""
+    source, client = file(15 * MIB), store._line.client()
+    config = TransferConfig(multipart_threshold=6 * MIB, multipart_chunksize=6 * MIB)
+    client.upload_file(str(source), bucket, "k", Config=config, ExtraArgs={"ChecksumAlgorithm": "CRC32"})
+    if damaged:
+        proxy.add(Fault(meets=lambda asked: asked.is_range, damage=True))
+        with pytest.raises(ChecksumError):
+            behind().download(bucket, "k", tmp_path / "back")
+    else:
+        behind().download(bucket, "k", tmp_path / "back")
+        assert source.read_bytes() == (tmp_path / "back").read_bytes()
 
 
 def test_what_is_not_there_says_so(store: Storage, bucket: str, tmp_path: Path) -> None:

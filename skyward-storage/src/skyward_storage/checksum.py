@@ -33,11 +33,13 @@ class Declared:
         algorithm: `"crc32"`, or the name of a hash of the standard library.
         value: The checksum.
         parts: Parts whose checksums were put together into it; 0 if it is that of the whole.
+        or_whole: Whether it may be that of the whole all the same, because the server does not say which.
     """
 
     algorithm: str
     value: bytes
     parts: int = 0
+    or_whole: bool = False
 
     def fits(self, crcs: Sequence[tuple[int, int]]) -> bool:
         """
@@ -48,8 +50,9 @@ class Declared:
         """
         if self.parts:
             joined = b"".join(crc.to_bytes(4, "big") for crc, _ in crcs)
-            return len(crcs) == self.parts and self.value == zlib.crc32(joined).to_bytes(4, "big")
-        return self.value == whole_crc(crcs).to_bytes(4, "big")
+            if len(crcs) == self.parts and self.value == zlib.crc32(joined).to_bytes(4, "big"):
+                return True
+        return (not self.parts or self.or_whole) and self.value == whole_crc(crcs).to_bytes(4, "big")
 
 
 def of_request(content: bytes, checksum: Checksum | None) -> dict[str, Any]:
@@ -81,12 +84,17 @@ def declared(answer: Mapping[str, Any]) -> Declared | None:
         answer: That of HeadObject or GetObject.
 
     >>> declared({"ChecksumCRC32": "NSRBwg=="})
-    Declared(algorithm='crc32', value=b'5$A\\xc2', parts=0)
+    Declared(algorithm='crc32', value=b'5$A\\xc2', parts=0, or_whole=False)
     """
+    # Some servers leave out both the number of parts and the type, of which AWS's answers have one at least.
+    unsaid = str(answer.get("ETag", "")).strip('"').partition("-")[2] if not answer.get("ChecksumType") else ""
     for algorithm in ("crc32", "sha256", "sha1"):
         text, _, parts = str(answer.get(f"Checksum{algorithm.upper()}") or "").partition("-")
         if text and (not parts or (algorithm == "crc32" and parts.isdigit())):
-            return Declared(algorithm=algorithm, value=base64.b64decode(text), parts=int(parts or 0))
+            value = base64.b64decode(text)
+            if algorithm == "crc32" and not parts and unsaid.isdigit():
+                return Declared(algorithm=algorithm, value=value, parts=int(unsaid), or_whole=True)
+            return Declared(algorithm=algorithm, value=value, parts=int(parts or 0))
     left = str((answer.get("Metadata") or {}).get(METADATA, ""))
     if len(left) == 8:
         return Declared(algorithm="crc32", value=bytes.fromhex(left))
