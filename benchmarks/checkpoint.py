@@ -5,6 +5,7 @@ usage: python benchmarks/checkpoint.py [--mib 1024] [--rounds 3] [--folder .] [-
 
 Each round writes as many random bytes with dd, synced at its end, then saves an object of that size, then loads it;
 each in a process of its own. The best round of each is compared.
+Small objects are an eighth of the size in memory; what they take is the time and the memory of pickling them.
 The peak is that of the process beyond what it had before it made the object, as a multiple of the object.
 """
 
@@ -50,7 +51,7 @@ def made(kind: str, size: int) -> tuple[Any, int]:
         case "bytes":
             return generator.bytes(size), size
         case _:
-            rows = [(number, str(number)) for number in range(size // 256)]
+            rows = [(number, str(number)) for number in range(size // 2048)]
             return rows, sum(map(sys.getsizeof, rows[:1000])) * len(rows) // 1000
 
 
