@@ -36,7 +36,9 @@ def test_names_do_not_meet(collections: Collections) -> None:
     for number, name in enumerate(("a", "a:b", "b", "once:a", "a b", "é")):
         collections.counter(name).increment(number)
         collections.counter(name).increment(0, once="a")
-    assert [0, 1, 2, 3, 4, 5] == [collections.counter(name).value for name in ("a", "a:b", "b", "once:a", "a b", "é")]
+    assert [0, 1, 2, 3, 4, 5] == [
+        collections.counter(name).value for name in ("a", "a:b", "b", "once:a", "a b", "é")
+    ]
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "x" * 1001, None, b"x", 3])

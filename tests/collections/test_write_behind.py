@@ -41,7 +41,9 @@ def test_reads_are_at_most_a_second_old(opened: Opener) -> None:
     other.counter("c").increment(5)
     other.set("s").add(1)
     assert (None, 0, False) == (shared.get("k"), counter.value, 1 in elements)
-    within(write_behind.STALE_S + 1, lambda: (1, 5, True) == (shared.get("k"), counter.value, 1 in elements))
+    within(
+        write_behind.STALE_S + 1, lambda: (1, 5, True) == (shared.get("k"), counter.value, 1 in elements)
+    )
 
 
 def test_no_addition_is_lost(opened: Opener) -> None:

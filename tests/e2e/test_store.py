@@ -1,4 +1,4 @@
-"""The store of a pool's collections, in pools of real processes: one server on the head, for all, until that is lost."""
+"""The store of a pool's collections, in pools of real processes: one server on the head, until that is lost."""
 
 from __future__ import annotations
 

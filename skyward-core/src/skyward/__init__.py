@@ -42,12 +42,16 @@ if TYPE_CHECKING:
     from skyward.engine.events.callbacks import compose as compose, emit as emit, use_callback as use_callback
     from skyward.errors import (
         AllProvidersFailedError as AllProvidersFailedError,
+        BarrierBrokenError as BarrierBrokenError,
         BudgetExceededError as BudgetExceededError,
         CapacityError as CapacityError,
+        CollectionError as CollectionError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
         HangError as HangError,
         LeftBehindError as LeftBehindError,
+        LockNotOwnedError as LockNotOwnedError,
+        LockTimeoutError as LockTimeoutError,
         NoAvailableProviderError as NoAvailableProviderError,
         NoCredentialsError as NoCredentialsError,
         NodeError as NodeError,
@@ -67,6 +71,8 @@ if TYPE_CHECKING:
         SerializationError as SerializationError,
         SkywardError as SkywardError,
         StateLostError as StateLostError,
+        StoreFullError as StoreFullError,
+        StoreLostError as StoreLostError,
         TaskError as TaskError,
         TaskTimeoutError as TaskTimeoutError,
         TransportError as TransportError,
@@ -205,10 +211,10 @@ if TYPE_CHECKING:
     from skyward.shared import (
         barrier as barrier,
         counter as counter,
-        dict as dict,
+        dict as dict,  # noqa: A004  # as the seeds name it
         lock as lock,
         queue as queue,
-        set as set,
+        set as set,  # noqa: A004  # as the seeds name it
     )
 
     accelerators = accelerator_factories

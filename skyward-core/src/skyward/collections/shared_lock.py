@@ -210,11 +210,7 @@ class SharedLock:
         await self.release_async()
 
     def _acquire(
-        self,
-        consumer: int,
-        given_up: threading.Event,
-        blocking: bool,
-        timeout: float | None,  # noqa: FBT001
+        self, consumer: int, given_up: threading.Event, blocking: bool, timeout: float | None  # noqa: FBT001
     ) -> Grip | None:
         self._held.refuse_again(consumer)
         # One name for all attempts, so that an answer that was lost is found again.

@@ -69,7 +69,7 @@ class NodeRoute:
             )
         self._door = str(answer["door"])
         for _ in range(READY):
-            self._keep(asyncio.ensure_future(self._hold()))
+            _ = self._keep(asyncio.ensure_future(self._hold()))
         return str(answer["path"])
 
     async def close(self) -> None:

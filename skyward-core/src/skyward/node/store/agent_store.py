@@ -1,4 +1,4 @@
-"""What an agent has to do with the store of its pool's collections: its server, the way to another node's, questions."""
+"""What an agent has to do with the store of the collections: its server, the way to another node's, questions."""
 
 from __future__ import annotations
 
