@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from skyward.collections.named_collections import Collections
-from tests.collections.store_server import PASSWORD, Opener, StoreServer, address_of, running_store, server_program
+from tests.collections.store_server import Opener, StoreServer, address_of, running_store, server_program
 
 
 @pytest.fixture(scope="session")
@@ -27,9 +27,7 @@ def shared_store() -> Iterator[StoreServer]:
 @pytest.fixture
 def store(shared_store: StoreServer) -> StoreServer:
     """Return an empty store."""
-    import valkey
-
-    client = valkey.Valkey(unix_socket_path=shared_store.path, password=PASSWORD)
+    client = shared_store.client()
     client.flushall()
     client.close()
     return shared_store

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -71,7 +72,7 @@ class StoreServer:
     def _await(self) -> None:
         import valkey
 
-        client = valkey.Valkey(unix_socket_path=self.path, password=PASSWORD)
+        client = self.client()
         deadline = time.monotonic() + 20
         try:
             while True:
@@ -83,6 +84,12 @@ class StoreServer:
                     time.sleep(0.01)
         finally:
             client.close()
+
+    def client(self) -> Any:
+        """Return the bare library's client, for what only a test does."""
+        import valkey
+
+        return valkey.Valkey(unix_socket_path=self.path, password=PASSWORD)
 
     def end(self) -> None:
         """Kill it, with all that it has."""

@@ -104,11 +104,7 @@ def test_what_holds_when_holders_are_killed(store: StoreServer, seed: int) -> No
 
 def _taken(store: StoreServer) -> int:
     """Count the items that holders have."""
-    import valkey
-
-    from tests.collections.store_server import PASSWORD
-
-    client = valkey.Valkey(unix_socket_path=store.path, password=PASSWORD)
+    client = store.client()
     try:
         return sum(client.hlen(key) for key in client.scan_iter("sky:queue-taken:jobs*"))
     finally:

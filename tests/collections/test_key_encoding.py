@@ -37,7 +37,7 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
-class Colour(str, enum.Enum):
+class Colour(enum.StrEnum):
     RED = "red"
 
 
@@ -75,8 +75,9 @@ def test_a_key_is_read_as_what_equals_it(key: Any) -> None:
         (1 + 0j, 1.0),
         (float("inf"), float("inf")),
         ("\ud800", "\ud800"),
-        (10**5000, 10**5000),
+        (2**9999, 2**9999),
     ],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_equals_a_plain_value_is_its_key(key: Any, plain: Any) -> None:
     """A value of another type finds what was stored under an equal plain one, which is what is read."""
@@ -89,7 +90,7 @@ def test_other_keys_are_equal_when_their_pickles_are() -> None:
     """Equal objects are found although their parts are other objects."""
     text = "ab"
     same = Point(text, text)
-    apart = Point("".join(["a", "b"]), "".join(["a", "b"]))
+    apart = Point("".join(list(text)), "".join(list(text)))
     assert encoded(same) == encoded(apart)
     assert same == decode_key(encoded(apart), VALUES.open)
     assert encoded(Point("a", "b")) != encoded(same)

@@ -36,9 +36,7 @@ def test_names_do_not_meet(collections: Collections) -> None:
     for number, name in enumerate(("a", "a:b", "b", "once:a", "a b", "é")):
         collections.counter(name).increment(number)
         collections.counter(name).increment(0, once="a")
-    assert [0, 1, 2, 3, 4, 5] == [
-        collections.counter(name).value for name in ("a", "a:b", "b", "once:a", "a b", "é")
-    ]
+    assert [0, 1, 2, 3, 4, 5] == [collections.counter(name).value for name in ("a", "a:b", "b", "once:a", "a b", "é")]
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "x" * 1001, None, b"x", 3])
@@ -50,7 +48,10 @@ def test_a_name_is_text(collections: Collections, name: object) -> None:
 
 def test_collections_load_the_library_late() -> None:
     """Importing the room loads neither valkey nor asyncio's client."""
-    code = "import sys, skyward, skyward.collections.named_collections; print(any(n.startswith('valkey') for n in sys.modules))"
+    code = (
+        "import sys, skyward, skyward.collections.named_collections;"
+        " print(any(name.startswith('valkey') for name in sys.modules))"
+    )
     assert b"False\n" == subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
 
 

@@ -81,7 +81,7 @@ def test_threads_of_one_process_exclude_each_other(collections: Collections) -> 
 
 def test_a_second_acquisition_is_refused(collections: Collections) -> None:
     """It would wait for itself."""
-    with collections.lock("l"), pytest.raises(UsageError, match="held already .* not reentrant"):
+    with collections.lock("l"), pytest.raises(UsageError, match=r"held already .* not reentrant"):
         collections.lock("l").acquire()
 
 

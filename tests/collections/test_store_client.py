@@ -126,9 +126,13 @@ def test_a_full_store_says_so(own_store: StoreServer) -> None:
     shared = collections.dict("d")
     lock = collections.lock("l")
     lock.acquire()
-    with pytest.raises(StoreFullError, match="store is full"):
+
+    def fill() -> None:
         for number in range(1000):
             shared[number] = os.urandom(50_000)
+
+    with pytest.raises(StoreFullError, match="store is full"):
+        fill()
     assert 50_000 == len(shared[0])
     lock.release()
     del shared[0]
@@ -169,22 +173,18 @@ def test_a_fork_has_connections_of_its_own(collections: Collections) -> None:
 
 def test_what_the_store_refuses_is_an_error_of_ours(store: StoreServer, collections: Collections) -> None:
     """A key of another type, which only another program can have made, is said."""
-    import valkey
-
-    client = valkey.Valkey(unix_socket_path=store.path, password=PASSWORD)
+    client = store.client()
     client.set("sky:dict:d", "no hash")
     client.close()
-    with pytest.raises(CollectionError, match="refused a command: .*WRONGTYPE|refused a command: Operation against"):
+    with pytest.raises(CollectionError, match=r"refused a command: .*Operation against"):
         collections.dict("d").get("k")
 
 
 def test_a_script_that_the_store_forgot_is_sent_again(store: StoreServer, collections: Collections) -> None:
     """A store that was restarted has no scripts."""
-    import valkey
-
     counter = collections.counter("c")
     counter.increment()
-    client = valkey.Valkey(unix_socket_path=store.path, password=PASSWORD)
+    client = store.client()
     client.script_flush()
     client.close()
     assert 2 == counter.increment()

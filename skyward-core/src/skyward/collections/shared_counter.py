@@ -103,9 +103,7 @@ class SharedCounter:
     Each method has a twin for coroutines: `increment_async`, and `value_async` for the property.
     """
 
-    def __init__(
-        self, name: str, count: StrongCount | EventualCount, values: Values, store: StoreClient
-    ) -> None:
+    def __init__(self, name: str, count: StrongCount | EventualCount, values: Values, store: StoreClient) -> None:
         self.name = name
         self._count = count
         self._values = values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from skyward.collections.consumer import ConsumerNames
 from skyward.collections.holder_lease import LEASE_KEY, HolderLease
@@ -165,7 +165,7 @@ class SharedLock:
             LockTimeoutError: If another has it for all this time.
             UsageError: If this thread or coroutine has it already.
         """
-        return self._acquire(self._held.consumer(), threading.Event(), blocking, timeout) is not None
+        return self._acquire(self._held.consumer(), threading.Event(), blocking=blocking, timeout=timeout) is not None
 
     def release(self) -> None:
         """
@@ -176,7 +176,7 @@ class SharedLock:
         """
         self._held.release(self._held.consumer())
 
-    def __enter__(self) -> SharedLock:
+    def __enter__(self) -> Self:
         self.acquire()
         return self
 
@@ -193,14 +193,16 @@ class SharedLock:
             if grip is not None:
                 self._held.drop(grip)
 
-        grip = await in_waiting_thread(lambda given_up: self._acquire(consumer, given_up, blocking, timeout), undo)
+        grip = await in_waiting_thread(
+            lambda given_up: self._acquire(consumer, given_up, blocking=blocking, timeout=timeout), undo
+        )
         return grip is not None
 
     async def release_async(self) -> None:
         """Do as `release`."""
         await in_thread(self._held.release, self._held.consumer())
 
-    async def __aenter__(self) -> SharedLock:
+    async def __aenter__(self) -> Self:
         await self.acquire_async()
         return self
 
@@ -210,7 +212,7 @@ class SharedLock:
         await self.release_async()
 
     def _acquire(
-        self, consumer: int, given_up: threading.Event, blocking: bool, timeout: float | None  # noqa: FBT001
+        self, consumer: int, given_up: threading.Event, *, blocking: bool, timeout: float | None
     ) -> Grip | None:
         self._held.refuse_again(consumer)
         # One name for all attempts, so that an answer that was lost is found again.

@@ -1,4 +1,4 @@
-"""`sky.queue`: a first-in, first-out queue that all tasks of a pool share, and whose items survive those that took them."""
+"""`sky.queue`: a first-in, first-out queue that tasks share, and whose items survive the tasks that took them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that are sent in the background, in order, and reads that are at most a second old: `consistency="eventual"`."""
+"""`consistency="eventual"`: writes are sent in the background, in order, and reads are at most a second old."""
 
 from __future__ import annotations
 
