@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from skyward.errors import NoPoolError
 from skyward.node.agent.descendants import MARK
-from skyward.node.task.shared import task_collections
+from skyward.node.task.call_collections import task_collections
 from skyward.pending import current_pool
 
 if TYPE_CHECKING:

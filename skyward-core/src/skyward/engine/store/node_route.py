@@ -51,7 +51,7 @@ class NodeRoute:
 
     async def open(self) -> str:
         """
-        Have the node listen, and return the path that its tasks connect to.
+        Ask the node to listen, and return the path that its tasks connect to.
 
         Raises:
             ProvisionError: If it does not.
@@ -73,7 +73,7 @@ class NodeRoute:
         return str(answer["path"])
 
     async def close(self) -> None:
-        """Break every connection off, and hold none any more."""
+        """Reset every connection, and hold none any more."""
         for task in self._tasks:
             task.cancel()
         while self._tasks:
