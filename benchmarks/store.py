@@ -15,15 +15,13 @@ import sys
 import time
 from pathlib import Path
 
-import skyward as sky
 from measure.proxy import Proxy
+
+import skyward as sky
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.hosts import hosts  # noqa: E402  # the repository's own, found by the line before
-
-MOST = 1.3
-"""What an operation may take, in round trips from node to node."""
+from tests.hosts import hosts  # the repository's own, found by the line before
 
 
 @sky.function

@@ -30,7 +30,7 @@ async def reaping(reaped: Callable[[int, int], object]) -> AsyncIterator[None]:
     async def look() -> None:
         while True:
             with contextlib.suppress(ChildProcessError):
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG)  # noqa: ASYNC222  # it does not block
                 if pid:
                     reaped(pid, status)
             await asyncio.sleep(0.01)
@@ -61,6 +61,13 @@ def command(path: str, *words: Any, password: str = PASSWORD) -> Any:
 
     with contextlib.closing(valkey.Valkey(unix_socket_path=path, password=password, socket_timeout=20.0)) as store:
         return store.execute_command(*words)
+
+
+async def soon(condition: Callable[[], object], within: float = 20.0) -> None:
+    """Wait until something holds, in an event loop."""
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110  # whatever it is
+            await asyncio.sleep(0.01)
 
 
 def until(condition: Callable[[], object], within: float = 20.0) -> None:

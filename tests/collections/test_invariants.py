@@ -34,7 +34,7 @@ while True:
         continue
     processed.add(item)
     counter.increment(once=item)
-    with collections.lock("state", timeout=60) as lock:
+    with collections.lock("changing", timeout=60) as lock:
         if state.get("token", 0) >= lock.token:
             wrong.add(("an older token", lock.token))
         state["token"] = lock.token

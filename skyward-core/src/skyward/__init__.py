@@ -44,14 +44,18 @@ if TYPE_CHECKING:
     from skyward.errors import (
         AccessDeniedError as AccessDeniedError,
         AllProvidersFailedError as AllProvidersFailedError,
+        BarrierBrokenError as BarrierBrokenError,
         BudgetExceededError as BudgetExceededError,
         CapacityError as CapacityError,
         ChecksumError as ChecksumError,
         CheckpointError as CheckpointError,
+        CollectionError as CollectionError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
         HangError as HangError,
         LeftBehindError as LeftBehindError,
+        LockNotOwnedError as LockNotOwnedError,
+        LockTimeoutError as LockTimeoutError,
         NoAvailableProviderError as NoAvailableProviderError,
         NoCredentialsError as NoCredentialsError,
         NodeError as NodeError,
@@ -75,6 +79,8 @@ if TYPE_CHECKING:
         StateLostError as StateLostError,
         StorageError as StorageError,
         StorageUnavailableError as StorageUnavailableError,
+        StoreFullError as StoreFullError,
+        StoreLostError as StoreLostError,
         TaskError as TaskError,
         TaskTimeoutError as TaskTimeoutError,
         TransportError as TransportError,
@@ -214,10 +220,10 @@ if TYPE_CHECKING:
     from skyward.shared import (
         barrier as barrier,
         counter as counter,
-        dict as dict,
+        dict as dict,  # noqa: A004  # as the seeds name it
         lock as lock,
         queue as queue,
-        set as set,
+        set as set,  # noqa: A004  # as the seeds name it
     )
 
     accelerators = accelerator_factories

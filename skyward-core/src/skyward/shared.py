@@ -7,11 +7,11 @@ A pool has them as methods, for its client.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from skyward.errors import NoPoolError
 from skyward.node.agent.descendants import MARK
-from skyward.node.task.shared import task_collections
+from skyward.node.task.call_collections import task_collections
 from skyward.pending import current_pool
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def dict(name: str, *, consistency: Consistency | None = None) -> SharedDict:  #
     ...     sorted(pool.dict("lengths").items())
     [('a', 1), ('bc', 2), ('def', 3)]
     """
-    return _collections().dict(name, consistency=consistency)
+    return _here().dict(name, consistency=consistency)
 
 
 def set(name: str, *, consistency: Consistency | None = None) -> SharedSet:  # noqa: A001  # as the seeds name it
@@ -99,7 +99,7 @@ def set(name: str, *, consistency: Consistency | None = None) -> SharedSet:  # n
     ...     len(pool.set("seen"))
     2
     """
-    return _collections().set(name, consistency=consistency)
+    return _here().set(name, consistency=consistency)
 
 
 def counter(name: str, *, consistency: Consistency | None = None) -> SharedCounter:
@@ -115,7 +115,7 @@ def counter(name: str, *, consistency: Consistency | None = None) -> SharedCount
     ...     pool.counter("done").value
     10
     """
-    return _collections().counter(name, consistency=consistency)
+    return _here().counter(name, consistency=consistency)
 
 
 def queue(name: str, maxsize: int = 0) -> SharedQueue:
@@ -142,7 +142,7 @@ def queue(name: str, maxsize: int = 0) -> SharedQueue:
     ...     take() >> pool
     7
     """
-    return _collections().queue(name, maxsize)
+    return _here().queue(name, maxsize)
 
 
 def barrier(name: str, n: int) -> SharedBarrier:
@@ -167,7 +167,7 @@ def barrier(name: str, n: int) -> SharedBarrier:
     ...     meet() @ pool
     ['met', 'met']
     """
-    return _collections().barrier(name, n)
+    return _here().barrier(name, n)
 
 
 def lock(name: str, timeout: float | None = 30) -> SharedLock:
@@ -194,13 +194,13 @@ def lock(name: str, timeout: float | None = 30) -> SharedLock:
     ...     pool.dict("shared")["sum"]
     10
     """
-    return _collections().lock(name, timeout)
+    return _here().lock(name, timeout)
 
 
-def _collections() -> Any:
+def _here() -> Shared | Collections:
     """Return the collections of the pool that is open here, or of the task that this is."""
     try:
-        return current_pool.get()
+        return cast("Shared", current_pool.get())
     except LookupError:
         if MARK in os.environ:
             return task_collections()

@@ -13,7 +13,7 @@ from skyward.engine.store import node_route as room
 from skyward.engine.store.node_route import READY, NodeRoute
 from skyward.errors import ProvisionError
 from tests.engine.store.standins import StandIn, said_back
-from tests.stores import node_directory
+from tests.stores import node_directory, soon
 
 
 @asynccontextmanager
@@ -38,20 +38,15 @@ def _run(look: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-async def _until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
-
-
 def test_connections_are_held_ready() -> None:
     """And one more for each that a task takes."""
 
     async def look() -> None:
         async with _route() as (route, head, node):
             path = await route.open()
-            await _until(lambda: head.dials == node.dials == READY)
+            await soon(lambda: head.dials == node.dials == READY)
             assert b"PING" == await said_back(path, b"ping")
-            await _until(lambda: head.dials == node.dials == READY + 1)
+            await soon(lambda: head.dials == node.dials == READY + 1)
 
     _run(look)
 
@@ -75,7 +70,7 @@ def test_a_link_that_is_cut_is_tried_again() -> None:
         async with _route() as (route, head, node):
             head.cut = True
             path = await route.open()
-            await _until(lambda: head.dials > READY)
+            await soon(lambda: head.dials > READY)
             assert 0 == node.dials
             asked = asyncio.ensure_future(said_back(path, b"ping"))
             head.cut = False
@@ -88,11 +83,11 @@ def test_what_the_server_closes_is_not_kept_ready() -> None:
     """Another connection takes its place."""
 
     async def look() -> None:
-        async with _route() as (route, head, node):
+        async with _route() as (route, _, node):
             path = await route.open()
-            await _until(lambda: node.dials == READY)
+            await soon(lambda: node.dials == READY)
             node.route.reset()
-            await _until(lambda: node.dials == 2 * READY)
+            await soon(lambda: node.dials == 2 * READY)
             assert b"PING" == await said_back(path, b"ping")
 
     _run(look)

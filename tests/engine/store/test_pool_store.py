@@ -17,7 +17,7 @@ from skyward.errors import PoolClosedError, ProtocolError, ProvisionError, Usage
 from skyward.link.store_said import Ended, Lost, Place, Where
 from skyward.model.spec.options import Options
 from tests.engine.store.standins import StandIn, said_back
-from tests.stores import node_directory
+from tests.stores import node_directory, soon
 
 
 @asynccontextmanager
@@ -80,7 +80,7 @@ def test_another_node_is_led_through_the_client() -> None:
     """At a socket of its own."""
 
     async def look() -> None:
-        async with _pool(_two) as (store, (head, other)):
+        async with _pool(_two) as (store, (_, other)):
             place = await store.for_node(other)
             assert place.path == f"{other.directory}/store-1.in"
             assert [b"ONE", b"OTHER"] == [await said_back(place.path, word) for word in (b"one", b"other")]
@@ -97,7 +97,7 @@ def test_the_client_is_led_to_another_machine() -> None:
             assert place == await store.for_client()
             assert b"PING" == await said_back(place.path, b"ping")
             await store.close()
-            with pytest.raises(OSError):
+            with pytest.raises(FileNotFoundError):
                 await said_back(place.path, b"ping")
 
     _run(look)
@@ -212,8 +212,7 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store(caplog: pytest.LogCapture
     async def look() -> None:
         async with _pool(_two) as (store, (head, other)):
             store.said(other, Where().encode())
-            while not other.said:
-                await asyncio.sleep(0.01)
+            await soon(lambda: other.said)
             (first,) = other.said
             reader, writer = await asyncio.open_unix_connection(first.path)
             writer.write(b"ping")
@@ -254,7 +253,7 @@ def test_a_node_that_is_lost_loses_its_way_alone() -> None:
     """Others, and the one that takes its place, are led to the same store."""
 
     async def look() -> None:
-        async with _pool(_two) as (store, (head, other)):
+        async with _pool(_two) as (store, (_, other)):
             place = await store.for_node(other)
             store.node_gone(other)
             with node_directory() as directory:
@@ -279,8 +278,7 @@ def test_a_node_is_answered_with_a_place_or_a_reason() -> None:
             head.starts = none
             for kind in (ProvisionError, Place):
                 store.said(head, Where().encode())
-                while not head.said:
-                    await asyncio.sleep(0.01)
+                await soon(lambda: head.said)
                 assert kind is type(head.said.pop())
                 head.starts = head.start
 

@@ -1,3 +1,4 @@
+-- Begins with: waking.
 -- KEYS: lock, fence, waiting, tokens; ARGV: holder, grip, lease in ms, name of a holder's lease (to be followed by the
 -- holder), whether to wait. The answer is the token, or nothing where another has it.
 local held = redis.call('HMGET', KEYS[1], 'holder', 'grip', 'token')

@@ -1,3 +1,4 @@
+-- Begins with: replay, waking.
 -- KEYS: session, barrier, members; ARGV: write, n, participant, holder, lease in ms, name of a holder's lease (to be
 -- followed by the holder), name of a round's tokens (to be followed by the round).
 -- The answer: what (go, wait, other), the index or, of an other, the n in use, the round.

@@ -1,3 +1,4 @@
+-- Begins with: replay.
 -- Several commands, whose replies are numbers. KEYS: session; ARGV: write, then for each command its length and words.
 local done, reply = replayed()
 if done then

@@ -20,14 +20,14 @@ def load_library() -> None:
     than that of its nodes; `asyncio.timeout` does the same.
     """
     if sys.version_info >= (3, 11, 3) or "valkey" in sys.modules or find_spec(_NEEDED) is not None:
-        import valkey  # noqa: F401  # it is loaded for its callers
+        import valkey  # it is loaded for its callers
 
         return
     stand_in = ModuleType(_NEEDED)
     stand_in.__dict__["timeout"] = asyncio.timeout
     sys.modules[_NEEDED] = stand_in
     try:
-        import valkey  # noqa: F401, F811
+        import valkey  # noqa: F401
     finally:
         # What else asks for it is answered as before.
         del sys.modules[_NEEDED]

@@ -21,11 +21,8 @@ class ConsumerNames:
 
     def current(self) -> int:
         """Return the number of the asyncio task that runs, or of the thread where none does."""
-        try:
-            task = asyncio.current_task()
-        except RuntimeError:
-            task = None
-        if task is not None:
+        # To ask for the task where no loop runs costs an exception.
+        if asyncio._get_running_loop() is not None and (task := asyncio.current_task()) is not None:
             found = self._tasks.get(task)
             if found is None:
                 found = self._tasks[task] = next(self._numbers)

@@ -95,15 +95,15 @@ class StrongFields:
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the fields, batch by batch; what is there all the time comes once."""
-        cursor: int = 0
+        cursor = b"0"
         seen: set[bytes] = set()
         while True:
             cursor, found = self._store.call("HSCAN", self._key, cursor, "COUNT", BATCH)
             # The store may repeat fields when the hash grows or shrinks.
-            fresh = [(field, value) for field, value in found.items() if field not in seen]
-            seen.update(found)
+            fresh = [pair for pair in zip(found[::2], found[1::2], strict=True) if pair[0] not in seen]
+            seen.update(found[::2])
             yield from fresh
-            if cursor == 0:
+            if cursor == b"0":
                 return
 
     def clear(self) -> None:

@@ -2,16 +2,20 @@
 The scripts that the store runs, each of them atomically: `.lua` files beside this module.
 
 Those that write begin with `replay.lua`: a write that is sent again because its answer was lost is answered again.
+Those that something waits for begin with `waking.lua`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import pkgutil
+import re
 from functools import cache
 from typing import NamedTuple
 
 __all__ = ["LuaScript", "lua_script"]
+
+_BEGINS = re.compile("-- Begins with: (.*)[.]$")
 
 
 class LuaScript(NamedTuple):
@@ -24,18 +28,20 @@ class LuaScript(NamedTuple):
 @cache
 def lua_script(name: str) -> LuaScript:
     """
-    Return a script of this room with what stands before it.
+    Return a script of this room behind those that it names in its first line.
 
-    >>> len(lua_script("claim").digest)
-    40
+    >>> lua_script("claim").text.splitlines()[0]
+    "redis.call('SETNX', KEYS[1], ARGV[1])"
     """
-    text = _text("replay") + _text(name)
+    own = _lines(name)
+    before = _BEGINS.match(own[0])
+    lines = [line for each in before[1].split(", ") for line in _lines(each)] if before else []
+    text = "\n".join(line for line in [*lines, *own] if not line.lstrip().startswith("--"))
     # Not for secrecy: the store names scripts by it.
     return LuaScript(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def _text(name: str) -> str:
+def _lines(name: str) -> list[str]:
     data = pkgutil.get_data(__package__, f"{name}.lua")
     assert data is not None
-    lines = data.decode().splitlines(keepends=True)
-    return "".join(line for line in lines if not line.lstrip().startswith("--"))
+    return data.decode().splitlines()

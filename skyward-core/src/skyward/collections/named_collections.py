@@ -147,7 +147,7 @@ class Collections:
 
     def finish(self, ok: bool) -> None:  # noqa: FBT001  # the one question there is
         """
-        Settle what is open when a task ends: writes, items, locks, and the lease.
+        Finish what is open when a task ends: writes, items, locks, and the lease.
 
         Args:
             ok: Whether the task ended well: then the items that it took are acknowledged, otherwise they are put

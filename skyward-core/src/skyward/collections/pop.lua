@@ -1,3 +1,4 @@
+-- Begins with: replay.
 -- KEYS: session, dict; ARGV: write, key.
 local done, reply = replayed()
 if done then

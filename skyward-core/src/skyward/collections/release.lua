@@ -1,3 +1,4 @@
+-- Begins with: replay, waking.
 -- KEYS: session, lock, waiting, tokens; ARGV: write, grip. The answer is whether the grip held it.
 local done, reply = replayed()
 if done then

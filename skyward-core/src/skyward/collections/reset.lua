@@ -1,3 +1,4 @@
+-- Begins with: replay.
 -- KEYS: session, value, what was counted; ARGV: write, value.
 local done, reply = replayed()
 if done then

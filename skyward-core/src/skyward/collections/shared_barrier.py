@@ -22,8 +22,8 @@ class Arrival(NamedTuple):
     """What an arrival at a barrier found: whether all are there, how many were before, and the round."""
 
     complete: bool
-    index: int
-    round: int
+    before: int
+    number: int
 
 
 class BarrierRounds:
@@ -132,28 +132,28 @@ class SharedBarrier:
     def _wait(self, timeout: float | None, given_up: threading.Event) -> int:
         arrival = self._rounds.arrive(self.n)
         if arrival.complete:
-            return arrival.index
+            return arrival.before
         try:
             outcome = until(
-                lambda: self._rounds.outcome(arrival.round),
-                lambda seconds: self._rounds.wait(arrival.round, seconds),
+                lambda: self._rounds.outcome(arrival.number),
+                lambda seconds: self._rounds.wait(arrival.number, seconds),
                 timeout,
                 given_up,
                 TimeoutError,
             )
         except TimeoutError:
-            outcome = self._rounds.outcome(arrival.round, f"a participant waited for {timeout:g} s")
+            outcome = self._rounds.outcome(arrival.number, f"a participant waited for {timeout:g} s")
         except GivenUp:
-            if self._rounds.outcome(arrival.round, "a participant was cancelled") == _GO:
-                return arrival.index
+            if self._rounds.outcome(arrival.number, "a participant was cancelled") == _GO:
+                return arrival.before
             raise
         except SkywardError:
             raise
         except BaseException:
-            self._rounds.outcome(arrival.round, "a participant was interrupted")
+            self._rounds.outcome(arrival.number, "a participant was interrupted")
             raise
         if outcome == _GO:
-            return arrival.index
+            return arrival.before
         assert outcome is not None
         raise BarrierBrokenError(
             f"The barrier {self.name!r} for {self.n} participants is broken: {outcome.decode()}.",

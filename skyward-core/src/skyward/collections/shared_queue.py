@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from skyward.collections.consumer import ConsumerNames
-from skyward.collections.holder_lease import LEASE_KEY, HolderLease
+from skyward.collections.holder_lease import HolderLease
 from skyward.collections.in_thread import GivenUp, in_thread, in_waiting_thread
 from skyward.collections.store_client import LONGEST_WAIT_S, StoreClient
 from skyward.collections.value_encoding import Values
 
 __all__ = ["QueueItems", "SharedQueue"]
+
+ID = 16
+"""Length of an item's id, which stands before it."""
 
 
 class QueueItems:
@@ -32,13 +35,8 @@ class QueueItems:
         self._store = store
         self._lease = lease
         self._consumers = consumers
+        self._name = name
         self._items = f"sky:queue:{name}"
-        self._ids = f"sky:queue-ids:{name}"
-        self._holders = f"sky:queue-holders:{name}"
-        self._looked = f"sky:queue-looked:{name}"
-        self._for_items = (f"sky:queue-getting:{name}", f"sky:queue-got:{name}")
-        self._for_room = (f"sky:queue-putting:{name}", f"sky:queue-room:{name}")
-        self._taken_of = f"sky:queue-taken:{name}\0"
         # What each consumer took last, which its next one acknowledges.
         self._last: dict[int, bytes] = {}
 
@@ -48,30 +46,27 @@ class QueueItems:
 
     def put(self, data: bytes, most: int) -> bool:
         """Append an item; False where the queue is full."""
-        keys = (self._items, self._ids, *self._for_items, *self._for_room)
-        return bool(self._store.run_once("put", keys, (most, data)))
+        return bool(self._store.run_once("put", (), (self._name, most, data)))
 
     def take(self, consumer: int, *, waits: bool) -> tuple[bytes, bytes] | None:
         """Take the first item, and acknowledge the one before; return its id and what it holds."""
         self._lease.keep()
-        # What the script answers acknowledged it, whether or not there is another.
-        before = self._last.get(consumer, b"")
-        found = self._store.run_once(
+        found: bytes | None = self._store.run_once(
             "take",
-            (self._items, self._holders, self._looked, *self._for_items, *self._for_room),
-            (self._holder, self._lease.milliseconds, before, LEASE_KEY, self._taken_of, int(waits)),
+            (),
+            (self._name, self._holder, self._lease.milliseconds, self._last.get(consumer, b""), int(waits)),
         )
+        # The one before is acknowledged, whether or not there is another.
         self._last.pop(consumer, None)
-        if not found or found[1] is None:
+        if not found or len(found) <= ID:
             return None
-        item: bytes = found[0]
+        item = found[:ID]
         self._last[consumer] = item
-        return item, found[1]
+        return item, found[ID:]
 
     def settle(self, item: bytes, *, acknowledge: bool) -> int:
         """Acknowledge an item, or all that this process took, or put them back in front; return how many there were."""
-        keys = (self._items, self._taken_of + self._holder, self._holders, *self._for_items)
-        count: int = self._store.run("settle", keys, (self._holder, int(acknowledge), item))
+        count: int = self._store.run("settle", (), (self._name, self._holder, int(acknowledge), item))
         return count
 
     def done(self, consumer: int) -> bool:
@@ -87,11 +82,11 @@ class QueueItems:
 
     def wait_for_items(self, seconds: float) -> None:
         """Wait until there may be an item."""
-        self._store.wait(self._for_items[1], seconds)
+        self._store.wait(f"sky:queue-got:{self._name}", seconds)
 
     def wait_for_room(self, seconds: float) -> None:
         """Wait until there may be room."""
-        self._store.wait(self._for_room[1], seconds)
+        self._store.wait(f"sky:queue-room:{self._name}", seconds)
 
     def count(self) -> int:
         """Count the items that wait."""

@@ -11,17 +11,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.collections.client_library import load_library
 from skyward.collections.lua_script import LuaScript, lua_script
 from skyward.collections.store_address import StoreAddress
+from skyward.collections.thread_line import CommandPacker, ThreadLine, Word
 from skyward.errors import CollectionError, StoreFullError, StoreLostError, UsageError
 
 if TYPE_CHECKING:
-    from valkey import Valkey
+    from valkey import ConnectionPool
 
 __all__ = ["LONGEST_WAIT_S", "StoreClient"]
 
@@ -34,34 +34,14 @@ REPLY_TIMEOUT_S = 30.0
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 
-Word = bytes | str | int | float
-"""What a command consists of."""
-
 
 class _ScriptMissing(Exception):
     """The store does not know a script yet."""
 
 
-class _Session(threading.local):
-    """Numbers the writes of a thread."""
-
-    def __init__(self) -> None:
-        self.pid = 0
-        self.name = ""
-        self.writes = 0
-
-    def next(self) -> tuple[str, int]:
-        """Return the session and the number of a write."""
-        # A fork has a copy of its parent's.
-        if self.pid != (pid := os.getpid()):
-            self.pid, self.name, self.writes = pid, f"sky:session:{uuid.uuid4().hex}", 0
-        self.writes += 1
-        return self.name, self.writes
-
-
 class StoreClient:
     """
-    Send commands to a store, from any thread, each on a connection of its own while it is under way.
+    Send commands to a store, from any thread, each of which keeps a connection of its own.
 
     Args:
         address: Returns where the store is; called whenever a connection is made.
@@ -72,12 +52,12 @@ class StoreClient:
         self._address = address
         self._patience = patience
         self._first: StoreAddress | None = None
-        self._store: Valkey | None = None
+        self._pool: ConnectionPool | None = None
         self._pid = 0
         # What the library raises; known once it is loaded.
         self._failures: tuple[type[Exception], ...] = ()
         self._lock = threading.Lock()
-        self._session = _Session()
+        self._line = ThreadLine()
 
     @property
     def address(self) -> StoreAddress:
@@ -92,26 +72,19 @@ class StoreClient:
             StoreLostError: If the store cannot be reached, or is a new one.
             StoreFullError: If it is full.
         """
-        store = self._store
-        if store is None or self._pid != os.getpid():
-            store = self._connect()
-        try:
-            return store.execute_command(*command)
-        except self._failures as error:
-            return self._again(command, error, store)
+        return self._send(command, None)
 
     def run(self, script: str, keys: Sequence[Word], arguments: Sequence[Word] = ()) -> Any:
         """Run a script that may run twice."""
         known = lua_script(script)
-        try:
-            return self.call("EVALSHA", known.digest, len(keys), *keys, *arguments)
-        except _ScriptMissing:
-            return self._load_and_run(known, keys, arguments)
+        return self._run(known, ("EVALSHA", known.digest, len(keys), *keys, *arguments), None)
 
     def run_once(self, script: str, keys: Sequence[Word], arguments: Sequence[Word] = ()) -> Any:
         """Run a script that takes effect once, whatever becomes of the connection."""
-        session, number = self._session.next()
-        return self.run(script, (session, *keys), (number, *arguments))
+        known = lua_script(script)
+        session, number = self._line.next_write()
+        command = ("EVALSHA", known.digest, len(keys) + 1, session, *keys, number, *arguments)
+        return self._run(known, command, 4 + len(keys))
 
     def write(self, *command: Word) -> Any:
         """Send a command that takes effect once."""
@@ -125,19 +98,54 @@ class StoreClient:
     def close(self) -> None:
         """Close the connections."""
         with self._lock:
-            store, self._store = self._store, None
-        if store is not None:
-            store.connection_pool.disconnect()
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.disconnect()
 
-    def _load_and_run(self, script: LuaScript, keys: Sequence[Word], arguments: Sequence[Word]) -> Any:
+    def _run(self, script: LuaScript, command: tuple[Word, ...], number: int | None) -> Any:
+        """Send a command that runs a script, which the store may not have yet."""
+        try:
+            return self._send(command, number)
+        except _ScriptMissing:
+            command = _repeated(command, number)
         # A store that restarts between the two has forgotten it again.
         for _ in range(3):
             self.call("SCRIPT LOAD", script.text)
             try:
-                return self.call("EVALSHA", script.digest, len(keys), *keys, *arguments)
+                return self.call(*command)
             except _ScriptMissing:
                 continue
         raise CollectionError("The store forgets its scripts at once.", hint="Report it with the store's log.")
+
+    def _send(self, command: tuple[Word, ...], number: int | None) -> Any:
+        """
+        Send a command.
+
+        Args:
+            command: What is sent.
+            number: Where in it the number of a write is, which a repetition has as a negative one.
+        """
+        try:
+            return self._exchange(command)
+        except self._failures as error:
+            return self._again(_repeated(command, number), error)
+
+    def _exchange(self, command: tuple[Word, ...]) -> Any:
+        """Send a command on the thread's connection, and read the reply."""
+        line, pool = self._line, self._pool
+        if pool is None or self._pid != os.getpid():
+            pool = self._connect()
+        connection = line.connection if line.pool is pool else line.connect(pool)
+        assert connection is not None
+        try:
+            connection.send_command(*command)
+            return connection.read_response()
+        except self._failures:
+            raise
+        except BaseException:
+            # A task that is interrupted here must not leave a reply behind, which would be read as the next one's.
+            connection.disconnect()
+            raise
 
     def _ask(self) -> StoreAddress:
         """Ask where the store is, and refuse another one than the first."""
@@ -151,7 +159,7 @@ class StoreClient:
             )
         return address
 
-    def _connect(self) -> Valkey:
+    def _connect(self) -> ConnectionPool:
         """Return the connections to the store as it is now."""
         load_library()
         import valkey
@@ -161,11 +169,11 @@ class StoreClient:
         if self._pid != os.getpid():
             # The lock of a parent may be held by one of its threads.
             self._lock = threading.Lock()
-            self._store = None
+            self._pool = None
             self._pid = os.getpid()
         with self._lock:
-            if self._store is not None:
-                return self._store
+            if self._pool is not None:
+                return self._pool
             address = self._ask()
             self._failures = (valkey.ValkeyError, OSError)
 
@@ -179,28 +187,29 @@ class StoreClient:
                     connection.disconnect()
                     raise
 
-            pool = valkey.ConnectionPool(
+            self._pool = valkey.ConnectionPool(
                 connection_class=valkey.UnixDomainSocketConnection,
                 path=address.path,
                 password=address.password,
                 socket_timeout=REPLY_TIMEOUT_S,
                 # A command is sent again by ours, which knows whether it may be.
                 retry=Retry(NoBackoff(), 0),
+                command_packer=CommandPacker(),
                 valkey_connect_func=log_in,
                 lib_name=None,
                 lib_version=None,
             )
-            self._store = valkey.Valkey(connection_pool=pool)
-            return self._store
+            return self._pool
 
-    def _forget(self, store: Valkey) -> None:
+    def _forget(self, pool: ConnectionPool | None) -> None:
         """Drop connections that broke; those of other threads find out by themselves."""
         with self._lock:
-            if self._store is store:
-                self._store = None
-        store.connection_pool.disconnect(inuse_connections=False)
+            if self._pool is pool:
+                self._pool = None
+        if pool is not None:
+            pool.disconnect(inuse_connections=False)
 
-    def _again(self, command: tuple[Word, ...], error: Exception, store: Valkey) -> Any:
+    def _again(self, command: tuple[Word, ...], error: Exception) -> Any:
         """Send a command again until it is answered, refused, or patience is at its end."""
         deadline = time.monotonic() + self._patience
         pause = 0.0
@@ -208,7 +217,7 @@ class StoreClient:
             refused = _refusal(error)
             if refused is not None:
                 raise refused from error
-            self._forget(store)
+            self._forget(self._line.pool)
             if time.monotonic() + pause >= deadline:
                 raise StoreLostError(
                     f"The collections' store cannot be reached at {self.address.path}: {_reason(error)}.",
@@ -216,11 +225,15 @@ class StoreClient:
                 ) from error
             time.sleep(pause)
             pause = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause))
-            store = self._connect()
             try:
-                return store.execute_command(*command)
+                return self._exchange(command)
             except self._failures as next_error:
                 error = next_error
+
+
+def _repeated(command: tuple[Word, ...], number: int | None) -> tuple[Word, ...]:
+    """Return a command as it is sent again."""
+    return command if number is None else (*command[:number], f"-{command[number]!s}", *command[number + 1 :])
 
 
 def _refusal(error: Exception) -> Exception | None:

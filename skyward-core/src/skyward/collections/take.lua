@@ -1,41 +1,44 @@
--- KEYS: session, items, holders, looked, getters waiting, their tokens, putters waiting, their tokens.
--- ARGV: write, holder, lease in ms, id to acknowledge or '', name of a holder's lease, of what it has taken (each to
--- be followed by the holder), whether to wait.
-local mine = ARGV[6] .. ARGV[2]
+-- Begins with: replay, waking.
+-- KEYS: session; ARGV: write, queue, holder, lease in ms, id to acknowledge or '', whether to wait.
+-- The answer is the id, 16 characters, and the value behind it.
+local name = ARGV[2]
+local items = 'sky:queue:' .. name
+local taken = 'sky:queue-taken:' .. name .. '\0'
+local mine = taken .. ARGV[3]
 local done, id = replayed()
 if done then
-  return id and {id, redis.call('HGET', mine, id)}
+  return id and id .. (redis.call('HGET', mine, id) or '')
 end
-hold(ARGV[5] .. ARGV[2], ARGV[3])
-if ARGV[4] ~= '' then
-  redis.call('HDEL', mine, ARGV[4])
+hold('sky:lease:' .. ARGV[3], ARGV[4])
+if ARGV[5] ~= '' then
+  redis.call('HDEL', mine, ARGV[5])
 end
 -- What holders have that are gone is delivered again; once in half a second is soon enough.
-if redis.call('SET', KEYS[4], '1', 'NX', 'PX', 500) then
-  for _, holder in ipairs(redis.call('SMEMBERS', KEYS[3])) do
-    if redis.call('EXISTS', ARGV[5] .. holder) == 0 then
-      local ids = redis.call('HKEYS', ARGV[6] .. holder)
+if redis.call('SET', 'sky:queue-looked:' .. name, '1', 'NX', 'PX', 500) then
+  local holders = 'sky:queue-holders:' .. name
+  for _, holder in ipairs(redis.call('SMEMBERS', holders)) do
+    if redis.call('EXISTS', 'sky:lease:' .. holder) == 0 then
+      local ids = redis.call('HKEYS', taken .. holder)
       table.sort(ids, function(one, other) return one > other end)
       for _, lost in ipairs(ids) do
-        redis.call('LPUSH', KEYS[2], lost .. redis.call('HGET', ARGV[6] .. holder, lost))
-        wake(KEYS[5], KEYS[6])
+        redis.call('LPUSH', items, lost .. redis.call('HGET', taken .. holder, lost))
+        wake('sky:queue-getting:' .. name, 'sky:queue-got:' .. name)
       end
-      redis.call('DEL', ARGV[6] .. holder)
-      redis.call('SREM', KEYS[3], holder)
+      redis.call('DEL', taken .. holder)
+      redis.call('SREM', holders, holder)
     end
   end
 end
-local item = redis.call('LPOP', KEYS[2])
+local item = redis.call('LPOP', items)
 if not item then
-  if ARGV[7] == '1' then
-    wait(KEYS[5], KEYS[6])
+  if ARGV[6] == '1' then
+    wait('sky:queue-getting:' .. name, 'sky:queue-got:' .. name)
   end
   return answer(false)
 end
-local found = string.sub(item, 1, 16)
-local value = string.sub(item, 17)
-redis.call('HSET', mine, found, value)
-redis.call('SADD', KEYS[3], ARGV[2])
-wake(KEYS[7], KEYS[8])
-answer(found)
-return {found, value}
+id = string.sub(item, 1, 16)
+redis.call('HSET', mine, id, string.sub(item, 17))
+redis.call('SADD', 'sky:queue-holders:' .. name, ARGV[3])
+wake('sky:queue-putting:' .. name, 'sky:queue-room:' .. name)
+answer(id)
+return item

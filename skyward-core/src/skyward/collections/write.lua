@@ -1,3 +1,4 @@
+-- Begins with: replay.
 -- Any one command. KEYS: session; ARGV: write, command.
 local done, reply = replayed()
 if done then

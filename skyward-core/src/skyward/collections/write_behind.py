@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from skyward.collections.store_client import StoreClient, Word
+from skyward.collections.store_client import StoreClient
+from skyward.collections.thread_line import Word
 from skyward.errors import SkywardError, StoreLostError
 
 __all__ = ["RecentReads", "WriteBehind"]

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from skyward.errors import ConfigError, NodeLostError, SkywardError
 from skyward.link.joining import READ, join, reset

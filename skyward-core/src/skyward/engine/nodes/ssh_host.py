@@ -28,7 +28,7 @@ from skyward.link.wire import Wire
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.bootstrap.bootstrap_script import Ground, render
 from skyward.plan.bootstrap.environment_commands import hint
-from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, stop
+from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, relay, stop
 from skyward.ssh import probe
 from skyward.ssh.caller import Caller
 from skyward.ssh.dial import dial
@@ -157,7 +157,7 @@ class SSHHost:
             wire,
             connect=self._connect,
             socket=socket,
-            relay=self._relay(self._found, socket),
+            relay=relay(self._runtime(self._found), socket),
             ended=self._why_agent_ended,
             patience=self._recipe.ttl or _WITHOUT_TTL,
             interval=self._interval,
@@ -187,7 +187,8 @@ class SSHHost:
     async def dial_socket(self, path: str) -> Stream:
         """Connect to a Unix socket of the machine, as to that of its agent."""
         assert self._found is not None
-        return await self._sockets.dial(await self._connect(DIALLING), path, self._relay(self._found, path))
+        command = relay(self._runtime(self._found), path)
+        return await self._sockets.dial(await self._connect(DIALLING), path, command)
 
     async def flush(self) -> None:
         """Flush all that was written to the machine's disk, but for the script, which holds the image's variables."""
@@ -446,8 +447,3 @@ class SSHHost:
 
     def _runtime(self, found: probe.Findings) -> str:
         return f"{found.cache}/runtime/{runtime_bundle().digest}"
-
-    def _relay(self, found: probe.Findings, socket: str) -> str:
-        """Write the command that joins its standard input and output with a socket, where none is forwarded."""
-        python = f"PYTHONPATH={shlex.quote(self._runtime(found))} python3 -P"
-        return f"exec sh -c {shlex.quote(f'{python} -m skyward.node.agent.relay {shlex.quote(socket)}')}"

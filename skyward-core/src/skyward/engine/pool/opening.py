@@ -15,8 +15,8 @@ from attrs import evolve
 
 from skyward import plugin as hooks
 from skyward.console.mode import Console, open_console
-from skyward.engine.calls.tracebacks import end_in_users_code
 from skyward.engine.calls.settling import settled
+from skyward.engine.calls.tracebacks import end_in_users_code
 from skyward.engine.events import callbacks as contexts
 from skyward.engine.events.event_dispatcher import Dispatcher
 from skyward.engine.events.event_flush import Delivery

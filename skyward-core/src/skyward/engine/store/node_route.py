@@ -51,7 +51,7 @@ class NodeRoute:
 
     async def open(self) -> str:
         """
-        Have the node listen, and return the path that its tasks connect to.
+        Ask the node to listen, and return the path that its tasks connect to.
 
         Raises:
             ProvisionError: If it does not.
@@ -69,11 +69,11 @@ class NodeRoute:
             )
         self._door = str(answer["door"])
         for _ in range(READY):
-            self._keep(asyncio.ensure_future(self._hold()))
+            _ = self._keep(asyncio.ensure_future(self._hold()))
         return str(answer["path"])
 
     async def close(self) -> None:
-        """Break every connection off, and hold none any more."""
+        """Reset every connection, and hold none any more."""
         for task in self._tasks:
             task.cancel()
         while self._tasks:

@@ -182,7 +182,7 @@ class PoolStore:
             self._lose(f"{shell.where} is gone")
 
     async def close(self) -> None:
-        """End what leads to the store; it ends itself with its node."""
+        """End what leads to the store; its server ends with its node."""
         self._closed = True
         self._store = None
         if self._starting is not None:

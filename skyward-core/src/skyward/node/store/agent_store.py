@@ -1,4 +1,4 @@
-"""What an agent has to do with the store of its pool's collections: its server, the way to another node's, questions."""
+"""What an agent has to do with the store of the collections: its server, the way to another node's, questions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class AgentStore:
         self._client = client
 
     def reset(self) -> None:
-        """Break the connections through the client off: it was away, and has come back over another connection."""
+        """Reset the connections through the client: it was away, and has come back over another connection."""
         if self._route is not None:
             self._route.reset()
 

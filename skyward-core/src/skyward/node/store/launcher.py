@@ -3,7 +3,8 @@ The program that becomes the server of a pool's collections: it finds one, or in
 
     python -m skyward.node.store.launcher
 
-It reads an order from its standard input, a line of JSON, and reports on its standard output what it runs, or why nothing.
+It reads an order from its standard input, a line of JSON, and reports on its standard output what it runs, or why it
+runs nothing.
 The password reaches the server by a pipe: it is in no command line and no file.
 """
 
@@ -90,7 +91,7 @@ def _become(server: Server, config: str, log: str) -> None:
     os.umask(0o077)
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    os.execv(server.path, [server.name, "-"])
+    os.execv(server.path, [server.name, "-"])  # noqa: S606  # no shell is wanted
 
 
 def _end_with_agent() -> None:

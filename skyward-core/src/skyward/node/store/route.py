@@ -61,7 +61,7 @@ class StoreRoute:
         self._looking = self._loop.create_task(self._look())
 
     def reset(self) -> None:
-        """Break every connection off: those of a client that was away lead nowhere."""
+        """Reset every connection: those of a client that was away lead nowhere."""
         for task in self._joined:
             task.cancel()
         while self._ready:
@@ -118,7 +118,7 @@ class StoreRoute:
             reset(connection[1])
 
     async def _look(self) -> None:
-        """Break everything off when nothing was received from the client for a while: its connections hang."""
+        """Reset everything when nothing was received from the client for a while: its connections hang."""
         while True:
             await asyncio.sleep(_LOOKS_EVERY)
             if (self._joined or self._ready) and self._away():

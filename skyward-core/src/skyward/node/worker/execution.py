@@ -27,7 +27,7 @@ from skyward.link.refs import HERE
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
-from skyward.node.task import runtime, shared
+from skyward.node.task import call_collections, runtime
 from skyward.node.worker.driving import PATIENCE, Driver, interruption
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
 
@@ -173,7 +173,7 @@ class Execution:
             outcome = self._stopped(began)
         finally:
             self._disarm()
-            shared.finish(context, ok=outcome is not None and outcome.status in (Status.OK, Status.STREAMED))
+            call_collections.finish(context, ok=outcome is not None and outcome.status in (Status.OK, Status.STREAMED))
             runtime.reset_context(token)
         return outcome
 

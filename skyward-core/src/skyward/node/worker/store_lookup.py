@@ -1,4 +1,4 @@
-"""How a worker learns where the store of its pool's collections is: when a task first asks, and again when it is lost."""
+"""How a worker learns where the store of the collections is: when a task first asks, and again when it is lost."""
 
 from __future__ import annotations
 

@@ -25,6 +25,21 @@ def call_path(node: str) -> str:
     return node + CALL
 
 
+def relay(runtime: str, socket: str) -> str:
+    """
+    Render the command that joins its standard input and output with a Unix socket, where none is forwarded.
+
+    Args:
+        runtime: Where our side of the node is.
+        socket: The socket.
+
+    >>> relay("/c/runtime/1f", "/n/agent.sock")
+    "exec sh -c 'PYTHONPATH=/c/runtime/1f python3 -P -m skyward.node.agent.relay /n/agent.sock'"
+    """
+    command = f"PYTHONPATH={shlex.quote(runtime)} python3 -P -m skyward.node.agent.relay {shlex.quote(socket)}"
+    return f"exec sh -c {shlex.quote(command)}"
+
+
 def ask(node: str) -> str:
     """
     Render the check whether a node's agent lives.
