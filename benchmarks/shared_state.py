@@ -146,11 +146,11 @@ def main() -> None:
         collections = Collections(lambda: address_of(server))
         counter, shared = collections.counter("c"), collections.dict("d")
         shared["k"] = 1
-        bare.hset("bare", "k", b"1")
+        bare.hset("bare", "k", "1")
         print("| operation | ours | bare client | ratio |\n|---|---|---|---|")
         compare("counter increment", counter.increment, lambda: bare.incr("n"), options.rounds)
         compare("dict get", lambda: shared["k"], lambda: bare.hget("bare", "k"), options.rounds)
-        compare("dict set", lambda: shared.__setitem__("k", 1), lambda: bare.hset("bare", "k", b"1"), options.rounds)
+        compare("dict set", lambda: shared.__setitem__("k", 1), lambda: bare.hset("bare", "k", "1"), options.rounds)
         print()
         for name, way in (("that are put meanwhile", while_they_take), ("that were put before", before_they_take)):
             rates = [way(server, collections) for _ in range(options.rounds)]
