@@ -138,13 +138,13 @@ class StoreClient:
         connection = line.connection if line.pool is pool else line.connect(pool)
         assert connection is not None
         try:
-            connection.send_command(*command)
-            return connection.read_response()
+            connection.send_command(*command)  # type: ignore[no-untyped-call]  # as the library has it
+            return connection.read_response()  # type: ignore[no-untyped-call]
         except self._failures:
             raise
         except BaseException:
             # A task that is interrupted here must not leave a reply behind, which would be read as the next one's.
-            connection.disconnect()
+            connection.disconnect()  # type: ignore[no-untyped-call]
             raise
 
     def _ask(self) -> StoreAddress:
