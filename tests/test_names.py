@@ -121,7 +121,7 @@ def test_what_is_not_built_yet_says_where_it_stands(name: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Storage", r"^sky\.Storage comes with a later version"),
+        ("Volume", r"^sky\.Volume comes with a later version"),
         ("Compte", r"no attribute 'Compte'\. Did you mean sky\.Compute\?$"),
         ("_private", "cannot import name '_private'"),
     ],

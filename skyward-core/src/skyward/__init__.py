@@ -47,9 +47,8 @@ if TYPE_CHECKING:
         BarrierBrokenError as BarrierBrokenError,
         BudgetExceededError as BudgetExceededError,
         CapacityError as CapacityError,
-        ChecksumError as ChecksumError,
         CheckpointError as CheckpointError,
-        CollectionError as CollectionError,
+        ChecksumError as ChecksumError,
         CollectionError as CollectionError,
         ConfigError as ConfigError,
         CredentialsError as CredentialsError,
@@ -80,8 +79,6 @@ if TYPE_CHECKING:
         StateLostError as StateLostError,
         StorageError as StorageError,
         StorageUnavailableError as StorageUnavailableError,
-        StoreFullError as StoreFullError,
-        StoreLostError as StoreLostError,
         StoreFullError as StoreFullError,
         StoreLostError as StoreLostError,
         TaskError as TaskError,
@@ -220,7 +217,7 @@ if TYPE_CHECKING:
     from skyward.providers.local import Local as Local
     from skyward.providers.ssh import SSH as SSH
     from skyward.putting import put as put
-    from skyward.shared import (
+    from skyward.shared_state import (
         barrier as barrier,
         counter as counter,
         dict as dict,  # noqa: A004  # as the seeds name it

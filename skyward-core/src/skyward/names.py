@@ -78,7 +78,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.link.refs": ("Ref",),
         "skyward.plugin": ("Plugin",),
         "skyward.putting": ("put",),
-        "skyward.shared": ("barrier", "counter", "dict", "lock", "queue", "set"),
+        "skyward.shared_state": ("barrier", "counter", "dict", "lock", "queue", "set"),
         "skyward.collections.named_collections": ("Consistency",),
         "skyward.providers.local": ("Local",),
         "skyward.providers.ssh": ("SSH",),
@@ -177,17 +177,10 @@ OLDER: Mapping[str, str] = {
 }
 """Newer name of each older one; both are the same object, and `dir(sky)` lists the newer one."""
 
-_COLLECTIONS = "Until then, ranks of a broadcast exchange texts with sky.exchange, and calls return what others need."
-_SHARED = "barrier counter dict lock queue set".split()
 _BUCKETS = "Until then, sky.Storage downloads and uploads, and volume= of a provider mounts a disk."
-_BUCKETS = "Until then, functions read buckets with their own library, and volume= of a provider mounts a disk."
 
 LATER: Mapping[str, str] = {
-    **dict.fromkeys(
-        (*_SHARED, *(f"{name}_async" for name in _SHARED), "Consistency"), f"Shared collections. {_COLLECTIONS}"
-    ),
     **dict.fromkeys("S3Volume Volume".split(), f"Mounted buckets. {_BUCKETS}"),
-    **dict.fromkeys("S3Volume Storage Volume storage".split(), f"Mounted buckets. {_BUCKETS}"),
 }
 """Announced names that do not exist yet: their feature, and the replacement until then."""
 

@@ -203,9 +203,8 @@ class NodeLink:
     def send_item(self, call: Call, stream: int, payload: Payload) -> None:
         """Send an item of an input stream."""
         body = ITEM.pack(call.id, stream) + payload.encode()
-        fds = payload.fds
-        frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(fds))
-        self._about(call, frame, fds, payload, self.outflow.sent(payload.size))
+        frame = encode(Kind.ITEM, body, lane=call.lane, fds=len(payload.fds))
+        self._about(call, frame, payload.fds, payload, self.outflow.sent(payload.size))
 
     def send_kept(self, lane: int, body: bytes, payload: Payload, read: Callable[[], None]) -> None:
         """Send a lane an answer about kept files; `read` is called when the node has it."""

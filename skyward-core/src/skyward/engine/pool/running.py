@@ -98,13 +98,7 @@ class Running:
         self.caught_up = self.reporting.caught_up
         self.store = PoolStore(self.engine, self.name, self.options, self._takers)
         self._reports = NodeReports(
-            self.dispatch,
-            self.reporting,
-            self._membership,
-            self._kept,
-            self._on_notice,
-            self._on_lost,
-            self.store.said,
+            self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost, self.store.said
         )
         self._state = lifecycle.PoolState(
             desired=spec.nodes.desired,
