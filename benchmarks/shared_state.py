@@ -43,14 +43,16 @@ print("ready", flush=True)
 GETTER = """
 import queue
 jobs = collections.queue("jobs")
+collections.barrier("begin", int(rest[0])).wait(60)
 taken = 0
+began = time.monotonic()
 try:
     while True:
         jobs.get(timeout=3)
         taken += 1
         last = time.monotonic()
 except queue.Empty:
-    print(taken, last if taken else 0)
+    print(taken, began, last if taken else 0)
 collections.finish(True)
 """
 
@@ -98,16 +100,32 @@ def holders(server: StoreServer, code: str, count: int, *rest: str) -> list[subp
     return found
 
 
-def through_a_queue(server: StoreServer, collections: Collections) -> float:
+def while_they_take(server: StoreServer, collections: Collections) -> float:
     """Put items that workers take at the same time, and return how many there are in a second."""
-    workers = holders(server, GETTER, WORKERS)
+    workers = holders(server, GETTER, WORKERS, str(WORKERS + 1))
+    collections.barrier("begin", WORKERS + 1).wait(60)
+    put(collections)
+    return rate(workers)
+
+
+def before_they_take(server: StoreServer, collections: Collections) -> float:
+    """Put items before workers take them, and return how many these take in a second."""
+    put(collections)
+    return rate(holders(server, GETTER, WORKERS, str(WORKERS)))
+
+
+def put(collections: Collections) -> None:
+    """Put the items."""
     jobs = collections.queue("jobs")
-    started = time.monotonic()
     for number in range(ITEMS):
         jobs.put(number)
+
+
+def rate(workers: list[subprocess.Popen[str]]) -> float:
+    """Return how many items workers took in a second, from the first to the last."""
     found = [process.communicate()[0].split() for process in workers]
-    assert sum(int(taken) for taken, _ in found) == ITEMS
-    return ITEMS / (max(float(last) for _, last in found) - started)
+    assert sum(int(taken) for taken, _, _ in found) == ITEMS
+    return ITEMS / (max(float(last) for _, _, last in found) - min(float(began) for _, began, _ in found))
 
 
 def at_a_barrier(server: StoreServer) -> list[float]:
@@ -128,13 +146,15 @@ def main() -> None:
         collections = Collections(lambda: address_of(server))
         counter, shared = collections.counter("c"), collections.dict("d")
         shared["k"] = 1
-        bare.hset("bare", "k", b"1")
+        bare.hset("bare", "k", "1")
         print("| operation | ours | bare client | ratio |\n|---|---|---|---|")
         compare("counter increment", counter.increment, lambda: bare.incr("n"), options.rounds)
         compare("dict get", lambda: shared["k"], lambda: bare.hget("bare", "k"), options.rounds)
-        compare("dict set", lambda: shared.__setitem__("k", 1), lambda: bare.hset("bare", "k", b"1"), options.rounds)
-        rates = [through_a_queue(server, collections) for _ in range(options.rounds)]
-        print(f"\n{ITEMS:,} items put and taken by {WORKERS} workers: {statistics.median(rates):,.0f}/s")
+        compare("dict set", lambda: shared.__setitem__("k", 1), lambda: bare.hset("bare", "k", "1"), options.rounds)
+        print()
+        for name, way in (("that are put meanwhile", while_they_take), ("that were put before", before_they_take)):
+            rates = [way(server, collections) for _ in range(options.rounds)]
+            print(f"{ITEMS:,} items {name} through {WORKERS} workers: {statistics.median(rates):,.0f}/s", flush=True)
         times = at_a_barrier(server)
         print(
             f"barrier of {PARTICIPANTS}: {statistics.median(times) * 1e3:.1f} ms after the last arrival,"

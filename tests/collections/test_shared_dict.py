@@ -89,7 +89,7 @@ def test_it_does_what_a_dict_does(collections: Collections, consistency: Any) ->
             assert bool(self.plain) == bool(self.shared)
             assert sorted(map(str, self.plain.values())) == sorted(map(str, self.shared.values()))
 
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Both, settings=settings(max_examples=share(30, least=0.3), stateful_step_count=20, deadline=None)
     )
 

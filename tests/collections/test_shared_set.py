@@ -66,7 +66,7 @@ def test_it_does_what_a_set_does(collections: Collections, consistency: Any) -> 
             assert self.plain == set(found)
             assert len(self.plain) == len(found) == len(self.shared)
 
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Both, settings=settings(max_examples=share(30, least=0.3), stateful_step_count=20, deadline=None)
     )
 

@@ -147,7 +147,7 @@ def test_threads_share_one_client(collections: Collections) -> None:
 
     def work(number: int) -> bool:
         shared[number] = [number] * 100
-        return [number] * 100 == shared[number]
+        return bool([number] * 100 == shared[number])
 
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(work, range(500)))

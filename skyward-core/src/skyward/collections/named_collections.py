@@ -62,6 +62,7 @@ class Collections:
         self._values = Values(trust)
         self._consumers = ConsumerNames()
         self._lock = threading.Lock()
+        self._finished = False
         self._kinds: dict[str, str] = {}
         # What is known here of a collection is one for all that open it.
         self._known: dict[tuple[str, str], Any] = {}
@@ -118,13 +119,14 @@ class Collections:
 
         Args:
             name: Its name, the same in all tasks.
-            n: How many participants it lets go on together.
+            n: How many participants wait for each other.
 
         Raises:
             UsageError: If the name is that of another kind of collection, or `n` is not positive.
             StoreLostError: If the store cannot be reached.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        # A type checker refuses what this does.
+        if type(n) is not int or n < 1:
             raise UsageError(f"The barrier {name!r} is for a whole number of participants from 1 on, not for {n!r}.")
         self._claim("barrier", name)
         return SharedBarrier(name, n, BarrierRounds(name, self._store, self._lease))
@@ -147,7 +149,7 @@ class Collections:
 
     def finish(self, ok: bool) -> None:  # noqa: FBT001  # the one question there is
         """
-        Finish what is open when a task ends: writes, items, locks, and the lease.
+        Finish what is open when a task ends: writes, items, locks, and the lease; a second time does nothing.
 
         Args:
             ok: Whether the task ended well: then the items that it took are acknowledged, otherwise they are put
@@ -157,6 +159,9 @@ class Collections:
             SkywardError: Why writes or items could not be settled; the connections are closed all the same.
         """
         with self._lock:
+            if self._finished:
+                return
+            self._finished = True
             known = list(self._known.values())
         try:
             self._writes.end()
@@ -193,12 +198,9 @@ class Collections:
 
     def _claim(self, kind: str, name: str) -> None:
         """Make a name one kind's, for as long as the store lives."""
-        known = self._kinds.get(name) if isinstance(name, str) else None
+        known = self._kinds.get(name) if type(name) is str else None
         if known is None:
-            if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or "\0" in name:
-                raise UsageError(
-                    f"A collection's name is a str of 1 to {LONGEST_NAME} characters without NUL, not {name!r:.200}."
-                )
+            check_name(name)
             known = self._store.run("claim", (f"sky:kind:{name}",), (kind,)).decode()
             self._kinds[name] = known
         if known != kind:
@@ -206,6 +208,18 @@ class Collections:
                 f"{name!r} is a {known} in this pool, and cannot be a {kind} as well.",
                 hint=f"Open it by {known}({name!r}), or choose another name.",
             )
+
+
+def check_name(name: object) -> None:
+    """
+    Refuse what is no name.
+
+    Raises:
+        UsageError: If it is none.
+    """
+    if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and "\0" not in name:
+        return
+    raise UsageError(f"A collection's name is a str of 1 to {LONGEST_NAME} characters without NUL, not {name!r:.200}.")
 
 
 def _is_eventual(consistency: str | None) -> bool:

@@ -132,21 +132,18 @@ class SharedCounter:
         Raises:
             UsageError: If `n` is no whole number of 64 bits, or `once=True` stands outside of a task.
         """
-        if isinstance(n, bool) or not isinstance(n, int):
-            raise UsageError(f"The counter {self.name!r} counts in whole numbers, not in {n!r}.")
+        n = self._whole(n)
         if once is None or once is False:
             return self._count.add(n)
         return self._count.add_once(n, self._reason(once))
 
     def decrement(self, n: int = 1, *, once: Any = None) -> int:
-        """Subtract from the number, and return it; `once` as in `increment`."""
-        if isinstance(n, bool) or not isinstance(n, int):
-            raise UsageError(f"The counter {self.name!r} counts in whole numbers, not in {n!r}.")
-        return self.increment(-n, once=once)
+        """Reduce the number, and return it; `once` as in `increment`."""
+        return self.increment(-self._whole(n), once=once)
 
     def reset(self, value: int = 0) -> None:
         """Set the number; what was counted once may be counted again."""
-        if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        if not -(2**63) <= self._whole(value) < 2**63:
             raise UsageError(f"The counter {self.name!r} holds a whole number of 64 bits, not {value!r}.")
         self._count.reset(value)
 
@@ -165,6 +162,11 @@ class SharedCounter:
     async def reset_async(self, value: int = 0) -> None:
         """Do as `reset`."""
         await in_thread(self.reset, value)
+
+    def _whole(self, n: object) -> int:
+        if isinstance(n, int) and not isinstance(n, bool):
+            return n
+        raise UsageError(f"The counter {self.name!r} counts in whole numbers, not in {n!r}.")
 
     def _reason(self, once: Any) -> bytes:
         if once is not True:

@@ -75,7 +75,7 @@ class QueueItems:
         return item is not None and bool(self.settle(item, acknowledge=True))
 
     def restore(self, consumer: int, item: bytes) -> None:
-        """Put an item back that no caller received."""
+        """Return an item to the queue that no caller received."""
         if self._last.get(consumer) == item:
             del self._last[consumer]
         self.settle(item, acknowledge=False)

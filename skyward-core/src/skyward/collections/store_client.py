@@ -54,6 +54,7 @@ class StoreClient:
         self._first: StoreAddress | None = None
         self._pool: ConnectionPool | None = None
         self._pid = 0
+        self._closed = False
         # What the library raises; known once it is loaded.
         self._failures: tuple[type[Exception], ...] = ()
         self._lock = threading.Lock()
@@ -96,8 +97,9 @@ class StoreClient:
         return found[1] if found else None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and refuse further commands."""
         with self._lock:
+            self._closed = True
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.disconnect()
@@ -138,13 +140,13 @@ class StoreClient:
         connection = line.connection if line.pool is pool else line.connect(pool)
         assert connection is not None
         try:
-            connection.send_command(*command)
-            return connection.read_response()
+            connection.send_command(*command)  # type: ignore[no-untyped-call]  # as the library has it
+            return connection.read_response()  # type: ignore[no-untyped-call]
         except self._failures:
             raise
         except BaseException:
             # A task that is interrupted here must not leave a reply behind, which would be read as the next one's.
-            connection.disconnect()
+            connection.disconnect()  # type: ignore[no-untyped-call]
             raise
 
     def _ask(self) -> StoreAddress:
@@ -172,6 +174,11 @@ class StoreClient:
             self._pool = None
             self._pid = os.getpid()
         with self._lock:
+            if self._closed:
+                raise CollectionError(
+                    "A collection is used whose task has ended, or whose pool was left.",
+                    hint="Open it by its name in the task that uses it.",
+                )
             if self._pool is not None:
                 return self._pool
             address = self._ask()

@@ -31,7 +31,7 @@ class ThreadLine(threading.local):
         self._writes = 0
 
     def connect(self, pool: ConnectionPool) -> AbstractConnection:
-        """Lend a connection of a pool, until the thread ends or lends one of another pool."""
+        """Take a connection of a pool, until the thread ends or takes one of another pool."""
         self.pool = self._lent = None
         self._lent = _Lent(pool)
         self.pool, self.connection = pool, self._lent.connection

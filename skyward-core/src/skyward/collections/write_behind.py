@@ -176,7 +176,7 @@ class RecentReads(Generic[T]):
         return value
 
     def set(self, field: bytes, value: T) -> None:
-        """Remember what is written."""
+        """Record what is written."""
         with self._lock:
             at = time.monotonic()
             self._found[field] = (value, at)
