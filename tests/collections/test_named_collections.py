@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from skyward.collections.named_collections import Collections
-from skyward.errors import UsageError
+from skyward.errors import CollectionError, UsageError
 from tests.collections.store_server import Opener
 
 KINDS = ("dict", "set", "counter", "queue", "lock", "barrier")
@@ -62,3 +62,13 @@ def test_what_was_not_used_is_finished_without_a_store() -> None:
         raise AssertionError
 
     Collections(refuse).finish(True)  # type: ignore[arg-type]
+
+
+def test_a_collection_is_closed_with_its_task(opened: Opener) -> None:
+    """What goes on after the end of a task does not use its holder's name; to finish again does no harm."""
+    collections = opened("one")
+    counter = collections.counter("c")
+    collections.finish(True)
+    collections.finish(False)
+    with pytest.raises(CollectionError, match="whose task has ended"):
+        counter.increment()

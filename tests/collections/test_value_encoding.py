@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 from skyward.collections.value_encoding import Values
 from skyward.errors import SerializationError
+from skyward.model.spec.trust_setting import DATA
 
 VALUES = Values()
 
@@ -44,3 +48,19 @@ def test_what_cannot_be_unpickled_here_is_said() -> None:
     """A pickle that names what is not here is an error of ours."""
     with pytest.raises(SerializationError, match="cannot be unpickled here: ModuleNotFoundError"):
         VALUES.open(b"cno_such_module\nthing\n.")
+
+
+class Runs:
+    def __reduce__(self) -> Any:
+        return os.system, ("true",)
+
+
+def test_values_of_others_are_opened_as_data_where_they_are_not_trusted() -> None:
+    """Plain values and arrays arrive; what would run code here is refused."""
+    values = Values(DATA)
+    plain = {"a": [1, (2.5, None)], (1, "b"): b"x"}
+    assert plain == values.open(values.pack(plain, "value"))
+    array = np.arange(100_000.0)
+    assert np.array_equal(array, values.open(values.pack(array, "value")))
+    with pytest.raises(SerializationError, match="cannot be unpickled here: Refused"):
+        values.open(pickle.dumps(Runs()))

@@ -62,6 +62,7 @@ class Collections:
         self._values = Values(trust)
         self._consumers = ConsumerNames()
         self._lock = threading.Lock()
+        self._finished = False
         self._kinds: dict[str, str] = {}
         # What is known here of a collection is one for all that open it.
         self._known: dict[tuple[str, str], Any] = {}
@@ -148,7 +149,7 @@ class Collections:
 
     def finish(self, ok: bool) -> None:  # noqa: FBT001  # the one question there is
         """
-        Finish what is open when a task ends: writes, items, locks, and the lease.
+        Finish what is open when a task ends: writes, items, locks, and the lease; a second time does nothing.
 
         Args:
             ok: Whether the task ended well: then the items that it took are acknowledged, otherwise they are put
@@ -158,6 +159,9 @@ class Collections:
             SkywardError: Why writes or items could not be settled; the connections are closed all the same.
         """
         with self._lock:
+            if self._finished:
+                return
+            self._finished = True
             known = list(self._known.values())
         try:
             self._writes.end()

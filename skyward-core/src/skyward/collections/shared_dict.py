@@ -181,7 +181,7 @@ def encoded(values: Values, key: Any, collection: str) -> bytes:
         return encode_key(key, values.pack_key)
     except Exception as error:
         raise SerializationError(
-            f"The key {key!r} of {collection} cannot be pickled: {error}",
+            f"The key {key!r} of {collection} cannot be pickled: {str(error).rstrip('.')}.",
             argument=collection,
             hint="Use a key of plain values: numbers, text, bytes, tuples of them.",
         ) from error

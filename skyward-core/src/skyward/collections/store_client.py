@@ -54,6 +54,7 @@ class StoreClient:
         self._first: StoreAddress | None = None
         self._pool: ConnectionPool | None = None
         self._pid = 0
+        self._closed = False
         # What the library raises; known once it is loaded.
         self._failures: tuple[type[Exception], ...] = ()
         self._lock = threading.Lock()
@@ -96,8 +97,9 @@ class StoreClient:
         return found[1] if found else None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and refuse further commands."""
         with self._lock:
+            self._closed = True
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.disconnect()
@@ -172,6 +174,11 @@ class StoreClient:
             self._pool = None
             self._pid = os.getpid()
         with self._lock:
+            if self._closed:
+                raise CollectionError(
+                    "A collection is used whose task has ended, or whose pool was left.",
+                    hint="Open it by its name in the task that uses it.",
+                )
             if self._pool is not None:
                 return self._pool
             address = self._ask()

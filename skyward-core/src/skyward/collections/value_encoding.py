@@ -61,7 +61,7 @@ class Values:
                 raise
             except Exception as error:
                 raise SerializationError(
-                    f"The {what} cannot be pickled: {error}",
+                    f"The {what} cannot be pickled: {str(error).rstrip('.')}.",
                     argument=what,
                     hint="Store what it is made of, or an object whose class can be pickled.",
                 ) from error
@@ -105,7 +105,7 @@ class Values:
             raise
         except Exception as error:
             raise SerializationError(
-                f"A value of a collection cannot be unpickled here: {type(error).__name__}: {error}",
+                f"A value of a collection cannot be unpickled here: {type(error).__name__}: {str(error).rstrip('.')}.",
                 hint="Have the modules that it needs here, or list its class in what is trusted.",
             ) from error
 
