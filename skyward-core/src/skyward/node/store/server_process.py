@@ -93,8 +93,10 @@ class ServerProcess:
         )
         assert process.stdin is not None
         # It is less than a pipe holds.
-        process.stdin.write(json.dumps(order).encode() + b"\n")
-        process.stdin.flush()
+        # A launcher that has ended already says why in its output.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+            process.stdin.flush()
         said = _report(await self._output(process))
         if "server" not in said:
             raise ProvisionError(said["failed"])
@@ -170,11 +172,11 @@ class ServerProcess:
         return f"{how}; {words}" if words else how
 
     def _close(self) -> None:
+        """Close its standard input; its output is closed by what reads it."""
         assert self._process is not None
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
 
 
 def _report(output: bytes) -> dict[str, str]:
