@@ -48,8 +48,7 @@ VERBS = frozenset(
     Abandon Abort Accept Acknowledge Acquire Add Align Allow Answer Append Apply Ask Assign Attach Attribute
     Await Begin Bill Bind Block Boot Bootstrap Build Cache Call Cancel Change Check Choose Clear Close Collect
     Compare Compress Compute Configure Confirm Connect Continue Contribute Convert Copy Count Create Cut Decide
-    Declare Decode Delete Deliver Describe Destroy Direct Discard Disconnect Dispatch Do Download Drain Draw Drop
-    Emit
+    Declare Decode Delete Deliver Describe Destroy Direct Discard Disconnect Dispatch Do Download Drain Draw Drop Emit
     Enable Encode Encrypt End Enter Estimate Evict Exchange Exclude Exit Expand Expect Explain Extend Extract
     Fail Fetch Fill Filter Find Finish Flush Follow Forget Format Forward Free Gather Generate Get Group Guard
     Handle Hash Hold Ignore Import Insert Install Interrupt Invoke Isolate Iterate Join Keep Kill Launch Lease

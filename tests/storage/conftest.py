@@ -11,7 +11,7 @@ import pytest
 
 from skyward_storage import Storage
 from tests.storage.proxy import Proxy
-from tests.storage.stores import SERVERS, Server, content_of, storage_at
+from tests.storage.stores import CHECKING, SERVERS, Server, content_of, storage_at
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         yield start
 
 
-@pytest.fixture(params=list(SERVERS))
+# The one that checks what it receives takes seconds for its start, and for each bucket.
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in CHECKING else []) for name in SERVERS])
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """Return each kind of server in turn."""
     return servers(request.param)

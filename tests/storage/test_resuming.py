@@ -99,6 +99,7 @@ def test_an_upload_that_is_refused_leaves_no_parts(
     assert () == tuple(store._line.client().list_multipart_uploads(Bucket=bucket).get("Uploads", ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", CHECKING, indirect=True)
 def test_an_upload_whose_parts_are_gone_begins_again(
     behind: Behind, proxy: Proxy, store: Storage, bucket: str, file: Make
@@ -154,6 +155,7 @@ def test_a_file_that_is_written_to_meanwhile_is_refused(
     assert not store.exists(bucket, "k")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", CHECKING, indirect=True)
 def test_a_part_that_was_damaged_on_the_way_is_sent_again(
     behind: Behind, proxy: Proxy, store: Storage, bucket: str, file: Make, tmp_path: Path

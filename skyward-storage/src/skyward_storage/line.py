@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 from skyward.errors import CredentialsError, NoCredentialsError, SkywardError
@@ -155,6 +156,7 @@ class Line:
     def _open(self) -> None:
         """Make a client with the keys of now; the lock is held."""
         import boto3
+        import botocore.session
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
@@ -173,7 +175,10 @@ class Line:
             user_agent_extra="skyward-storage",
         )
         try:
+            settings = botocore.session.Session()
+            settings.register_component("data_loader", _descriptions())
             session = boto3.Session(
+                botocore_session=settings,
                 aws_access_key_id=keys and keys.access_key,
                 aws_secret_access_key=keys and keys.secret_key,
                 aws_session_token=keys and keys.session_token,
@@ -219,6 +224,14 @@ class Line:
         for each in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(each, "***")
         return text
+
+
+@cache
+def _descriptions() -> Any:
+    """Return what loads AWS's descriptions of its services, which take longer to read than all else of a client."""
+    import botocore.session
+
+    return botocore.session.Session().get_component("data_loader")
 
 
 def _refusal(error: Exception, operation: str, endpoint: str, parameters: Mapping[str, Any]) -> Refusal | None:

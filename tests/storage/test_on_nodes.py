@@ -1,0 +1,26 @@
+"""A storage is an argument of a call like any other: functions on nodes use it with the keys that it brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import skyward as sky
+from skyward_storage import Storage
+
+
+@pytest.mark.slow
+def test_a_function_uploads_what_it_made(store: Storage, bucket: str, tmp_path: Path) -> None:
+    """And this program downloads it."""
+
+    @sky.function
+    def make(storage: Storage, place: str) -> list[str]:
+        Path("made.txt").write_text("made on a node")
+        storage.upload(place, "made.txt", key="results/made.txt")
+        return storage.ls(place)
+
+    with sky.Compute(console="silent") as pool:
+        assert ["results/made.txt"] == make(store, bucket) >> pool
+    store.download(bucket, "results/made.txt", tmp_path / "made.txt")
+    assert "made on a node" == (tmp_path / "made.txt").read_text()
