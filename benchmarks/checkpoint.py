@@ -3,8 +3,8 @@ Times a checkpoint beside `dd`, to one disk and in one run, and says how much me
 
 usage: python benchmarks/checkpoint.py [--mib 1024] [--rounds 3] [--folder .] [--torch]
 
-Each round writes as many random bytes with dd, synced at its end, then saves an object of that size, then loads it;
-each in a process of its own. The best round of each is compared.
+For each object a process writes as many random bytes with dd, synced at its end, and saves the object, by turns.
+The best of each is compared. Another process loads it.
 Small objects are an eighth of the size in memory; what they take is the time and the memory of pickling them.
 The peak is that of the process beyond what it had before it made the object, as a multiple of the object.
 """
@@ -26,8 +26,9 @@ KINDS = ("array", "state", "bytes", "objects")
 
 
 class Figure(NamedTuple):
-    """What one process says: seconds, bytes of the object, peak of memory as a multiple of it."""
+    """What one process says: seconds of dd and ours, bytes that we wrote or read, peak of memory as a multiple."""
 
+    plain: float
     seconds: float
     size: int
     peak: float
@@ -66,8 +67,8 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def save(kind: str, size: int, folder: str) -> Figure:
-    """Save an object."""
+def save(kind: str, size: int, folder: str, source: str, rounds: int) -> Figure:
+    """Save an object, and have dd write as much, by turns."""
     import skyward as sky
 
     saved = sky.checkpoint(key="bench", keep=1, to=folder)
@@ -77,10 +78,13 @@ def save(kind: str, size: int, folder: str) -> Figure:
     obj, held = made(kind, size)
     own = max(held, resident() - before)
     forget_peak()
-    started = time.perf_counter()
-    saved.save(obj)
-    seconds = time.perf_counter() - started
-    return Figure(seconds, os.stat(newest(folder)).st_size, (resident("VmHWM") - before) / own)
+    plain, seconds = [], []
+    for _ in range(rounds):
+        plain.append(disk(source, f"{source}.copy", size))
+        started = time.perf_counter()
+        saved.save(obj)
+        seconds.append(time.perf_counter() - started)
+    return Figure(min(plain), min(seconds), os.stat(newest(folder)).st_size, (resident("VmHWM") - before) / own)
 
 
 def load(kind: str, size: int, folder: str) -> Figure:
@@ -98,7 +102,7 @@ def load(kind: str, size: int, folder: str) -> Figure:
     seconds = time.perf_counter() - started
     own = size if kind != "objects" else resident() - before
     del obj
-    return Figure(seconds, size, (resident("VmHWM") - before) / own)
+    return Figure(0.0, seconds, size, (resident("VmHWM") - before) / own)
 
 
 def newest(folder: str) -> Path:
@@ -116,12 +120,12 @@ def disk(source: str, target: str, size: int) -> float:
     return seconds
 
 
-def apart(what: str, kind: str, size: int, folder: str, *, torch: bool) -> Figure:
+def apart(what: str, *arguments: object, torch: bool) -> Figure:
     """Have a process of its own measure."""
-    command = [sys.executable, __file__, "--measure", what, kind, str(size), folder, *(["--torch"] if torch else [])]
+    command = [sys.executable, __file__, "--measure", what, *map(str, arguments), *(["--torch"] if torch else [])]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    seconds, written, peak = done.stdout.split()
-    return Figure(float(seconds), int(written), float(peak))
+    plain, seconds, size, peak = done.stdout.split()
+    return Figure(float(plain), float(seconds), int(size), float(peak))
 
 
 def main() -> None:
@@ -131,13 +135,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument("--folder", default=".", help="a folder of the disk")
     parser.add_argument("--torch", action="store_true", help="make tensors of the state")
-    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.torch and options.measure:
         __import__("torch")
     if options.measure:
-        what, kind, size, folder = options.measure
-        print(*(save if what == "save" else load)(kind, int(size), folder))
+        what, kind, size, folder, *more = options.measure
+        if what == "save":
+            print(*save(kind, int(size), folder, more[0], int(more[1])))
+        else:
+            print(*load(kind, int(size), folder))
         return
     size = options.mib << 20
     print(f"Python {platform.python_version()}, {options.mib} MiB, best of {options.rounds}\n")
@@ -149,21 +156,13 @@ def main() -> None:
         with open(source, "wb") as file:
             file.writelines(os.urandom(8 << 20) for _ in range(size >> 23))
         for kind in KINDS:
-            rounds = []
-            for _ in range(options.rounds):
-                plain = disk(source, os.path.join(around, "plain"), size)
-                folder = os.path.join(around, "kept")
-                saved = apart("save", kind, size, folder, torch=options.torch)
-                loaded = apart("load", kind, size, folder, torch=options.torch)
-                shutil.rmtree(folder)
-                rounds.append((plain, saved, loaded))
-            plain = 1e-6 * size / min(seconds for seconds, _, _ in rounds)
-            best = min((saved for _, saved, _ in rounds), key=lambda figure: figure.seconds / figure.size)
-            read = min((loaded for _, _, loaded in rounds), key=lambda figure: figure.seconds)
-            rate = 1e-6 * best.size / best.seconds
-            peak = max(saved.peak for _, saved, _ in rounds)
-            texts = [f"{plain:.0f}", f"{rate:.0f}", f"{rate / plain:.2f}", f"{peak:.2f}"]
-            texts += [f"{1e-6 * best.size / read.seconds:.0f}", f"{read.peak:.2f}"]
+            folder = os.path.join(around, "kept")
+            saved = apart("save", kind, size, folder, source, options.rounds, torch=options.torch)
+            loaded = apart("load", kind, size, folder, torch=options.torch)
+            shutil.rmtree(folder)
+            plain, rate = 1e-6 * size / saved.plain, 1e-6 * saved.size / saved.seconds
+            texts = [f"{plain:.0f}", f"{rate:.0f}", f"{rate / plain:.2f}", f"{saved.peak:.2f}"]
+            texts += [f"{1e-6 * saved.size / loaded.seconds:.0f}", f"{loaded.peak:.2f}"]
             print("| " + " | ".join([kind, *texts]) + " |", flush=True)
     finally:
         shutil.rmtree(around)

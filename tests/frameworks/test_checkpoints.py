@@ -19,7 +19,7 @@ def trained(epochs: int, dies_after: int, to: str | None = None) -> list[Any]:
     import torch
 
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 4096), torch.nn.Tanh(), torch.nn.Linear(4096, 1)).double()
+    model = torch.nn.Sequential(torch.nn.Linear(8, 2048), torch.nn.Tanh(), torch.nn.Linear(2048, 1)).double()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     saved = sky.checkpoint(to=to)
     state = saved.load()
