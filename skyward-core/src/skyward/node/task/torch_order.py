@@ -77,7 +77,7 @@ def _of_python(length: int, seed: int) -> list[int]:
 
 
 def _seeded(seed: int) -> random.Random:
-    """Return a generator that is seeded with one number as its authors do; `Random(seed)` seeds it with a list of one."""
+    """Return a generator seeded with one number as its authors do; `Random(seed)` seeds it with a list of one."""
     words = [seed]
     for place in range(1, _STATE_WORDS):
         last = words[-1]
