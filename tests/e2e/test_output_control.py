@@ -279,3 +279,23 @@ def test_a_crash_is_reported_in_silence() -> None:
             crash() >> pool
 
     assert any("Segmentation fault" in line for line in _logs_of(send)[1])
+
+
+def test_a_section_that_is_cut_off_is_left() -> None:
+    """A task that times out in the middle of it leaves the worker's descriptors as they were."""
+
+    @sky.function(timeout=0.3)
+    def stuck() -> None:
+        with sky.redirect_output(lambda line: None):
+            sky.silent(time.sleep)(60)
+
+    def send(pool: sky.Pool) -> None:
+        for _ in range(5):
+            with pytest.raises(sky.TaskTimeoutError):
+                stuck() >> pool
+        print_in("by_c", "nothing") >> pool
+        print_in("by_subprocess", "nothing") >> pool
+
+    assert {f"{way} nothing to {stream}" for way in ("by_c", "by_subprocess") for stream in ("out", "err")} <= set(
+        _logs_of(send)[1]
+    )

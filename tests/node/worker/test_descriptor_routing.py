@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
+import subprocess
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
+from skyward.node.task import runtime
+from skyward.node.task.output import redirect_output, silent
 from skyward.node.worker.descriptor_routing import descriptor_for_processes, shared_sink
 from skyward.node.worker.print_routing import routed
 from skyward.node.worker.routes import STDERR, STDOUT, Silence, on_route
-from skyward.node.worker.standard_descriptors import flush_c
+from skyward.node.worker.standard_descriptors import DESCRIPTORS, flush_c
 
 if TYPE_CHECKING:
     from skyward.node.worker.routes import Route
@@ -99,3 +103,44 @@ def test_a_process_gets_what_its_thread_is_on(capfd: pytest.CaptureFixture[str])
             led = descriptor_for_processes(1)
             os.write(1 if led is None else led, b"as before\n")
     assert "as before\n" == capfd.readouterr().out
+
+
+def _sections(call: int, seed: int, wrong: list[str]) -> None:
+    """Enter sections at random in one call after another, and check what each of them gets of its own prints."""
+    drawn = random.Random(seed)
+    for number in range(20):
+        context = runtime.TaskContext(call_id=call + 1000 * number, facts={}, membership={})
+        token = runtime.set_context(context)
+        for depth in range(drawn.randint(1, 3)):
+            line = f"{call} {number} {depth}"
+            heard: list[str] = []
+            with redirect_output(heard.append):
+                print(line)
+                if drawn.random() < 0.2:
+                    subprocess.run(["echo", f"{line} process"], check=True)
+                if drawn.random() < 0.5:
+                    silent(print)("never")
+                os.write(1, b"of no call\n")
+                libc_line = f"{line} last"
+                print(libc_line)
+            if [one for one in heard if one not in ("of no call", f"{line} process")] != [line, libc_line]:
+                wrong.append(f"{line}: {heard}")
+        runtime.reset_context(token)
+
+
+def test_calls_that_enter_sections_at_random_leave_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each gets its own lines, whatever the others do, and afterwards descriptors lead to where they led."""
+    wrong: list[str] = []
+    before = os.fstat(1).st_ino, os.fstat(2).st_ino
+    threads = [threading.Thread(target=_sections, args=(call, call, wrong)) for call in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == wrong
+    assert (before, (None, None)) == (
+        (os.fstat(1).st_ino, os.fstat(2).st_ino),
+        (DESCRIPTORS.led(1), DESCRIPTORS.led(2)),
+    )
+    assert {"of no call"} >= set(capfd.readouterr().out.splitlines())
+    assert set() == runtime.watchers

@@ -136,8 +136,9 @@ def redirect_output(callback: Callable[[str], object]) -> Iterator[tuple[Callbac
             yield out, err
     finally:
         captured.end()
-        out.flush()
-        err.flush()
+        # Closed, they have nothing to do when they are collected, at any time in any thread.
+        out.close()
+        err.close()
 
 
 class CallbackWriter(io.TextIOBase):

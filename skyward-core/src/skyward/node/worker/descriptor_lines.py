@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
+from skyward.node.task import runtime
 from skyward.node.worker.routes import READER
 from skyward.node.worker.standard_descriptors import DESCRIPTORS, moved_up, write_all
 from skyward.node.worker.tagged_lines import TaggedReader
 
-ORDER_PATIENCE = 1.0
+ORDER_PATIENCE = 0.2
 """Seconds that a print waits at most for lines before it that another thread is just handing on."""
 
 END_PATIENCE = 1.0
@@ -102,10 +103,8 @@ class DescriptorLines:
             fd: 1 for what goes to stdout, 2 for stderr.
         """
         # A process that was forked off takes no lock, because it may have been held by a thread that it has not.
-        if not self._pipes and not self._over and not self.of_parent:
-            with self._reading:
-                if not self._pipes:
-                    self._open()
+        if not self._pipes and not self._over and not self.of_parent and self._open():
+            self._start()
         return next((pipe.writing for pipe in self._pipes[fd - 1 : fd] if pipe.writing >= 0), None)
 
     def write(self, fd: int, text: str) -> None:
@@ -145,12 +144,32 @@ class DescriptorLines:
             error, self._error = self._error, None
             raise error
 
-    def _open(self) -> None:
-        self._pipes = [_Pipe(fd, deliver) for fd, deliver in enumerate(self._deliver, 1)]
+    def _open(self) -> bool:
+        """Open the pipes; return whether that was still to do."""
+        with self._reading:
+            if self._pipes:
+                return False
+            self._pipes = [_Pipe(fd, deliver) for fd, deliver in enumerate(self._deliver, 1)]
+            return True
+
+    def _start(self) -> None:
+        """Start reading; not under the lock, because what Python does in a new thread may print."""
+        call = runtime.owner()
+        if call is not None:
+            # Where an interrupt cuts the redirection's own end off.
+            call.at_end.add(self._end_with)
         # What the callback asks about its call is answered as where the redirection began.
         run = copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._follow,), name=READER, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=run, args=(self._follow,), name=READER, daemon=True)
+        thread.start()
+        # An interrupt may come before the thread is: then there is none to wait for.
+        self._thread = thread
+
+    def _end_with(self, call: int) -> None:
+        with self._reading:
+            self._over = True
+            for pipe in self._pipes:
+                pipe.close_writing()
 
     def _read(self) -> None:
         for pipe in self._pipes:

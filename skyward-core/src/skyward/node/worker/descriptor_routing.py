@@ -24,11 +24,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from skyward.node.task.runtime import TaskContext
     from skyward.node.worker.routes import Route, Sink
 
 _STREAMS = (("__stdout__", "stdout"), ("__stderr__", "stderr"))
 
-_entered: list[Route] = []
+_entered: list[tuple[Route, TaskContext | None]] = []
 _hooked: list[bool] = []
 _forking = threading.local()
 
@@ -36,9 +37,10 @@ _forking = threading.local()
 @contextlib.contextmanager
 def descriptors_follow(route: Route) -> Iterator[None]:
     """Direct descriptors, and processes that are started, by routes for a block in which this one is entered."""
+    call = runtime.owner()
     try:
         with DESCRIPTORS.changing:
-            _entered.append(route)
+            _entered.append((route, call))
             if not _hooked:
                 _hooked.append(True)
                 os.register_at_fork(before=_before_fork, after_in_child=_in_child)
@@ -48,7 +50,9 @@ def descriptors_follow(route: Route) -> Iterator[None]:
     finally:
         direct()
         with DESCRIPTORS.changing:
-            _entered[:] = [one for one in _entered if one is not route]
+            # Those of calls that are over were cut off by an interrupt.
+            going = {None, *runtime.running()}
+            _entered[:] = [(one, its_call) for one, its_call in _entered if one is not route and its_call in going]
             if not _entered:
                 runtime.watchers.discard(direct)
                 _PROCESSES.unfollow()

@@ -123,19 +123,23 @@ class _Replaced:
         self._owner, self._name, self._wrapper = owner, name, wrapper
         self._original: Any = None
         self._ours: Any = None
+        self._is_in = False
 
     def put_in(self) -> None:
         """Insert ours in its place, unless it is there."""
-        if self._ours is None:
-            self._original = getattr(self._owner, self._name)
-            self._ours = functools.wraps(self._original)(self._wrapper(self._original))
-            setattr(self._owner, self._name, self._ours)
+        if self._is_in:
+            return
+        found = getattr(self._owner, self._name)
+        if found is not self._original:
+            self._original, self._ours = found, functools.wraps(found)(self._wrapper(found))
+        setattr(self._owner, self._name, self._ours)
+        self._is_in = True
 
     def take_out(self) -> None:
         """Restore the original, unless another library has wrapped ours and keeps it."""
-        if self._ours is not None and getattr(self._owner, self._name) is self._ours:
+        if self._is_in and getattr(self._owner, self._name) is self._ours:
             setattr(self._owner, self._name, self._original)
-            self._ours = None
+            self._is_in = False
 
 
 def _fileno(given: Any) -> int:
