@@ -8,18 +8,20 @@ import pytest
 
 from skyward import errors
 from skyward.errors import ProtocolError, SkywardError
-from skyward.link.store_said import Ended, Lost, Place, Where, decode, encode_refusal
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where, decode, encode_refusal
 
 
-@pytest.mark.parametrize("said", [Where(), Place("/s", "secret", "g"), Lost("g"), Ended(3, "SIGKILL")], ids=repr)
-def test_it_is_read_as_it_was_written(said: Where | Place | Lost | Ended) -> None:
+@pytest.mark.parametrize(
+    "said", [Where(), StorePlace("/s", "secret", "g"), StoreGone("g"), ServerEnded(3, "SIGKILL")], ids=repr
+)
+def test_it_is_read_as_it_was_written(said: Where | StorePlace | StoreGone | ServerEnded) -> None:
     """Each of them."""
     assert said == decode(said.encode())
 
 
 def test_a_password_is_not_shown() -> None:
     """Neither in a log nor in a traceback."""
-    assert "secret" not in repr(Place("/s", "secret", "g"))
+    assert "secret" not in repr(StorePlace("/s", "secret", "g"))
 
 
 @pytest.mark.parametrize(
@@ -61,5 +63,5 @@ def test_anything_else_is_refused(body: bytes) -> None:
 
 def test_a_long_reason_is_cut() -> None:
     """Its end says most, and a frame has a limit."""
-    assert "!" == Ended(1, "x" * 5000 + "!").encode()[-3:-2].decode()
-    assert 1200 > len(Ended(1, "x" * 5000).encode())
+    assert "!" == ServerEnded(1, "x" * 5000 + "!").encode()[-3:-2].decode()
+    assert 1200 > len(ServerEnded(1, "x" * 5000).encode())

@@ -208,7 +208,7 @@ if TYPE_CHECKING:
     from skyward.providers.local import Local as Local
     from skyward.providers.ssh import SSH as SSH
     from skyward.putting import put as put
-    from skyward.shared import (
+    from skyward.shared_state import (
         barrier as barrier,
         counter as counter,
         dict as dict,  # noqa: A004  # as the seeds name it

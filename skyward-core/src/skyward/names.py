@@ -69,7 +69,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.link.refs": ("Ref",),
         "skyward.plugin": ("Plugin",),
         "skyward.putting": ("put",),
-        "skyward.shared": ("barrier", "counter", "dict", "lock", "queue", "set"),
+        "skyward.shared_state": ("barrier", "counter", "dict", "lock", "queue", "set"),
         "skyward.collections.named_collections": ("Consistency",),
         "skyward.providers.local": ("Local",),
         "skyward.providers.ssh": ("SSH",),

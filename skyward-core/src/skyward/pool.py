@@ -23,7 +23,7 @@ from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
 from skyward.plan.config.request import request
 from skyward.plan.config.signature import pool_signature
-from skyward.shared import Shared
+from skyward.shared_state import SharedState
 
 if TYPE_CHECKING:
     from skyward.collections.named_collections import Collections
@@ -40,7 +40,7 @@ Target = int | Literal["head"] | None
 _Off = Literal[False]
 
 
-class Pool(RightOperand, Mapper, Shared):
+class Pool(RightOperand, Mapper, SharedState):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 

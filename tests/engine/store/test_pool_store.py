@@ -14,7 +14,7 @@ import pytest
 from skyward.engine.store import pool_store as room
 from skyward.engine.store.pool_store import PoolStore
 from skyward.errors import PoolClosedError, ProtocolError, ProvisionError, UsageError
-from skyward.link.store_said import Ended, Lost, Place, Where
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where
 from skyward.model.spec.options import Options
 from tests.engine.store.standins import StandIn, said_back
 from tests.stores import node_directory, soon
@@ -219,7 +219,7 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store(caplog: pytest.LogCapture
             await reader.readexactly(4)
             head.leaving = True
             store.node_gone(head)
-            assert [first, Lost(first.generation)] == other.said
+            assert [first, StoreGone(first.generation)] == other.said
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
             writer.close()
@@ -239,10 +239,10 @@ def test_a_server_that_ends_is_a_lost_store() -> None:
     async def look() -> None:
         async with _pool(_two) as (store, (head, other)):
             place = await store.for_node(head)
-            store.said(other, Ended(1, "not its server").encode())
-            store.said(head, Ended(7, "an older one").encode())
+            store.said(other, ServerEnded(1, "not its server").encode())
+            store.said(head, ServerEnded(7, "an older one").encode())
             assert place == await store.for_node(head)
-            store.said(head, Ended(1, "SIGKILL").encode())
+            store.said(head, ServerEnded(1, "SIGKILL").encode())
             head.end()
             assert place.generation != (await store.for_node(head)).generation
 
@@ -276,7 +276,7 @@ def test_a_node_is_answered_with_a_place_or_a_reason() -> None:
     async def look() -> None:
         async with _pool(_two) as (store, (head, _)):
             head.starts = none
-            for kind in (ProvisionError, Place):
+            for kind in (ProvisionError, StorePlace):
                 store.said(head, Where().encode())
                 await soon(lambda: head.said)
                 assert kind is type(head.said.pop())

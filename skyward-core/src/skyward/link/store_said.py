@@ -19,7 +19,7 @@ from skyward import errors
 from skyward.errors import ProtocolError, SkywardError
 from skyward.link.frames import decode_json
 
-__all__ = ["STARTS_WITHIN", "Ended", "Lost", "Place", "Where", "decode", "encode_refusal"]
+__all__ = ["STARTS_WITHIN", "ServerEnded", "StoreGone", "StorePlace", "Where", "decode", "encode_refusal"]
 
 STARTS_WITHIN: Final = 300.0
 """Seconds in which a store has to be there: a server that a machine lacks is installed meanwhile."""
@@ -41,7 +41,7 @@ class Where(NamedTuple):
         return b'{"said": "where"}'
 
 
-class Place(NamedTuple):
+class StorePlace(NamedTuple):
     """
     Where a node finds the store.
 
@@ -56,19 +56,19 @@ class Place(NamedTuple):
     generation: str
 
     def __repr__(self) -> str:
-        return f"Place(path={self.path!r}, generation={self.generation!r})"
+        return f"StorePlace(path={self.path!r}, generation={self.generation!r})"
 
     def encode(self) -> bytes:
         """
         Render it as a body.
 
-        >>> decode(Place("/run/s.sock", "secret", "g1").encode())
-        Place(path='/run/s.sock', generation='g1')
+        >>> decode(StorePlace("/run/s.sock", "secret", "g1").encode())
+        StorePlace(path='/run/s.sock', generation='g1')
         """
         return json.dumps({"said": "at", **self._asdict()}).encode()
 
 
-class Lost(NamedTuple):
+class StoreGone(NamedTuple):
     """The notice that a store is gone, with its generation."""
 
     generation: str
@@ -78,7 +78,7 @@ class Lost(NamedTuple):
         return json.dumps({"said": "lost", **self._asdict()}).encode()
 
 
-class Ended(NamedTuple):
+class ServerEnded(NamedTuple):
     """The notice that a server has ended, with its number and the reason."""
 
     number: int
@@ -106,7 +106,7 @@ def encode_refusal(error: SkywardError) -> bytes:
     return json.dumps({"said": "none", "error": name, "message": error.message, "hint": error.hint}).encode()
 
 
-def decode(body: bytes) -> Where | Place | Lost | Ended | SkywardError:
+def decode(body: bytes) -> Where | StorePlace | StoreGone | ServerEnded | SkywardError:
     """
     Read the body of a STORE frame.
 
@@ -123,14 +123,14 @@ def decode(body: bytes) -> Where | Place | Lost | Ended | SkywardError:
         case "where":
             return Where()
         case "at":
-            return Place(_text(said, "path"), _text(said, "password"), _text(said, "generation"))
+            return StorePlace(_text(said, "path"), _text(said, "password"), _text(said, "generation"))
         case "lost":
-            return Lost(_text(said, "generation"))
+            return StoreGone(_text(said, "generation"))
         case "ended":
             number = said.get("number")
             if type(number) is not int:
                 raise ProtocolError("A STORE frame names no server.")
-            return Ended(number, _text(said, "why"))
+            return ServerEnded(number, _text(said, "why"))
         case "none" if said.get("error") in _REFUSALS:
             kind = getattr(errors, said["error"])
             hint = said.get("hint")

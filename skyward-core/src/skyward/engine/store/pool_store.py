@@ -16,7 +16,7 @@ from skyward.engine.store.client_door import ClientDoor
 from skyward.engine.store.node_route import NodeRoute
 from skyward.errors import NodeLostError, PoolClosedError, ProvisionError, SkywardError, UsageError
 from skyward.link import store_said
-from skyward.link.store_said import STARTS_WITHIN, Ended, Lost, Place, Where
+from skyward.link.store_said import STARTS_WITHIN, ServerEnded, StoreGone, StorePlace, Where
 from skyward.model.instances.machine import LocalAddress
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class _Store:
         async with asyncio.timeout(OPENING):
             return await self.shell.host.dial_socket(self.path)
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> StorePlace:
         """Describe it, as reached by a path."""
-        return Place(path, self.password, self.generation)
+        return StorePlace(path, self.password, self.generation)
 
 
 def check_joined(options: Options, pool: str) -> None:
@@ -107,7 +107,7 @@ class PoolStore:
         """Return the place of the node that the store is on; None if there is none."""
         return self._store.shell.index if self._store is not None else None
 
-    async def for_client(self) -> Place:
+    async def for_client(self) -> StorePlace:
         """
         Return where the client reaches the store, which is started if it is not there.
 
@@ -122,7 +122,7 @@ class PoolStore:
             self._door = door, asyncio.ensure_future(door.open())
         return store.place(await asyncio.shield(self._door[1]))
 
-    async def for_node(self, shell: NodeShell) -> Place:
+    async def for_node(self, shell: NodeShell) -> StorePlace:
         """
         Return where a node reaches the store, which is started if it is not there.
 
@@ -164,7 +164,7 @@ class PoolStore:
         match store_said.decode(body):
             case Where():
                 self._spawn(self._answer(shell))
-            case Ended(number, why):
+            case ServerEnded(number, why):
                 store = self._store
                 if store is not None and store.shell is shell and store.number == number:
                     self._lose(f"its server ended: {why}")
@@ -296,7 +296,7 @@ class PoolStore:
         answered, self._answered = self._answered, set()
         for shell in answered:
             if shell.link is not None:
-                shell.link.send_store(Lost(store.generation).encode())
+                shell.link.send_store(StoreGone(store.generation).encode())
 
     def _drop(self) -> None:
         """Close the ways to the store."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from skyward.errors import ProtocolError, SkywardError, UsageError
 from skyward.link import store_said
 from skyward.link.frames import Kind, encode, encode_json
-from skyward.link.store_said import Ended, Lost, Place, Where
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where
 from skyward.link.wire import Wire
 from skyward.node.agent.line_flow import SILENT
 from skyward.node.store.route import StoreRoute
@@ -114,15 +114,15 @@ class AgentStore:
         """
         said, frame = store_said.decode(body), encode(Kind.STORE, body)
         match said:
-            case Lost(generation):
+            case StoreGone(generation):
                 if generation == self._generation:
                     self._answer = b""
                 for process in self._informed:
                     process.control.send(frame)
-            case Place() | SkywardError():
+            case StorePlace() | SkywardError():
                 # That the pool has no collections stays so; anything else may be otherwise the next time.
-                self._answer = frame if isinstance(said, Place | UsageError) else b""
-                self._generation = said.generation if isinstance(said, Place) else ""
+                self._answer = frame if isinstance(said, StorePlace | UsageError) else b""
+                self._generation = said.generation if isinstance(said, StorePlace) else ""
                 waiting, self._waiting = self._waiting, []
                 for process in waiting:
                     process.control.send(frame)
@@ -152,7 +152,7 @@ class AgentStore:
             self._directory,
             number,
             str(asked["password"]),
-            lambda why: self._tell(encode(Kind.STORE, Ended(number, why).encode())),
+            lambda why: self._tell(encode(Kind.STORE, ServerEnded(number, why).encode())),
         )
         self._server = server
         try:

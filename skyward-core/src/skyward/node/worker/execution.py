@@ -34,7 +34,7 @@ from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from skyward.link.store_said import Place
+    from skyward.link.store_said import StorePlace
     from skyward.model.instances.instance import InstanceInfo
     from skyward.node.worker.functions import FunctionStore
 
@@ -56,7 +56,7 @@ class Setting:
         self.plugins: tuple[Any, ...] = ()
         self.main: Execution | None = None
         self.retires = False
-        self.store: Callable[[], Place] = runtime.store_nowhere
+        self.store: Callable[[], StorePlace] = runtime.store_nowhere
 
     def remember(self, membership: dict[str, Any]) -> None:
         """Take a membership; calls name it by its version. Its peers are looked up when a call looks at them."""

@@ -10,7 +10,7 @@ from typing import Final
 from skyward.errors import ProtocolError, SkywardError, TransportError
 from skyward.link import store_said
 from skyward.link.frames import Kind, encode
-from skyward.link.store_said import STARTS_WITHIN, Lost, Place, Where
+from skyward.link.store_said import STARTS_WITHIN, StoreGone, StorePlace, Where
 
 __all__ = ["ANSWERED_WITHIN", "StoreLookup"]
 
@@ -27,7 +27,7 @@ class _Question:
 
     def __init__(self) -> None:
         self.there = threading.Event()
-        self.answer: Place | SkywardError | None = None
+        self.answer: StorePlace | SkywardError | None = None
 
 
 class StoreLookup:
@@ -41,10 +41,10 @@ class StoreLookup:
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
         self._lock = threading.Lock()
-        self._place: Place | None = None
+        self._place: StorePlace | None = None
         self._question: _Question | None = None
 
-    def find(self, within: float = ANSWERED_WITHIN) -> Place:
+    def find(self, within: float = ANSWERED_WITHIN) -> StorePlace:
         """
         Return where the store is; it is started if it is not there.
 
@@ -66,7 +66,7 @@ class StoreLookup:
                 raise TransportError(
                     f"The client did not say within {within:g} s where the store of the collections is: it may be away."
                 )
-        if isinstance(question.answer, Place):
+        if isinstance(question.answer, StorePlace):
             return question.answer
         assert question.answer is not None
         raise question.answer
@@ -80,13 +80,13 @@ class StoreLookup:
         """
         said = store_said.decode(body)
         with self._lock:
-            if isinstance(said, Lost):
+            if isinstance(said, StoreGone):
                 if self._place is not None and self._place.generation == said.generation:
                     self._place = None
                 return
-            if not isinstance(said, Place | SkywardError):
+            if not isinstance(said, StorePlace | SkywardError):
                 raise ProtocolError("An agent asked a worker where the store is.")
-            self._place = said if isinstance(said, Place) else None
+            self._place = said if isinstance(said, StorePlace) else None
             question, self._question = self._question, None
             if question is not None:
                 question.answer = said

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from skyward.collections.shared_queue import SharedQueue
     from skyward.collections.shared_set import SharedSet
 
-__all__ = ["Shared", "barrier", "counter", "dict", "lock", "queue", "set"]
+__all__ = ["SharedState", "barrier", "counter", "dict", "lock", "queue", "set"]
 
 
-class Shared:
+class SharedState:
     """Share collections with the functions of a pool; the part of a pool that does."""
 
     @property
@@ -197,10 +197,10 @@ def lock(name: str, timeout: float | None = 30) -> SharedLock:
     return _here().lock(name, timeout)
 
 
-def _here() -> Shared | Collections:
+def _here() -> SharedState | Collections:
     """Return the collections of the pool that is open here, or of the task that this is."""
     try:
-        return cast("Shared", current_pool.get())
+        return cast("SharedState", current_pool.get())
     except LookupError:
         if MARK in os.environ:
             return task_collections()
