@@ -233,6 +233,33 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store(caplog: pytest.LogCapture
     assert "The store of the collections of pool 'train' is lost" in caplog.text
 
 
+def test_a_store_that_is_lost_while_a_way_to_it_is_opened_is_in_no_answer() -> None:
+    """The node is answered with the next one, and nothing of the first is left."""
+
+    async def look() -> None:
+        async with _pool(_two) as (store, (head, other)):
+            ask, asked, go_on = other.ask, asyncio.Event(), asyncio.Event()
+
+            async def slowly(question: dict[str, Any]) -> dict[str, Any]:
+                asked.set()
+                await go_on.wait()
+                return await ask(question)  # type: ignore[no-any-return]
+
+            other.ask = slowly
+            store.said(other, Where().encode())
+            store.said(other, Where().encode())
+            await asked.wait()
+            store.said(head, ServerEnded(1, "SIGKILL").encode())
+            head.end()
+            go_on.set()
+            await soon(lambda: other.said)
+            (place,) = other.said
+            assert f"{other.directory}/store-2.in" == place.path
+            assert b"PING" == await said_back(place.path, b"ping")
+
+    _run(look)
+
+
 def test_a_server_that_ends_is_a_lost_store() -> None:
     """As when the kernel kills it for lack of memory."""
 
