@@ -8,13 +8,13 @@ import pytest
 
 from skyward import errors
 from skyward.errors import ProtocolError, SkywardError
-from skyward.link.store_said import StoreEnded, StoreLost, StorePlace, Where, decode, encode_refusal
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where, decode, encode_refusal
 
 
 @pytest.mark.parametrize(
-    "said", [Where(), StorePlace("/s", "secret", "g"), StoreLost("g"), StoreEnded(3, "SIGKILL")], ids=repr
+    "said", [Where(), StorePlace("/s", "secret", "g"), StoreGone("g"), ServerEnded(3, "SIGKILL")], ids=repr
 )
-def test_it_is_read_as_it_was_written(said: Where | StorePlace | StoreLost | StoreEnded) -> None:
+def test_it_is_read_as_it_was_written(said: Where | StorePlace | StoreGone | ServerEnded) -> None:
     """Each of them."""
     assert said == decode(said.encode())
 
@@ -63,5 +63,5 @@ def test_anything_else_is_refused(body: bytes) -> None:
 
 def test_a_long_reason_is_cut() -> None:
     """Its end says most, and a frame has a limit."""
-    assert "!" == StoreEnded(1, "x" * 5000 + "!").encode()[-3:-2].decode()
-    assert 1200 > len(StoreEnded(1, "x" * 5000).encode())
+    assert "!" == ServerEnded(1, "x" * 5000 + "!").encode()[-3:-2].decode()
+    assert 1200 > len(ServerEnded(1, "x" * 5000).encode())

@@ -54,6 +54,8 @@ class StandIn:
         self.asked.append(question)
         if "store" in question:
             return await self.starts(question["store"])
+        if self.route is not None:
+            self.route.close()
         self.route = StoreRoute(asyncio.get_running_loop(), self.directory, question["route"], lambda: False)
         await self.route.open()
         return {"path": self.route.path, "door": self.route.door}

@@ -14,7 +14,7 @@ import pytest
 from skyward.engine.store import pool_store as room
 from skyward.engine.store.pool_store import PoolStore
 from skyward.errors import PoolClosedError, ProtocolError, ProvisionError, UsageError
-from skyward.link.store_said import StoreEnded, StoreLost, StorePlace, Where
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where
 from skyward.model.spec.options import Options
 from tests.engine.store.standins import StandIn, said_back
 from tests.stores import node_directory, soon
@@ -219,7 +219,7 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store(caplog: pytest.LogCapture
             await reader.readexactly(4)
             head.leaving = True
             store.node_gone(head)
-            assert [first, StoreLost(first.generation)] == other.said
+            assert [first, StoreGone(first.generation)] == other.said
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
             writer.close()
@@ -233,16 +233,43 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store(caplog: pytest.LogCapture
     assert "The store of the collections of pool 'train' is lost" in caplog.text
 
 
+def test_a_store_that_is_lost_while_a_way_to_it_is_opened_is_in_no_answer() -> None:
+    """The node is answered with the next one, and nothing of the first is left."""
+
+    async def look() -> None:
+        async with _pool(_two) as (store, (head, other)):
+            ask, asked, go_on = other.ask, asyncio.Event(), asyncio.Event()
+
+            async def slowly(question: dict[str, Any]) -> dict[str, Any]:
+                asked.set()
+                await go_on.wait()
+                return await ask(question)  # type: ignore[no-any-return]
+
+            other.ask = slowly
+            store.said(other, Where().encode())
+            store.said(other, Where().encode())
+            await asked.wait()
+            store.said(head, ServerEnded(1, "SIGKILL").encode())
+            head.end()
+            go_on.set()
+            await soon(lambda: other.said)
+            (place,) = other.said
+            assert f"{other.directory}/store-2.in" == place.path
+            assert b"PING" == await said_back(place.path, b"ping")
+
+    _run(look)
+
+
 def test_a_server_that_ends_is_a_lost_store() -> None:
     """As when the kernel kills it for lack of memory."""
 
     async def look() -> None:
         async with _pool(_two) as (store, (head, other)):
             place = await store.for_node(head)
-            store.said(other, StoreEnded(1, "not its server").encode())
-            store.said(head, StoreEnded(7, "an older one").encode())
+            store.said(other, ServerEnded(1, "not its server").encode())
+            store.said(head, ServerEnded(7, "an older one").encode())
             assert place == await store.for_node(head)
-            store.said(head, StoreEnded(1, "SIGKILL").encode())
+            store.said(head, ServerEnded(1, "SIGKILL").encode())
             head.end()
             assert place.generation != (await store.for_node(head)).generation
 

@@ -10,7 +10,7 @@ import pytest
 
 from skyward.errors import ProtocolError, ProvisionError, UsageError
 from skyward.link.frames import Frame, Kind, Parser, decode_json
-from skyward.link.store_said import StoreEnded, StoreLost, StorePlace, Where, decode, encode_refusal
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where, decode, encode_refusal
 from skyward.node.store.agent_store import AgentStore
 from skyward.node.store.server_search import NAMED
 from tests.stores import PASSWORD, command, node_directory, reaping
@@ -84,8 +84,8 @@ def test_the_loss_of_a_store_reaches_those_that_know_it() -> None:
         one, other, _ = bench.workers
         bench.part.asked(one)
         bench.part.received(PLACE.encode())
-        bench.part.received(StoreLost("g1").encode())
-        assert [PLACE, StoreLost("g1")] == one.said
+        bench.part.received(StoreGone("g1").encode())
+        assert [PLACE, StoreGone("g1")] == one.said
         assert [] == other.said
         bench.frames.get_nowait()
         bench.part.asked(other)
@@ -113,7 +113,7 @@ def test_what_stays_so_is_asked_once(refusal: Any, asks: int) -> None:
     _run(look)
 
 
-@pytest.mark.parametrize("body", [Where().encode(), StoreEnded(1, "").encode(), b"{}"])
+@pytest.mark.parametrize("body", [Where().encode(), ServerEnded(1, "").encode(), b"{}"])
 def test_what_no_client_says_is_refused(body: bytes) -> None:
     """As any other frame that makes no sense."""
 
@@ -149,7 +149,7 @@ def test_a_server_is_started_and_its_end_reported() -> None:
 
                 os.kill(int(said["process_id"]), signal.SIGTERM)
                 ended = decode((await bench.frames.get()).body)
-                assert isinstance(ended, StoreEnded)
+                assert isinstance(ended, ServerEnded)
                 assert 4 == ended.number
                 bench.part.close()
 

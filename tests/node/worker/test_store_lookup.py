@@ -9,7 +9,7 @@ import pytest
 
 from skyward.errors import TransportError, UsageError
 from skyward.link.frames import Kind, Parser
-from skyward.link.store_said import StoreLost, StorePlace, Where, decode, encode_refusal
+from skyward.link.store_said import StoreGone, StorePlace, Where, decode, encode_refusal
 from skyward.node.worker.store_lookup import StoreLookup
 
 PLACE = StorePlace("/n/store-1.sock", "secret", "g1")
@@ -51,9 +51,9 @@ def test_a_store_that_is_lost_is_asked_for_again() -> None:
         assert agent.asked.acquire(timeout=10)
         agent.lookup.received(PLACE.encode())
         assert PLACE == first.result()
-        agent.lookup.received(StoreLost("g0").encode())
+        agent.lookup.received(StoreGone("g0").encode())
         assert PLACE == agent.lookup.find(0.0)
-        agent.lookup.received(StoreLost("g1").encode())
+        agent.lookup.received(StoreGone("g1").encode())
         second = threads.submit(agent.lookup.find, 10.0)
         assert agent.asked.acquire(timeout=10)
         agent.lookup.received(NEXT.encode())

@@ -19,7 +19,7 @@ from skyward import errors
 from skyward.errors import ProtocolError, SkywardError
 from skyward.link.frames import decode_json
 
-__all__ = ["STARTS_WITHIN", "StoreEnded", "StoreLost", "StorePlace", "Where", "decode", "encode_refusal"]
+__all__ = ["STARTS_WITHIN", "ServerEnded", "StoreGone", "StorePlace", "Where", "decode", "encode_refusal"]
 
 STARTS_WITHIN: Final = 300.0
 """Seconds in which a store has to be there: a server that a machine lacks is installed meanwhile."""
@@ -68,7 +68,7 @@ class StorePlace(NamedTuple):
         return json.dumps({"said": "at", **self._asdict()}).encode()
 
 
-class StoreLost(NamedTuple):
+class StoreGone(NamedTuple):
     """The notice that a store is gone, with its generation."""
 
     generation: str
@@ -78,7 +78,7 @@ class StoreLost(NamedTuple):
         return json.dumps({"said": "lost", **self._asdict()}).encode()
 
 
-class StoreEnded(NamedTuple):
+class ServerEnded(NamedTuple):
     """The notice that a server has ended, with its number and the reason."""
 
     number: int
@@ -106,7 +106,7 @@ def encode_refusal(error: SkywardError) -> bytes:
     return json.dumps({"said": "none", "error": name, "message": error.message, "hint": error.hint}).encode()
 
 
-def decode(body: bytes) -> Where | StorePlace | StoreLost | StoreEnded | SkywardError:
+def decode(body: bytes) -> Where | StorePlace | StoreGone | ServerEnded | SkywardError:
     """
     Read the body of a STORE frame.
 
@@ -125,12 +125,12 @@ def decode(body: bytes) -> Where | StorePlace | StoreLost | StoreEnded | Skyward
         case "at":
             return StorePlace(_text(said, "path"), _text(said, "password"), _text(said, "generation"))
         case "lost":
-            return StoreLost(_text(said, "generation"))
+            return StoreGone(_text(said, "generation"))
         case "ended":
             number = said.get("number")
             if type(number) is not int:
                 raise ProtocolError("A STORE frame names no server.")
-            return StoreEnded(number, _text(said, "why"))
+            return ServerEnded(number, _text(said, "why"))
         case "none" if said.get("error") in _REFUSALS:
             kind = getattr(errors, said["error"])
             hint = said.get("hint")

@@ -34,6 +34,7 @@ class ClientDoor:
         self._directory = ""
         self._server: asyncio.AbstractServer | None = None
         self._joined: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def open(self) -> str:
         """
@@ -54,10 +55,13 @@ class ClientDoor:
                 f"This machine cannot listen at {path}: {error}.",
                 hint="Have TMPDIR name a directory with a short path.",
             ) from error
+        if self._closed:
+            await self.close()
         return path
 
     async def close(self) -> None:
         """Stop listening, and break every connection off."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
         for task in self._joined:

@@ -48,6 +48,7 @@ class NodeRoute:
         self._door = ""
         self._room = asyncio.Semaphore(MOST)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def open(self) -> str:
         """
@@ -67,6 +68,8 @@ class NodeRoute:
             raise ProvisionError(
                 f"{self._shell.where} cannot listen for its tasks: {answer.get('failed')}", node=self._shell.index
             )
+        if self._closed:
+            raise ProvisionError(f"{self._shell.where} listens for a store that is lost.", node=self._shell.index)
         self._door = str(answer["door"])
         for _ in range(READY):
             _ = self._keep(asyncio.ensure_future(self._hold()))
@@ -74,6 +77,7 @@ class NodeRoute:
 
     async def close(self) -> None:
         """Reset every connection, and hold none any more."""
+        self._closed = True
         for task in self._tasks:
             task.cancel()
         while self._tasks:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -16,7 +16,7 @@ from skyward.engine.store.client_door import ClientDoor
 from skyward.engine.store.node_route import NodeRoute
 from skyward.errors import NodeLostError, PoolClosedError, ProvisionError, SkywardError, UsageError
 from skyward.link import store_said
-from skyward.link.store_said import STARTS_WITHIN, StoreEnded, StoreLost, StorePlace, Where
+from skyward.link.store_said import STARTS_WITHIN, ServerEnded, StoreGone, StorePlace, Where
 from skyward.model.instances.machine import LocalAddress
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ class _Store:
             raise NodeLostError(f"{self.shell.where} is gone, and the store with it.", node=self.shell.index)
         async with asyncio.timeout(OPENING):
             return await self.shell.host.dial_socket(self.path)
-
-    def place(self, path: str) -> StorePlace:
-        """Describe it, as reached by a path."""
-        return StorePlace(path, self.password, self.generation)
 
 
 def check_joined(options: Options, pool: str) -> None:
@@ -98,6 +94,7 @@ class PoolStore:
         self._node_is_ready = asyncio.Event()
         self._routes: dict[NodeShell, tuple[NodeRoute, asyncio.Future[str]]] = {}
         self._door: tuple[ClientDoor, asyncio.Future[str]] | None = None
+        self._asking: set[NodeShell] = set()
         self._answered: set[NodeShell] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -114,13 +111,7 @@ class PoolStore:
         Raises:
             SkywardError: If there is none.
         """
-        store = await self._current()
-        if isinstance(store.shell.instance.address, LocalAddress):
-            return store.place(store.path)
-        if self._door is None:
-            door = ClientDoor(store.dial)
-            self._door = door, asyncio.ensure_future(door.open())
-        return store.place(await asyncio.shield(self._door[1]))
+        return await self._reached(self._path_for_client)
 
     async def for_node(self, shell: NodeShell) -> StorePlace:
         """
@@ -132,21 +123,42 @@ class PoolStore:
         Raises:
             SkywardError: If there is none, or no way to it.
         """
-        store = await self._current()
-        here = isinstance(shell.instance.address, LocalAddress) and isinstance(
-            store.shell.instance.address, LocalAddress
-        )
-        if here or shell is store.shell:
-            return store.place(store.path)
+        return await self._reached(lambda store: self._path_for_node(shell, store))
+
+    async def _reached(self, path: Callable[[_Store], Awaitable[str]]) -> StorePlace:
+        """Return a place of the store that there is; it may be lost while a way to it is opened."""
+        while True:
+            store = await self._current()
+            try:
+                found = await path(store)
+            except SkywardError:
+                if self._store is store:
+                    raise
+            else:
+                if self._store is store:
+                    return StorePlace(found, store.password, store.generation)
+
+    async def _path_for_client(self, store: _Store) -> str:
+        if isinstance(store.shell.instance.address, LocalAddress):
+            return store.path
+        if self._door is None:
+            door = ClientDoor(store.dial)
+            self._door = door, asyncio.ensure_future(door.open())
+        return await asyncio.shield(self._door[1])
+
+    async def _path_for_node(self, shell: NodeShell, store: _Store) -> str:
+        both_here = all(isinstance(each.instance.address, LocalAddress) for each in (shell, store.shell))
+        if both_here or shell is store.shell:
+            return store.path
         if shell not in self._routes:
             route = NodeRoute(shell, store.number, store.dial)
             self._routes[shell] = route, asyncio.ensure_future(route.open())
-        route, opened = self._routes[shell]
+        made = self._routes[shell]
         try:
-            return store.place(await asyncio.shield(opened))
+            return await asyncio.shield(made[1])
         except SkywardError:
             # The next task tries again.
-            if self._routes.get(shell) == (route, opened):
+            if self._routes.get(shell) is made:
                 del self._routes[shell]
             raise
 
@@ -163,8 +175,11 @@ class PoolStore:
         """
         match store_said.decode(body):
             case Where():
-                self._spawn(self._answer(shell))
-            case StoreEnded(number, why):
+                # An agent asks again once it was answered.
+                if shell not in self._asking:
+                    self._asking.add(shell)
+                    self._spawn(self._answer(shell))
+            case ServerEnded(number, why):
                 store = self._store
                 if store is not None and store.shell is shell and store.number == number:
                     self._lose(f"its server ended: {why}")
@@ -277,6 +292,8 @@ class PoolStore:
             body = (await self.for_node(shell)).encode()
         except SkywardError as error:
             body = store_said.encode_refusal(error)
+        finally:
+            self._asking.discard(shell)
         if shell.link is not None:
             self._answered.add(shell)
             shell.link.send_store(body)
@@ -296,7 +313,7 @@ class PoolStore:
         answered, self._answered = self._answered, set()
         for shell in answered:
             if shell.link is not None:
-                shell.link.send_store(StoreLost(store.generation).encode())
+                shell.link.send_store(StoreGone(store.generation).encode())
 
     def _drop(self) -> None:
         """Close the ways to the store."""

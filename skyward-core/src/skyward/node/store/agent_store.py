@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from skyward.errors import ProtocolError, SkywardError, UsageError
 from skyward.link import store_said
 from skyward.link.frames import Kind, encode, encode_json
-from skyward.link.store_said import StoreEnded, StoreLost, StorePlace, Where
+from skyward.link.store_said import ServerEnded, StoreGone, StorePlace, Where
 from skyward.link.wire import Wire
 from skyward.node.agent.line_flow import SILENT
 from skyward.node.store.route import StoreRoute
@@ -114,7 +114,7 @@ class AgentStore:
         """
         said, frame = store_said.decode(body), encode(Kind.STORE, body)
         match said:
-            case StoreLost(generation):
+            case StoreGone(generation):
                 if generation == self._generation:
                     self._answer = b""
                 for process in self._informed:
@@ -152,7 +152,7 @@ class AgentStore:
             self._directory,
             number,
             str(asked["password"]),
-            lambda why: self._tell(encode(Kind.STORE, StoreEnded(number, why).encode())),
+            lambda why: self._tell(encode(Kind.STORE, ServerEnded(number, why).encode())),
         )
         self._server = server
         try:

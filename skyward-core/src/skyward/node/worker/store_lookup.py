@@ -10,7 +10,7 @@ from typing import Final
 from skyward.errors import ProtocolError, SkywardError, TransportError
 from skyward.link import store_said
 from skyward.link.frames import Kind, encode
-from skyward.link.store_said import STARTS_WITHIN, StoreLost, StorePlace, Where
+from skyward.link.store_said import STARTS_WITHIN, StoreGone, StorePlace, Where
 
 __all__ = ["ANSWERED_WITHIN", "StoreLookup"]
 
@@ -80,7 +80,7 @@ class StoreLookup:
         """
         said = store_said.decode(body)
         with self._lock:
-            if isinstance(said, StoreLost):
+            if isinstance(said, StoreGone):
                 if self._place is not None and self._place.generation == said.generation:
                     self._place = None
                 return
