@@ -20,9 +20,6 @@ ID = 16
 """Length of an item's id, which stands before it."""
 
 
-NO_ITEM = b"-" * ID
-"""What is no item's id."""
-
 LOOK_S = 0.5
 """How often a process that takes items looks for those of holders that are gone."""
 
@@ -91,39 +88,35 @@ class QueueItems:
 
     def wait(self, consumer: int, seconds: float) -> Taken | None:
         """Wait for an item, for a second at most; only after `take` found none."""
-        # Older servers have no BLMOVE.
-        found: bytes | None = self._store.call(
+        # Older servers have no BLMOVE. Sent again it could take a second item: `take` finds what was moved.
+        found: bytes | None = self._store.call_once(
             "BRPOPLPUSH", self._items, f"{self._taken_of}{consumer}", max(0.01, min(LONGEST_WAIT_S, seconds))
         )
         return self._taken(consumer, found)
 
-    def settle(self, *, acknowledge: bool, consumer: int | None = None, item: bytes = b"") -> int:
-        """
-        Acknowledge items of this process, or put them back in front; return how many there were.
-
-        Args:
-            acknowledge: Which of the two.
-            consumer: Which thread or coroutine took them; None for any.
-            item: Which of them; empty for all.
-        """
-        who = b"" if consumer is None else consumer
-        count: int = self._store.run("settle", (), (self._name, self._holder, who, int(acknowledge), item))
-        return count
-
     def done(self, consumer: int) -> bool:
         """Acknowledge what a consumer took last."""
         item = self._last.pop(consumer, None)
-        return item is not None and bool(self.settle(acknowledge=True, consumer=consumer, item=item))
+        return item is not None and bool(self._settle(consumer, 0, item))
 
     def leave(self, consumer: int) -> None:
         """Have a consumer forgotten that has waited without getting anything."""
-        self.settle(acknowledge=True, consumer=consumer, item=NO_ITEM)
+        self._settle(consumer, 0)
 
-    def restore(self, consumer: int, item: bytes) -> None:
-        """Return an item to the queue that no caller received."""
-        if self._last.get(consumer) == item:
-            del self._last[consumer]
-        self.settle(acknowledge=False, consumer=consumer, item=item)
+    def restore(self, consumer: int) -> None:
+        """Return what a consumer took to the queue, because no caller received it."""
+        self._last.pop(consumer, None)
+        self._settle(consumer, 1)
+
+    def finish(self, *, ok: bool) -> None:
+        """Acknowledge what was received, or not; what was taken besides is delivered again."""
+        if self._looked:
+            self._settle(b"", 1, *(self._last.values() if ok else ()))
+            self._last.clear()
+
+    def _settle(self, consumer: int | bytes, restores: int, *done: bytes) -> int:
+        acknowledged: int = self._store.run("settle", (), (self._name, self._holder, consumer, restores, *done))
+        return acknowledged
 
     def wait_for_room(self, seconds: float) -> None:
         """Wait until there may be room."""
@@ -272,7 +265,7 @@ class SharedQueue:
         consumer = self._items.consumer()
         taken = await in_waiting_thread(
             lambda given_up: self._get(consumer, timeout, given_up),
-            lambda taken: self._items.restore(consumer, taken.id),
+            lambda taken: self._items.restore(consumer),
         )
         return self._values.open(taken.data)
 
