@@ -106,6 +106,6 @@ def _taken(store: StoreServer) -> int:
     """Count the items that holders have."""
     client = store.client()
     try:
-        return sum(client.hlen(key) for key in client.scan_iter("sky:queue-taken:jobs*"))
+        return sum(client.llen(key) for key in client.scan_iter("sky:queue-taken:jobs*"))
     finally:
         client.close()

@@ -99,6 +99,23 @@ def test_items_of_a_task_that_ends_well_are_acknowledged(opened: Opener) -> None
         opened("other").queue("q").get(timeout=1.2)
 
 
+def test_an_item_that_no_caller_received_is_not_acknowledged(store: StoreServer, opened: Opener) -> None:
+    """One that was moved to a task whose connection broke meanwhile is delivered to it, or after it."""
+    first = opened("first")
+    first.queue("q").put("a")
+    first.queue("q").put("b")
+    first.queue("q").put("c")
+    assert "a" == first.queue("q").get()
+    client = store.client()
+    mine = next(client.scan_iter("sky:queue-taken:q*"))
+    client.rpoplpush("sky:queue:q", mine)
+    assert "b" == first.queue("q").get()
+    client.rpoplpush("sky:queue:q", mine)
+    client.close()
+    first.finish(True)
+    assert ["c"] == [opened("other").queue("q").get(timeout=5)]
+
+
 def test_the_next_item_acknowledges_the_one_before(opened: Opener) -> None:
     """Of two items of one thread, only the last is delivered again."""
     failing = opened("failing")

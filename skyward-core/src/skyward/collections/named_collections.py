@@ -169,7 +169,7 @@ class Collections:
             try:
                 for each in known:
                     if isinstance(each, QueueItems):
-                        each.settle(b"", acknowledge=ok)
+                        each.finish(ok=ok)
                     elif isinstance(each, HeldLock) and (grip := each.grip):
                         each.drop(grip)
                 self._lease.end()

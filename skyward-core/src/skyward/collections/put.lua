@@ -1,5 +1,6 @@
 -- Begins with: replay, waking.
 -- KEYS: session; ARGV: write, queue, maxsize, value.
+-- The last one of the list is the first of the queue: what waits for it is served by the store itself.
 local done, reply = replayed()
 if done then
   return reply
@@ -12,6 +13,5 @@ if most > 0 and redis.call('LLEN', items) >= most then
   return answer(0)
 end
 local id = string.format('%016x', redis.call('INCR', 'sky:queue-ids:' .. name))
-redis.call('RPUSH', items, id .. ARGV[4])
-wake('sky:queue-getting:' .. name, 'sky:queue-got:' .. name)
+redis.call('LPUSH', items, id .. ARGV[4])
 return answer(1)

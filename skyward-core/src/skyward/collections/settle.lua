@@ -1,26 +1,42 @@
--- Begins with: waking.
--- Acknowledge what a holder has taken, or put it back in front.
--- KEYS: none; ARGV: queue, holder, 1 to acknowledge, id of the one that is meant or ''.
+-- Acknowledge what consumers of a holder have taken, and put the rest back in front.
+-- ARGV: queue, holder, consumer or '' for all, whether to put back the rest, ids to acknowledge.
+-- The answer is how many were acknowledged.
 local name = ARGV[1]
-local mine = 'sky:queue-taken:' .. name .. '\0' .. ARGV[2]
-local ids = {ARGV[4]}
-if ARGV[4] == '' then
-  ids = redis.call('HKEYS', mine)
-  table.sort(ids, function(one, other) return one > other end)
-end
-local settled = 0
-for _, id in ipairs(ids) do
-  local value = redis.call('HGET', mine, id)
-  if value then
-    redis.call('HDEL', mine, id)
-    settled = settled + 1
-    if ARGV[3] ~= '1' then
-      redis.call('LPUSH', 'sky:queue:' .. name, id .. value)
-      wake('sky:queue-getting:' .. name, 'sky:queue-got:' .. name)
+local holders = 'sky:queue-holders:' .. name
+local taken = 'sky:queue-taken:' .. name .. '\0'
+local members = {ARGV[2] .. '\0' .. ARGV[3]}
+if ARGV[3] == '' then
+  members = {}
+  for _, member in ipairs(redis.call('SMEMBERS', holders)) do
+    if string.match(member, '^[^%z]*') == ARGV[2] then
+      members[#members + 1] = member
     end
   end
 end
-if redis.call('EXISTS', mine) == 0 then
-  redis.call('SREM', 'sky:queue-holders:' .. name, ARGV[2])
+local finished = {}
+for at = 5, #ARGV do
+  finished[ARGV[at]] = true
 end
-return settled
+local acknowledged = 0
+local rest = {}
+for _, member in ipairs(members) do
+  for _, held in ipairs(redis.call('LRANGE', taken .. member, 0, -1)) do
+    local done = finished[string.sub(held, 1, 16)]
+    if done then
+      acknowledged = acknowledged + 1
+    elseif ARGV[4] == '1' then
+      rest[#rest + 1] = held
+    end
+    if done or ARGV[4] == '1' then
+      redis.call('LREM', taken .. member, 1, held)
+    end
+  end
+  if redis.call('EXISTS', taken .. member) == 0 then
+    redis.call('SREM', holders, member)
+  end
+end
+table.sort(rest, function(one, other) return string.sub(one, 1, 16) > string.sub(other, 1, 16) end)
+for _, held in ipairs(rest) do
+  redis.call('RPUSH', 'sky:queue:' .. name, held)
+end
+return acknowledged

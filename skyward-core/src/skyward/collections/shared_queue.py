@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from skyward.collections.consumer import ConsumerNames
 from skyward.collections.holder_lease import HolderLease
@@ -18,6 +18,17 @@ __all__ = ["QueueItems", "SharedQueue"]
 
 ID = 16
 """Length of an item's id, which stands before it."""
+
+
+LOOK_S = 0.5
+"""How often a process that takes items looks for those of holders that are gone."""
+
+
+class Taken(NamedTuple):
+    """An item that was taken: its id, and what it holds."""
+
+    id: bytes
+    data: bytes
 
 
 class QueueItems:
@@ -39,6 +50,7 @@ class QueueItems:
         self._items = f"sky:queue:{name}"
         # What each consumer took last, which its next one acknowledges.
         self._last: dict[int, bytes] = {}
+        self._looked = 0.0
 
     def consumer(self) -> int:
         """Return the number of the thread or coroutine that calls."""
@@ -48,41 +60,63 @@ class QueueItems:
         """Append an item; False where the queue is full."""
         return bool(self._store.run_once("put", (), (self._name, most, data)))
 
-    def take(self, consumer: int, *, waits: bool) -> tuple[bytes, bytes] | None:
-        """Take the first item, and acknowledge the one before; return its id and what it holds."""
+    def take(self, consumer: int, *, waits: bool) -> Taken | None:
+        """
+        Take the first item, and acknowledge the one before.
+
+        Args:
+            consumer: The thread or coroutine that it is for.
+            waits: Whether it is going to wait if there is none.
+        """
         self._lease.keep()
-        found: bytes | None = self._store.run_once(
+        now = time.monotonic()
+        looks = now - self._looked > LOOK_S
+        if looks:
+            self._looked = now
+        # May run twice: what the first one took is what the second one finds.
+        found: bytes | None = self._store.run(
             "take",
             (),
-            (self._name, self._holder, self._lease.milliseconds, self._last.get(consumer, b""), int(waits)),
+            (
+                *(self._name, self._holder, consumer, self._lease.milliseconds),
+                *(self._last.get(consumer, b""), int(waits), int(looks)),
+            ),
         )
         # The one before is acknowledged, whether or not there is another.
         self._last.pop(consumer, None)
-        if not found or len(found) <= ID:
-            return None
-        item = found[:ID]
-        self._last[consumer] = item
-        return item, found[ID:]
+        return self._taken(consumer, found)
 
-    def settle(self, item: bytes, *, acknowledge: bool) -> int:
-        """Acknowledge an item, or all that this process took, or put them back in front; return how many there were."""
-        count: int = self._store.run("settle", (), (self._name, self._holder, int(acknowledge), item))
-        return count
+    def wait(self, consumer: int, seconds: float) -> Taken | None:
+        """Wait for an item, for a second at most; only after `take` found none."""
+        # Older servers have no BLMOVE. Sent again it could take a second item: `take` finds what was moved.
+        found: bytes | None = self._store.call_once(
+            "BRPOPLPUSH", self._items, f"{self._taken_of}{consumer}", max(0.01, min(LONGEST_WAIT_S, seconds))
+        )
+        return self._taken(consumer, found)
 
     def done(self, consumer: int) -> bool:
         """Acknowledge what a consumer took last."""
         item = self._last.pop(consumer, None)
-        return item is not None and bool(self.settle(item, acknowledge=True))
+        return item is not None and bool(self._settle(consumer, 0, item))
 
-    def restore(self, consumer: int, item: bytes) -> None:
-        """Return an item to the queue that no caller received."""
-        if self._last.get(consumer) == item:
-            del self._last[consumer]
-        self.settle(item, acknowledge=False)
+    def leave(self, consumer: int) -> None:
+        """Have a consumer forgotten that has waited without getting anything."""
+        self._settle(consumer, 0)
 
-    def wait_for_items(self, seconds: float) -> None:
-        """Wait until there may be an item."""
-        self._store.wait(f"sky:queue-got:{self._name}", seconds)
+    def restore(self, consumer: int) -> None:
+        """Return what a consumer took to the queue, because no caller received it."""
+        self._last.pop(consumer, None)
+        self._settle(consumer, 1)
+
+    def finish(self, *, ok: bool) -> None:
+        """Acknowledge what was received, or not; what was taken besides is delivered again."""
+        if self._looked:
+            self._settle(b"", 1, *(self._last.values() if ok else ()))
+            self._last.clear()
+
+    def _settle(self, consumer: int | bytes, restores: int, *done: bytes) -> int:
+        acknowledged: int = self._store.run("settle", (), (self._name, self._holder, consumer, restores, *done))
+        return acknowledged
 
     def wait_for_room(self, seconds: float) -> None:
         """Wait until there may be room."""
@@ -100,6 +134,16 @@ class QueueItems:
     @property
     def _holder(self) -> str:
         return self._store.address.holder
+
+    @property
+    def _taken_of(self) -> str:
+        return f"sky:queue-taken:{self._name}\0{self._holder}\0"
+
+    def _taken(self, consumer: int, found: bytes | None) -> Taken | None:
+        if not found:
+            return None
+        self._last[consumer] = found[:ID]
+        return Taken(found[:ID], found[ID:])
 
 
 class SharedQueue:
@@ -176,7 +220,7 @@ class SharedQueue:
         Raises:
             queue.Empty: If there is none in this time.
         """
-        return self._values.open(self._get(self._items.consumer(), timeout, threading.Event())[1])
+        return self._values.open(self._get(self._items.consumer(), timeout, threading.Event()).data)
 
     def get_nowait(self) -> Any:
         """
@@ -219,11 +263,11 @@ class SharedQueue:
     async def get_async(self, timeout: float | None = None) -> Any:
         """Do as `get`; cancelled, it takes nothing."""
         consumer = self._items.consumer()
-        _, data = await in_waiting_thread(
+        taken = await in_waiting_thread(
             lambda given_up: self._get(consumer, timeout, given_up),
-            lambda taken: self._items.restore(consumer, taken[0]),
+            lambda taken: self._items.restore(consumer),
         )
-        return self._values.open(data)
+        return self._values.open(taken.data)
 
     async def get_nowait_async(self) -> Any:
         """Do as `get_nowait`."""
@@ -249,17 +293,26 @@ class SharedQueue:
             queue.Full,
         )
 
-    def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> tuple[bytes, bytes]:
-        taken: tuple[bytes, bytes] = until(
-            lambda: self._items.take(consumer, waits=True), self._items.wait_for_items, timeout, given_up, queue.Empty
-        )
-        return taken
+    def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> Taken:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not given_up.is_set():
+            taken = self._items.take(consumer, waits=True)
+            left = LONGEST_WAIT_S if deadline is None else deadline - time.monotonic()
+            if taken is None and left > 0:
+                taken = self._items.wait(consumer, left)
+            if taken is not None:
+                return taken
+            if left <= 0:
+                self._items.leave(consumer)
+                raise queue.Empty
+        self._items.leave(consumer)
+        raise GivenUp
 
     def _get_now(self, consumer: int) -> bytes:
         taken = self._items.take(consumer, waits=False)
         if taken is None:
             raise queue.Empty
-        return taken[1]
+        return taken.data
 
 
 def until(

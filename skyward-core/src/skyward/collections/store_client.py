@@ -75,6 +75,16 @@ class StoreClient:
         """
         return self._send(command, None)
 
+    def call_once(self, *command: Word) -> Any:
+        """Send a command that may not be carried out twice; None where the connection broke, and it may have been."""
+        try:
+            return self._exchange(command)
+        except self._failures as error:
+            if (refused := _refusal(error)) is not None:
+                raise refused from error
+            self._forget(self._line.pool)
+            return None
+
     def run(self, script: str, keys: Sequence[Word], arguments: Sequence[Word] = ()) -> Any:
         """Run a script that may run twice."""
         known = lua_script(script)

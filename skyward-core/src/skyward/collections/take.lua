@@ -1,44 +1,51 @@
--- Begins with: replay, waking.
--- KEYS: session; ARGV: write, queue, holder, lease in ms, id to acknowledge or '', whether to wait.
+-- Begins with: waking.
+-- ARGV: queue, holder, consumer, lease in ms, id to acknowledge or '', whether to wait, whether to look after others.
 -- The answer is the id, 16 characters, and the value behind it.
-local name = ARGV[2]
+local name = ARGV[1]
 local items = 'sky:queue:' .. name
+local holders = 'sky:queue-holders:' .. name
 local taken = 'sky:queue-taken:' .. name .. '\0'
-local mine = taken .. ARGV[3]
-local done, id = replayed()
-if done then
-  return id and id .. (redis.call('HGET', mine, id) or '')
+local member = ARGV[2] .. '\0' .. ARGV[3]
+local mine = taken .. member
+hold('sky:lease:' .. ARGV[2], ARGV[4])
+local item = false
+for _, held in ipairs(redis.call('LRANGE', mine, 0, -1)) do
+  if string.sub(held, 1, 16) == ARGV[5] then
+    redis.call('LREM', mine, 1, held)
+  else
+    -- It was taken, and the answer lost.
+    item = held
+  end
 end
-hold('sky:lease:' .. ARGV[3], ARGV[4])
-if ARGV[5] ~= '' then
-  redis.call('HDEL', mine, ARGV[5])
+if item then
+  return item
 end
--- What holders have that are gone is delivered again; once in half a second is soon enough.
-if redis.call('SET', 'sky:queue-looked:' .. name, '1', 'NX', 'PX', 500) then
-  local holders = 'sky:queue-holders:' .. name
-  for _, holder in ipairs(redis.call('SMEMBERS', holders)) do
+if ARGV[7] == '1' then
+  -- What holders have that are gone is delivered again.
+  local lost = {}
+  for _, other in ipairs(redis.call('SMEMBERS', holders)) do
+    local holder = string.match(other, '^[^%z]*')
     if redis.call('EXISTS', 'sky:lease:' .. holder) == 0 then
-      local ids = redis.call('HKEYS', taken .. holder)
-      table.sort(ids, function(one, other) return one > other end)
-      for _, lost in ipairs(ids) do
-        redis.call('LPUSH', items, lost .. redis.call('HGET', taken .. holder, lost))
-        wake('sky:queue-getting:' .. name, 'sky:queue-got:' .. name)
+      for _, held in ipairs(redis.call('LRANGE', taken .. other, 0, -1)) do
+        lost[#lost + 1] = held
       end
-      redis.call('DEL', taken .. holder)
-      redis.call('SREM', holders, holder)
+      redis.call('DEL', taken .. other)
+      redis.call('SREM', holders, other)
     end
   end
-end
-local item = redis.call('LPOP', items)
-if not item then
-  if ARGV[6] == '1' then
-    wait('sky:queue-getting:' .. name, 'sky:queue-got:' .. name)
+  table.sort(lost, function(one, other) return string.sub(one, 1, 16) > string.sub(other, 1, 16) end)
+  for _, held in ipairs(lost) do
+    redis.call('RPUSH', items, held)
   end
-  return answer(false)
 end
-id = string.sub(item, 1, 16)
-redis.call('HSET', mine, id, string.sub(item, 17))
-redis.call('SADD', 'sky:queue-holders:' .. name, ARGV[3])
-wake('sky:queue-putting:' .. name, 'sky:queue-room:' .. name)
-answer(id)
+item = redis.call('RPOPLPUSH', items, mine)
+if item or ARGV[6] == '1' then
+  -- Before it waits: what the store moves to it then is known to be its.
+  redis.call('SADD', holders, member)
+else
+  redis.call('SREM', holders, member)
+end
+if item then
+  wake('sky:queue-putting:' .. name, 'sky:queue-room:' .. name)
+end
 return item

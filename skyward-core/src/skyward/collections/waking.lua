@@ -7,10 +7,8 @@ end
 
 -- Wake one that waits; a token that stays is consumed by the next one that waits.
 local function wake(waiting, tokens)
-  if redis.call('EXISTS', waiting) == 1 then
-    redis.call('LPUSH', tokens, '1')
+  if redis.call('EXISTS', waiting) == 1 and redis.call('LPUSH', tokens, '1') > 64 then
     redis.call('LTRIM', tokens, 0, 63)
-    redis.call('PEXPIRE', tokens, 10000)
   end
 end
 
