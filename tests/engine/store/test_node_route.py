@@ -85,9 +85,10 @@ def test_what_the_server_closes_is_not_kept_ready() -> None:
     async def look() -> None:
         async with _route() as (route, _, node):
             path = await route.open()
-            await soon(lambda: node.dials == READY)
+            await soon(lambda: len(node.route._ready) == READY)
             node.route.reset()
-            await soon(lambda: node.dials == 2 * READY)
+            await soon(lambda: len(node.route._ready) == READY)
+            assert 2 * READY == node.dials
             assert b"PING" == await said_back(path, b"ping")
 
     _run(look)
