@@ -1,4 +1,8 @@
-"""What the tests of object stores share: servers, buckets of their own, and a proxy with faults."""
+"""
+What the tests of object stores share: servers, buckets of their own, and a proxy with faults.
+
+Each module says which servers it asks, by a fixture `server`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import pytest
 
 from skyward_storage import Storage
 from tests.storage.proxy import Proxy
-from tests.storage.stores import CHECKING, SERVERS, Server, content_of, storage_at
+from tests.storage.stores import SERVERS, Server, content_of, storage_at
 
 
 @pytest.fixture(scope="session")
@@ -26,13 +30,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
             return running[name]
 
         yield start
-
-
-# The one that checks what it receives takes seconds for its start, and for each bucket.
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in CHECKING else []) for name in SERVERS])
-def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
-    """Return each kind of server in turn."""
-    return servers(request.param)
 
 
 @pytest.fixture

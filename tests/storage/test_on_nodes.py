@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import skyward as sky
 from skyward_storage import Storage
+from tests.storage.stores import CHECKING, Server
+
+
+@pytest.fixture(params=["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING)])
+def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
+    """Return each kind of server in turn; the one that checks what it receives takes seconds to start."""
+    return servers(request.param)
 
 
 @pytest.mark.slow

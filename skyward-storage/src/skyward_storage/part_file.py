@@ -27,8 +27,7 @@ class PartFile:
     Hold the file that a download writes to until it is whole.
 
     Beside it, NAME.part.done has a line for each range that is there, with its CRC; what does not fit its CRC is
-    fetched
-    again. Only one process has it at a time: another one writes to a file of its own.
+    fetched again. Only one process has it at a time: another one writes to a file of its own.
 
     Args:
         target: What the file becomes.
