@@ -5,7 +5,7 @@ Where one of them is large, the pickler pickles it on its own and then all of th
 came before: so objects that arguments share are shared by what is read, and the large argument is a piece of the stream
 by itself, the same whatever stands beside it. It comes first, because what a pickler has seen before changes what it
 writes. Which parameters of a function take large ones is found out at the first such call: pickling it is given up when
-it gets large, and begun anew, one argument after the other.
+it gets large, and begun again, one argument after the other.
 """
 
 from __future__ import annotations
