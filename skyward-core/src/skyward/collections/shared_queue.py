@@ -24,7 +24,7 @@ LOOK_S = 0.5
 """How often a process that takes items looks for those of holders that are gone."""
 
 
-class Taken(NamedTuple):
+class TakenItem(NamedTuple):
     """An item that was taken: its id, and what it holds."""
 
     id: bytes
@@ -60,7 +60,7 @@ class QueueItems:
         """Append an item; False where the queue is full."""
         return bool(self._store.run_once("put", (), (self._name, most, data)))
 
-    def take(self, consumer: int, *, waits: bool) -> Taken | None:
+    def take(self, consumer: int, *, waits: bool) -> TakenItem | None:
         """
         Take the first item, and acknowledge the one before.
 
@@ -86,7 +86,7 @@ class QueueItems:
         self._last.pop(consumer, None)
         return self._taken(consumer, found)
 
-    def wait(self, consumer: int, seconds: float) -> Taken | None:
+    def wait(self, consumer: int, seconds: float) -> TakenItem | None:
         """Wait for an item, for a second at most; only after `take` found none."""
         # Older servers have no BLMOVE. Sent again it could take a second item: `take` finds what was moved.
         found: bytes | None = self._store.call_once(
@@ -100,7 +100,7 @@ class QueueItems:
         return item is not None and bool(self._settle(consumer, 0, item))
 
     def leave(self, consumer: int) -> None:
-        """Have a consumer forgotten that has waited without getting anything."""
+        """Forget a consumer that has waited without getting anything."""
         self._settle(consumer, 0)
 
     def restore(self, consumer: int) -> None:
@@ -139,11 +139,11 @@ class QueueItems:
     def _taken_of(self) -> str:
         return f"sky:queue-taken:{self._name}\0{self._holder}\0"
 
-    def _taken(self, consumer: int, found: bytes | None) -> Taken | None:
+    def _taken(self, consumer: int, found: bytes | None) -> TakenItem | None:
         if not found:
             return None
         self._last[consumer] = found[:ID]
-        return Taken(found[:ID], found[ID:])
+        return TakenItem(found[:ID], found[ID:])
 
 
 class SharedQueue:
@@ -293,7 +293,7 @@ class SharedQueue:
             queue.Full,
         )
 
-    def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> Taken:
+    def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> TakenItem:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not given_up.is_set():
             taken = self._items.take(consumer, waits=True)
