@@ -92,9 +92,10 @@ class ServerProcess:
             start_new_session=True,
         )
         assert process.stdin is not None
-        # It is less than a pipe holds.
-        process.stdin.write(json.dumps(order).encode() + b"\n")
-        process.stdin.flush()
+        # It is less than a pipe holds; one that ended at once says why.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+            process.stdin.flush()
         said = _report(await self._output(process))
         if "server" not in said:
             raise ProvisionError(said["failed"])
@@ -171,10 +172,10 @@ class ServerProcess:
 
     def _close(self) -> None:
         assert self._process is not None
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        assert self._process.stdin is not None
+        # What it reports is read to its end, also after its own.
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
 
 def _report(output: bytes) -> dict[str, str]:
