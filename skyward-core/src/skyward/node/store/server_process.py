@@ -92,8 +92,7 @@ class ServerProcess:
             start_new_session=True,
         )
         assert process.stdin is not None
-        # It is less than a pipe holds.
-        # A launcher that has ended already says why in its output.
+        # It is less than a pipe holds; one that ended at once says why.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(order).encode() + b"\n")
             process.stdin.flush()
@@ -172,11 +171,11 @@ class ServerProcess:
         return f"{how}; {words}" if words else how
 
     def _close(self) -> None:
-        """Close its standard input; its output is closed by what reads it."""
         assert self._process is not None
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
+        assert self._process.stdin is not None
+        # What it reports is read to its end, also after its own.
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
 
 def _report(output: bytes) -> dict[str, str]:
