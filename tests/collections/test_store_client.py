@@ -78,6 +78,21 @@ def test_a_new_store_is_not_taken_for_the_old_one(own_store: StoreServer) -> Non
     assert Collections(lambda: address_of(own_store, generation=generation)).dict("d").get("k") is None
 
 
+def test_where_the_store_is_gets_asked_again_as_long_as_none_is_there(own_store: StoreServer) -> None:
+    """The first answers may still name the one that is gone: each attempt asks again."""
+    asked: list[str] = []
+
+    def address() -> StoreAddress:
+        asked.append("first" if len(asked) < 4 else "second")
+        return address_of(own_store, generation=asked[-1])
+
+    shared = Collections(address, patience=20).dict("d")
+    shared["k"] = 1
+    own_store.end()
+    with pytest.raises(StoreLostError, match="a new one was started, which is empty"):
+        shared.get("k")
+
+
 def test_a_store_that_moved_is_followed(own_store: StoreServer) -> None:
     """The address is asked for again when a connection broke."""
     path = f"{own_store.path}.other"

@@ -82,7 +82,8 @@ class StoreClient:
         except self._failures as error:
             if (refused := _refusal(error)) is not None:
                 raise refused from error
-            self._forget(self._line.pool)
+            # Also one that could not be connected: the store may be at another place by now.
+            self._forget(self._line.tried)
             return None
 
     def run(self, script: str, keys: Sequence[Word], arguments: Sequence[Word] = ()) -> Any:
@@ -234,7 +235,8 @@ class StoreClient:
             refused = _refusal(error)
             if refused is not None:
                 raise refused from error
-            self._forget(self._line.pool)
+            # Also one that could not be connected: the store may be at another place by now.
+            self._forget(self._line.tried)
             if time.monotonic() + pause >= deadline:
                 raise StoreLostError(
                     f"The collections' store cannot be reached at {self.address.path}: {_reason(error)}.",

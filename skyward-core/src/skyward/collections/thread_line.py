@@ -24,6 +24,7 @@ class ThreadLine(threading.local):
 
     def __init__(self) -> None:
         self.pool: ConnectionPool | None = None
+        self.tried: ConnectionPool | None = None
         self.connection: AbstractConnection | None = None
         self._lent: _Lent | None = None
         self._pid = 0
@@ -33,6 +34,7 @@ class ThreadLine(threading.local):
     def connect(self, pool: ConnectionPool) -> AbstractConnection:
         """Take a connection of a pool, until the thread ends or takes one of another pool."""
         self.pool = self._lent = None
+        self.tried = pool
         self._lent = _Lent(pool)
         self.pool, self.connection = pool, self._lent.connection
         return self.connection
