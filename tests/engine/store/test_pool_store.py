@@ -64,6 +64,22 @@ def test_it_is_started_once_on_the_head() -> None:
     _run(look)
 
 
+def test_a_node_may_ask_at_any_moment_of_the_start() -> None:
+    """In the very turn of the loop in which it ends, too: the loop is never held up."""
+
+    async def look() -> None:
+        async with _pool(_two) as (store, (head, other)):
+            first = asyncio.ensure_future(store.for_node(head))
+            others = []
+            while not first.done():
+                others.append(asyncio.ensure_future(store.for_node(other)))
+                await asyncio.sleep(0)
+            assert {(await first).generation} == {place.generation for place in await asyncio.gather(*others)}
+            assert 1 == sum("store" in question for question in head.asked)
+
+    _run(look)
+
+
 def test_the_head_connects_to_the_server_itself() -> None:
     """It has its socket."""
 

@@ -90,7 +90,7 @@ class PoolStore:
         self._ready = ready
         self._number = 0
         self._store: _Store | None = None
-        self._starting: asyncio.Task[_Store] | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._node_is_ready = asyncio.Event()
         self._routes: dict[NodeShell, tuple[NodeRoute, asyncio.Future[str]]] = {}
         self._door: tuple[ClientDoor, asyncio.Future[str]] | None = None
@@ -212,8 +212,9 @@ class PoolStore:
             if self._closed:
                 raise PoolClosedError(f"The pool {self._pool!r} is closed.", pool=self._pool)
             if self._starting is None:
-                self._starting = asyncio.ensure_future(self._start())
-                self._starting.add_done_callback(self._started)
+                self._starting = asyncio.ensure_future(self._start_and_keep())
+                # What it raises is raised for each that waits, of which there may be none by then.
+                self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
             starting = self._starting
             try:
                 await asyncio.shield(starting)
@@ -223,10 +224,14 @@ class PoolStore:
                     raise
         return self._store
 
-    def _started(self, task: asyncio.Task[_Store]) -> None:
-        self._starting = None
-        if not task.cancelled() and task.exception() is None and not self._closed and not task.result().shell.leaving:
-            self._store = task.result()
+    async def _start_and_keep(self) -> None:
+        """Start a store; it is known, or may be started again, before the task is done that others wait for."""
+        try:
+            store = await self._start()
+            if not self._closed and not store.shell.leaving:
+                self._store = store
+        finally:
+            self._starting = None
 
     async def _start(self) -> _Store:
         """Start a store on the head; on the next one if that is lost meanwhile."""
