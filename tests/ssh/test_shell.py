@@ -155,6 +155,8 @@ async def local(process: Any) -> None:
         process.stdout.write(data)
     code = await shell.wait()
     feeding.cancel()
+    # The loop may end before the transport has seen the end of each pipe, upon which it closes itself.
+    shell._transport.close()  # type: ignore[attr-defined]
     with contextlib.suppress(OSError):
         process.exit(code)
 
