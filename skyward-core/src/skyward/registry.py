@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from skyward.model.accelerators.device import Device
 
 __all__ = [
+    "BESIDES",
     "EXTRAS",
     "Registry",
     "hook_callers",
@@ -71,6 +72,9 @@ EXTRAS: Mapping[str, str] = {
     "sky.integrations.sklearn_backend": "sklearn",
 }
 """Extra of the `skyward` distribution that brings a name which core does not have."""
+
+BESIDES = frozenset({"sky.Storage", "sky.storage"})
+"""Those of them that are neither providers nor plugins."""
 
 
 @frozen(kw_only=True)
