@@ -40,6 +40,6 @@ def installed(folder: Path, source: Path) -> Path:
     python = folder / "venv" / "bin" / "python"
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
     run([*install, "--no-deps", "--no-index", *sorted(wheels.glob("*.whl"))], folder)
-    run([*install, "asyncssh", "attrs", "cloudpickle", "pluggy", "pytest>=8.4", "rich", "uv"], folder)
+    run([*install, "asyncssh", "attrs", "cloudpickle", "pluggy", "pytest>=8.4", "rich", "uv", "valkey"], folder)
     run([sys.executable, "-m", "uv", "pip", "check", "--quiet", "--python", python], folder)
     return python
