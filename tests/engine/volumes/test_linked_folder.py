@@ -15,7 +15,7 @@ def test_a_link_leads_to_the_folder_and_is_removed(tmp_path: Path) -> None:
     """With the folders that were made for it."""
     (tmp_path / "store" / "my-data").mkdir(parents=True)
     mount = tmp_path / "a" / "b"
-    link = LinkedFolder(Volume("my-data", str(mount), prefix="x", storage=tmp_path / "store"))
+    link = LinkedFolder(Volume("my-data", str(mount), prefix="x", read_only=False, storage=tmp_path / "store"))
     link.open()
     assert (tmp_path / "store" / "my-data" / "x") == mount.resolve()
     link.close()

@@ -22,6 +22,7 @@ class LinkedFolder:
     def __init__(self, volume: Volume) -> None:
         self._volume = volume
         self._bucket = Path(volume.storage) / volume.bucket
+        self._target = self._bucket / volume.prefix
         self._made: list[Path] = []
 
     def check(self) -> None:
@@ -31,9 +32,11 @@ class LinkedFolder:
         Raises:
             NoSuchBucketError: If its folder is not there.
         """
-        if not self._bucket.is_dir():
+        # As in a bucket, a prefix is there once something is in it.
+        needed = self._target if self._volume.read_only else self._bucket
+        if not needed.is_dir():
             raise NoSuchBucketError(
-                f"There is no folder {self._bucket} for {self._volume.title}.",
+                f"There is no folder {needed} for {self._volume.title}.",
                 bucket=self._volume.bucket,
                 endpoint=str(self._volume.storage),
                 hint="Make it, or correct bucket= or storage=.",
@@ -48,15 +51,14 @@ class LinkedFolder:
             ConfigError: If the mount point is in use or cannot be made.
         """
         self.check()
-        target, mount = self._bucket / self._volume.prefix, Path(self._volume.mount)
+        mount = Path(self._volume.mount)
         try:
-            # As in a bucket, a prefix is there once something is in it.
-            target.mkdir(parents=True, exist_ok=True)
+            self._target.mkdir(parents=True, exist_ok=True)
             self._make(mount.parent)
             if mount.is_dir() and not mount.is_symlink():
                 # Only an empty one goes.
                 mount.rmdir()
-            mount.symlink_to(target, target_is_directory=True)
+            mount.symlink_to(self._target, target_is_directory=True)
         except OSError as error:
             self.close()
             raise ConfigError(

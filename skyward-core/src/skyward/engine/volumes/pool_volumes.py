@@ -19,6 +19,7 @@ from skyward.model.instances.machine import LocalAddress, SSHAddress
 from skyward.model.spec.volumes import Volume
 from skyward.node.volumes.keeper_process import KeeperProcess
 from skyward.node.volumes.volume_order import VolumeOrder
+from skyward.plan.pool.last_writes import LastWrites, Verdict, looked, named
 from skyward.providers.local import Local
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ RENEW_BEFORE = 300.0
 
 REGION = "us-east-1"
 """The region that requests are signed for where nothing else is said."""
-
-_SHOWN = 10
 
 
 class PoolVolumes:
@@ -256,54 +255,37 @@ class PoolVolumes:
         Raises:
             StorageError: If that does not go on for `ttl` seconds after the user was warned.
         """
-        before: object = None
-        since, warned = self._engine.loop.time(), False
+        before: LastWrites | None = None
         while True:
             said = await ask({"do": "flush", "within": FLUSH_ROUND})
             if "failed" in said:
                 raise ProvisionError(str(said["failed"]))
             if not said["unwritten"]:
                 return
-            now = self._engine.loop.time()
-            state = (said["unwritten"], said["errors"], said["moved"] if not said["errors"] else 0)
-            if state[0] != (before[0] if isinstance(before, tuple) else None) or (state != before and not state[1]):
-                before, since, warned = state, now, False
-            still = now - since
-            files = _listed(said["unwritten"])
-            if still >= STALLED and not warned:
-                warned = True
+            now = LastWrites(
+                unwritten=said["unwritten"], moved=said["moved"], errors=said["errors"], since=self._engine.loop.time()
+            )
+            before, verdict = looked(before, now, stalled=STALLED, kept=self._spec.ttl or None)
+            files, why = named(now.unwritten), said["why"] or "no reason is known"
+            if verdict is Verdict.WARN:
                 _log.error(
                     "%s is kept, and billed: tasks wrote %s, which cannot be written to the bucket (%s). It is tried on "
                     "for %s. %s To end it at once, interrupt this program, or run `sky down %s`.",
                     where,
                     files,
-                    said["why"] or "no reason is known",
+                    why,
                     f"{self._spec.ttl:g} s" if self._spec.ttl else "as long as that takes",
                     reached,
                     self._pool,
                 )
-            if self._spec.ttl and still >= STALLED + self._spec.ttl:
-                raise StorageError(f"{files} could not be written: {said['why'] or 'no reason is known'}")
+            elif verdict is Verdict.GIVE_UP:
+                raise StorageError(f"{files} could not be written: {why}")
 
     def _not_written(self, where: str, error: BaseException) -> None:
         why = str(error) or type(error).__name__
         said = f"What tasks wrote to volumes on {where} may not be in the bucket: {why}"
         _log.error("%s", said)
         self.unwritten.append(said)
-
-
-def _listed(unwritten: dict[str, list[str]]) -> str:
-    """
-    Name files by their volumes.
-
-    >>> _listed({"the volume 'b' at /d": ["x", "y"]})
-    "2 files of the volume 'b' at /d (x, y)"
-    """
-    parts = []
-    for title, names in unwritten.items():
-        shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-        parts.append(f"{len(names)} file{'' if len(names) == 1 else 's'} of {title} ({shown})")
-    return " and ".join(parts)
 
 
 def _reached(shell: NodeShell) -> str:
