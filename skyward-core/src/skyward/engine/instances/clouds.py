@@ -120,9 +120,9 @@ class Clouds:
         Returns:
             What could not be terminated, with ids; empty if all was.
         """
-        cloud = self.of(shell)
+        cloud, patience = self.of(shell), patience if not shell.leaving else 0.0
         await cloud.volumes.detach(shell, patience)
-        return await cloud.terminator.end(shell, patience if not shell.leaving else 0.0)
+        return await cloud.terminator.end(shell, patience)
 
     @property
     def unwritten(self) -> list[str]:

@@ -155,6 +155,8 @@ class PoolVolumes:
         self._attached.discard(shell)
         if shell.link is None or shell.leaving or not patience:
             return
+        # Whatever comes of its link now is no loss of a node.
+        shell.leaving = True
         try:
             async with asyncio.timeout(patience + CLOSED_WITHIN):
                 await shell.ask({"end_workers": patience})
