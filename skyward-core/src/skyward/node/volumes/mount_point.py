@@ -30,7 +30,7 @@ def mounted(path: str) -> bool:
     Args:
         path: The folder.
     """
-    return path in _mounts()
+    return os.path.realpath(path) in _mounts()
 
 
 class MountPoint:
@@ -47,7 +47,7 @@ class MountPoint:
 
     def prepare(self) -> VolumeFailure | None:
         """Make the folder, and return why it cannot be used: something is mounted there, or it has files in it."""
-        kind = _mounts().get(self.path)
+        kind = _mounts().get(os.path.realpath(self.path))
         if kind is not None:
             if not (kind.startswith("fuse") and self._is_stale()):
                 return VolumeFailure(

@@ -98,7 +98,7 @@ def mount_words(order: VolumeOrder, *, cache: str, cache_bytes: int, version: tu
     words += ["--vfs-cache-max-size", f"{cache_bytes}B", "--vfs-cache-max-age", "24h", "--vfs-write-back", _WRITE_BACK]
     words += ["--dir-cache-time", _LISTED_FOR, "--attr-timeout", "1s", "--poll-interval", "0"]
     # A question for each file, for a time that the listing has as well.
-    words += ["--use-server-modtime", "--vfs-fast-fingerprint", "--no-modtime" if order.read_only else "--no-checksum"]
+    words += ["--use-server-modtime", "--vfs-fast-fingerprint"]
     words += ["--buffer-size", "16M", "--vfs-read-ahead", "64M", "--vfs-read-chunk-size", "32M"]
     if version >= (1, 68):
         words += ["--vfs-read-chunk-streams", "8"]
