@@ -93,6 +93,16 @@ async def refused(site: Site, *orders: VolumeOrder) -> dict[str, Any]:
         await keeper.wait(30.0)
 
 
+def read_while_it_dies(order: VolumeOrder) -> None:
+    """Read a file whose mount's process is killed meanwhile."""
+    with open(Path(order.mount, "a"), "rb") as file:
+        assert b"one" == file.read(3)
+        (process,) = rclones(order)
+        os.kill(process, signal.SIGKILL)
+        while file.read(1 << 20):
+            pass
+
+
 def rclones(order: VolumeOrder) -> list[int]:
     """List the processes of rclone that serve a volume."""
     found = []
@@ -274,13 +284,8 @@ def test_a_mount_whose_process_dies_is_mounted_again(site: Site, order: VolumeOr
 
     async def body() -> None:
         async with site.keeping(order):
-            with open(Path(order.mount, "a"), "rb") as file:
-                assert b"one" == file.read(3)
-                (process,) = rclones(order)
-                os.kill(process, signal.SIGKILL)
-                with pytest.raises(OSError, match="not connected|Input/output|abort"):
-                    while file.read(1 << 20):
-                        pass
+            with pytest.raises(OSError, match=r"not connected|Input/output|abort"):
+                read_while_it_dies(order)
             await asyncio.to_thread(until, lambda: site.notes)
             assert b"one" == Path(order.mount, "a").read_bytes()[:3]
 
@@ -341,10 +346,10 @@ def test_a_store_that_refuses_writes_is_reported_with_the_files(
 def test_answers_that_are_cut_off_cost_nothing_but_time(
     site: Site, order: VolumeOrder, proxy: Proxy, put: Callable[..., None], synced: bool
 ) -> None:
-    """rclone asks again."""
+    """Rclone asks again."""
     content = os.urandom(8 << 20)
     put(large=content)
-    meets: Callable[[Asked], bool] = lambda asked: asked.method == "GET" and asked.path.endswith("/large")  # noqa: E731
+    meets: Callable[[Asked], bool] = lambda asked: asked.method == "GET" and asked.path.endswith("/large")
     proxy.add(Fault(meets=meets, times=2, cut_after=100_000))
 
     async def body() -> None:

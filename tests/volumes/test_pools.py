@@ -68,16 +68,18 @@ def test_on_this_machine_a_volume_may_be_a_folder(tmp_path: Path, mount: str) ->
 def test_a_folder_that_is_not_there_is_refused_before_any_node(tmp_path: Path, mount: str) -> None:
     """As a bucket would be."""
     volume = sky.Volume("my-data", mount, storage=tmp_path)
-    with pytest.raises(sky.NoSuchBucketError, match=r"There is no folder .*/my-data for the volume 'my-data'"), compute(
-        volumes=volume
+    with (
+        pytest.raises(sky.NoSuchBucketError, match=r"There is no folder .*/my-data for the volume 'my-data'"),
+        compute(volumes=volume),
     ):
         pass
 
 
 def test_a_bucket_without_a_store_is_refused_before_any_node(mount: str) -> None:
     """With what to write."""
-    with pytest.raises(sky.ConfigError, match=r"Nothing says where the bucket .* Write storage=sky\.storage\.S3"), compute(
-        volumes=[sky.Volume("my-data", mount)]
+    with (
+        pytest.raises(sky.ConfigError, match=r"Nothing says where the bucket .* Write storage=sky\.storage\.S3"),
+        compute(volumes=[sky.Volume("my-data", mount)]),
     ):
         pass
 
@@ -99,8 +101,9 @@ def test_a_bucket_that_is_not_there_ends_the_pool_at_once(store: Storage, mount:
     """It is not tried on one machine after the other."""
     volume = sky.Volume("nowhere-to-be-found", mount, storage=store)
     began = time.monotonic()
-    with pytest.raises(sky.NoSuchBucketError, match="'nowhere-to-be-found' at .* there is no such bucket"), compute(
-        volumes=[volume]
+    with (
+        pytest.raises(sky.NoSuchBucketError, match="'nowhere-to-be-found' at .* there is no such bucket"),
+        compute(volumes=[volume]),
     ):
         pass
     assert time.monotonic() - began < 30
@@ -120,15 +123,18 @@ def test_another_machine_has_the_bucket(
     store = storage_at(server.url)
     store = sky.Storage(store.endpoint, store.access_key, key, path_style=True, region="us-east-1")
     volume = sky.Volume(bucket, mount, read_only=False, storage=store, type=kind)
-    with hosts(1, env=_rclone()) as (made, private), compute(
-        provider=sky.SSH(
-            hosts=[f"{made[0].address}:{made[0].port}"],
-            key=str(private),
-            known_hosts=str(private.with_name("known_hosts")),
-        ),
-        volumes=[volume],
-        ttl=60,
-    ) as pool:
+    with (
+        hosts(1, env=_rclone()) as (made, private),
+        compute(
+            provider=sky.SSH(
+                hosts=[f"{made[0].address}:{made[0].port}"],
+                key=str(private),
+                known_hosts=str(private.with_name("known_hosts")),
+            ),
+            volumes=[volume],
+            ttl=60,
+        ) as pool,
+    ):
         assert b"one" == read(f"{mount}/a") >> pool
         assert ["a"] == names(mount) >> pool
         write(f"{mount}/b", b"two" * 1000) >> pool
@@ -141,7 +147,12 @@ def test_another_machine_has_the_bucket(
 
 @NEEDS_SSHD
 def test_what_cannot_be_written_is_raised_when_the_pool_is_left(
-    server: Any, bucket: str, proxy: Proxy, mount: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: Any,
+    bucket: str,
+    proxy: Proxy,
+    mount: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After the machine was kept for `ttl` seconds, with a log of what, where and how to reach it."""
     from skyward.engine.volumes import pool_volumes
@@ -150,17 +161,19 @@ def test_what_cannot_be_written_is_raised_when_the_pool_is_left(
     monkeypatch.setattr(pool_volumes, "FLUSH_ROUND", 1.0)
     proxy.add(Fault(meets=lambda asked: asked.method == "PUT", times=100_000, refuse=(403, "AccessDenied")))
     volume = sky.Volume(bucket, mount, read_only=False, storage=storage_at(proxy.url), type="sync")
-    with pytest.raises(sky.StorageError, match=r"1 file of the volume .* \(b\) could not be written"), hosts(
-        1, env=_rclone()
-    ) as (made, private), compute(
-        provider=sky.SSH(
-            hosts=[f"{made[0].address}:{made[0].port}"],
-            key=str(private),
-            known_hosts=str(private.with_name("known_hosts")),
-        ),
-        volumes=[volume],
-        ttl=3,
-    ) as pool:
+    with (
+        pytest.raises(sky.StorageError, match=r"1 file of the volume .* \(b\) could not be written"),
+        hosts(1, env=_rclone()) as (made, private),
+        compute(
+            provider=sky.SSH(
+                hosts=[f"{made[0].address}:{made[0].port}"],
+                key=str(private),
+                known_hosts=str(private.with_name("known_hosts")),
+            ),
+            volumes=[volume],
+            ttl=3,
+        ) as pool,
+    ):
         write(f"{mount}/b", b"two") >> pool
     said = next(record.getMessage() for record in caplog.records if "is kept, and billed" in record.getMessage())
     assert "(b)" in said

@@ -88,7 +88,9 @@ def test_a_machine_may_have_a_role_of_its_own(engine: SimulatedEngine) -> None:
 
 def test_where_nothing_says_where_a_bucket_is_it_is_refused(engine: SimulatedEngine) -> None:
     """With what to write."""
-    with pytest.raises(sky.ConfigError, match=r"'my-data/sets/' at /data is: .*cloud has no object store.* Write storage="):
+    with pytest.raises(
+        sky.ConfigError, match=r"'my-data/sets/' at /data is: .*cloud has no object store.* Write storage="
+    ):
         check(engine, Cloud(), VOLUME)
 
 

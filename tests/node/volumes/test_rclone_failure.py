@@ -14,8 +14,16 @@ ORDER = VolumeOrder(bucket="b-1", mount="/data", endpoint="https://s3.example.or
     ("said", "kind", "why"),
     [
         ("2026/11/25 23:00:00 ERROR : error listing: directory not found", "NoSuchBucketError", "no such bucket"),
-        ("NoSuchBucket: The specified bucket does not exist\n\tstatus code: 404", "NoSuchBucketError", "no such bucket"),
-        ("operation error S3: ListObjects, StatusCode: 403, api error InvalidAccessKeyId", "AccessDeniedError", "refused"),
+        (
+            "NoSuchBucket: The specified bucket does not exist\n\tstatus code: 404",
+            "NoSuchBucketError",
+            "no such bucket",
+        ),
+        (
+            "operation error S3: ListObjects, StatusCode: 403, api error InvalidAccessKeyId",
+            "AccessDeniedError",
+            "refused",
+        ),
         ("https response error StatusCode: 403, AccessDenied", "AccessDeniedError", "may not do that"),
         ("api error PermanentRedirect: use another endpoint", "StorageError", "another region"),
         ("failed to refresh cached credentials, no EC2 IMDS role found", "AccessDeniedError", "no role"),
@@ -37,7 +45,9 @@ def test_each_reason_has_its_error(said: str, kind: str, why: str) -> None:
 
 def test_what_is_not_known_is_passed_on() -> None:
     """As it is, without its time."""
-    assert "ERROR : an unheard-of thing" in failure_of(ORDER, "2026/11/25 23:00:00 ERROR : an unheard-of thing\n").message
+    assert (
+        "ERROR : an unheard-of thing" in failure_of(ORDER, "2026/11/25 23:00:00 ERROR : an unheard-of thing\n").message
+    )
 
 
 def test_a_machine_without_fuse_is_known_by_what_is_said() -> None:
@@ -46,7 +56,7 @@ def test_a_machine_without_fuse_is_known_by_what_is_said() -> None:
     assert not no_fuse("directory not found")
 
 
-def test_the_last_words_are_those_of_the_last_line() -> None:
+def test_the_last_words_are_those_of_the_last_entry() -> None:
     """And nothing that a terminal would act on."""
-    assert "c" == last_words("a\n\nb\n\x1b[31mc\n  \n")
+    assert "c: d" == last_words("2026/11/25 23:00:00 a\n2026/11/25 23:00:01 \x1b[31mc:\n\td\n  \n")
     assert "" == last_words("")

@@ -101,8 +101,8 @@ class BucketMount:
 
     def progress(self) -> Progress:
         """Return what tells whether it goes on."""
-        errors = [line for line in self._runner.words().splitlines() if "ERROR" in line]
-        return Progress(self._runner.moved(), len(errors), last_words("\n".join(errors)))
+        words = self._runner.words()
+        return Progress(self._runner.moved(), words.count("ERROR"), last_words(words) if "ERROR" in words else "")
 
     async def leave(self) -> None:
         """Unmount it, and keep in the cache what is not written yet."""

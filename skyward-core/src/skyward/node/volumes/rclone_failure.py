@@ -10,7 +10,7 @@ from skyward.plain import plain_line
 
 __all__ = ["VolumeFailure", "failure_of", "last_words", "no_fuse"]
 
-_STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ")
+_STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d ", re.MULTILINE)
 _SAID = 400
 
 
@@ -97,13 +97,13 @@ def no_fuse(text: str) -> bool:
 
 def last_words(text: str) -> str:
     """
-    Return the last line of an output that says something, without its time.
+    Return the last entry of an output that says something, in one line and without its time.
 
     >>> last_words("2026/11/25 23:00:00 ERROR : a: b\\n\\n")
     'ERROR : a: b'
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return plain_line(_STAMP.sub("", lines[-1]))[-_SAID:] if lines else ""
+    entries = [" ".join(entry.split()) for entry in _STAMP.split(text) if entry.strip()]
+    return plain_line(entries[-1])[:_SAID] if entries else ""
 
 
 def _title(order: VolumeOrder) -> str:

@@ -54,7 +54,9 @@ class RcloneRunner:
         self.log = log
         self._process: asyncio.subprocess.Process | None = None
 
-    async def start(self, words: Sequence[str], *, output: int = asyncio.subprocess.DEVNULL) -> asyncio.subprocess.Process:
+    async def start(
+        self, words: Sequence[str], *, output: int = asyncio.subprocess.DEVNULL
+    ) -> asyncio.subprocess.Process:
         """
         Start it, with an empty log.
 
