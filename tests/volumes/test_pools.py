@@ -104,7 +104,7 @@ def test_a_bucket_that_is_not_there_ends_the_pool_at_once(store: Storage, mount:
     volume = sky.Volume("nowhere-to-be-found", mount, storage=store)
     began = time.monotonic()
     with (
-        pytest.raises(sky.NoSuchBucketError, match="'nowhere-to-be-found' at .* there is no such bucket"),
+        pytest.raises(sky.NoSuchBucketError, match=r"'nowhere-to-be-found' at .* there is no such bucket"),
         compute(volumes=[volume]),
     ):
         pass
@@ -116,7 +116,7 @@ def test_a_bucket_that_is_not_there_ends_the_pool_at_once(store: Storage, mount:
 def test_another_machine_has_the_bucket(
     server: Any, bucket: str, put: Callable[..., None], got: Callable[[str], bytes], mount: str, kind: Any
 ) -> None:
-    """Keys may come from coroutines; what tasks wrote is in the bucket, also what was open until their process ended."""
+    """Keys may come from coroutines; what tasks wrote is in the bucket, also in files that were never closed."""
     put(a=b"one")
 
     async def key() -> str:
