@@ -50,8 +50,8 @@ from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_conf
 from skyward.plan.instances.clocks import ahead_of_reply
 
 # Volumes that the user keeps at the cloud.
-from skyward.plan.offers.volume import (
-    Volume,
+from skyward.plan.offers.cloud_disk import (
+    CloudDisk,
     chosen,
     mount_disk,
     mount_path,
@@ -72,7 +72,7 @@ from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
 from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.volumes import Mount
+from skyward.providers.disks import Mount
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
@@ -155,7 +155,7 @@ __all__ = [
     "Tags",
     "Token",
     "TokenLogin",
-    "Volume",
+    "CloudDisk",
     "ahead_of_reply",
     "boot_deadline",
     "by_id",

@@ -18,7 +18,7 @@ from skyward.provider import (
     Mount,
     Registered,
     SkywardError,
-    Volume,
+    CloudDisk,
     cloud_config,
     host_key,
     listed,
@@ -62,11 +62,11 @@ class Order:
     key: Registered
     image: str | None = None
     vpc: str | None = None
-    volume: Volume | None = None
+    volume: CloudDisk | None = None
     mount: str | None = None
 
 
-async def launch(account: Account, order: Order, mount: Mount[Volume]) -> Sequence[Instance]:
+async def launch(account: Account, order: Order, mount: Mount[CloudDisk]) -> Sequence[Instance]:
     """
     Rent a droplet for each node, as far as there are any.
 
@@ -93,7 +93,7 @@ async def launch(account: Account, order: Order, mount: Mount[Volume]) -> Sequen
     return [account.instance(row, request.cluster) for node, row in rows.items() if node in request.nodes]
 
 
-def mount_script(volume: Volume, where: str) -> str:
+def mount_script(volume: CloudDisk, where: str) -> str:
     """
     Write the shell commands by which a droplet mounts a volume, or its first partition, if either holds a filesystem.
 
@@ -101,7 +101,7 @@ def mount_script(volume: Volume, where: str) -> str:
         volume: The volume.
         where: The directory.
 
-    >>> "scsi-0DO_Volume_data-part1" in mount_script(Volume(id="v1", name="data", place="nyc3"), "/data")
+    >>> "scsi-0DO_Volume_data-part1" in mount_script(CloudDisk(id="v1", name="data", place="nyc3"), "/data")
     True
     """
     disk = shlex.quote(f"/dev/disk/by-id/scsi-0DO_Volume_{volume.name}")

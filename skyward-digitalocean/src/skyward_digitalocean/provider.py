@@ -19,7 +19,7 @@ from skyward.provider import (
     ProviderFacts,
     RegionsLike,
     Registered,
-    Volume,
+    CloudDisk,
     check_places,
     hookimpl,
     mount_path,
@@ -92,7 +92,7 @@ class DigitalOcean(AccountHooks):
         return (spec.region,) if spec.region is not None else self.region
 
     @property
-    def _mount(self) -> Mount[Volume]:
+    def _mount(self) -> Mount[CloudDisk]:
         find = self._account.volume
         return Mount(provider="digitalocean", title="DigitalOcean", find=find, wanted=self.volume, path=self.mount)
 

@@ -18,7 +18,7 @@ from skyward.provider import (
     Offer,
     ProviderFacts,
     RegionsLike,
-    Volume,
+    CloudDisk,
     check_places,
     choice,
     docker_image,
@@ -131,7 +131,7 @@ class RunPod(AccountHooks):
             raise ConfigError('volume= does not go with cloud="community".', hint="Only the Secure Cloud has volumes.")
 
     @property
-    def _mount(self) -> Mount[Volume]:
+    def _mount(self) -> Mount[CloudDisk]:
         find = self._account.volume
         return Mount(provider="runpod", title="RunPod", find=find, wanted=self.volume, path=self.mount)
 

@@ -19,7 +19,7 @@ from skyward.provider import (
     Offer,
     ProviderFacts,
     RegionsLike,
-    Volume,
+    CloudDisk,
     cuda,
     docker_image,
     hookimpl,
@@ -113,7 +113,7 @@ class VastAI(AccountHooks):
     )
 
     @property
-    def _mount(self) -> Mount[Volume]:
+    def _mount(self) -> Mount[CloudDisk]:
         find = self._account.volume
         return Mount(provider="vastai", title="Vast.ai", find=find, wanted=self.volume, path=self.mount)
 

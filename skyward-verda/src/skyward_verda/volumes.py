@@ -13,7 +13,7 @@ from skyward.provider import (
     Api,
     ConfigError,
     Misread,
-    Volume,
+    CloudDisk,
     chosen,
     listed,
     mount_disk,
@@ -38,7 +38,7 @@ _GOING = ("deleting", "deleted", "discontinued", "notfound")
 
 
 @frozen(kw_only=True)
-class OwnVolume(Volume):
+class OwnVolume(CloudDisk):
     """
     Describe a volume of the user's.
 

@@ -12,7 +12,7 @@ import skyward as sky
 from skyward.errors import ConfigError, ProvisionError
 from skyward.model.instances.machine import InstanceState
 from skyward.model.spec.spec import Spec
-from skyward.providers import volumes as waiting
+from skyward.providers import disks as waiting
 from tests.clouds.cloud import until
 from tests.clouds.digitalocean.client import client, refusal, run
 from tests.clouds.digitalocean.cloud import CPU, Cloud
@@ -58,7 +58,7 @@ def test_a_volume_without_a_filesystem_is_not_formatted_and_has_no_directory(
     volumes: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that writes there hears so, and does not write to the droplet's own disk."""
-    monkeypatch.setattr("skyward.plan.offers.volume.mount_disk.__defaults__", (0.0,))
+    monkeypatch.setattr("skyward.plan.offers.cloud_disk.mount_disk.__defaults__", (0.0,))
     volumes.volume("raw", kind="")
 
     async def scenario() -> None:

@@ -138,7 +138,7 @@ def test_a_volume_that_a_machine_had_which_has_just_ended_is_waited_for(
             await opened.end(first.id)
             [second] = await opened.launch(token="again")
             assert [second.id] == [one.id for one in await opened.launch(token="again")]
-            monkeypatch.setattr("skyward.providers.volumes.until_free.__defaults__", (0.0,))
+            monkeypatch.setattr("skyward.providers.disks.until_free.__defaults__", (0.0,))
             error = await refusal(opened.launch())
             assert ProvisionError is type(error)
             assert f"is still attached to {second.id} after 0 s" in str(error)

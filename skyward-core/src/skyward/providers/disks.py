@@ -11,7 +11,7 @@ from typing import Generic
 from attrs import frozen
 
 from skyward.errors import ProvisionError
-from skyward.plan.offers.volume import SomeVolume, check_volume, mount_point
+from skyward.plan.offers.cloud_disk import SomeDisk, check_volume, mount_point
 
 __all__ = ["Mount", "until_free"]
 
@@ -21,7 +21,7 @@ DETACHING = 60.0
 _FIRST, _LONGEST = 0.25, 3.0
 
 
-async def until_free(look: Callable[[], Awaitable[SomeVolume]], provider: str, within: float = DETACHING) -> SomeVolume:
+async def until_free(look: Callable[[], Awaitable[SomeDisk]], provider: str, within: float = DETACHING) -> SomeDisk:
     """
     Return a volume when a machine can have it.
 
@@ -33,9 +33,9 @@ async def until_free(look: Callable[[], Awaitable[SomeVolume]], provider: str, w
     Raises:
         ProvisionError: If another machine still has it.
 
-    >>> from skyward.plan.offers.volume import Volume
+    >>> from skyward.plan.offers.cloud_disk import CloudDisk
     >>> async def look():
-    ...     return Volume(id="v1", name="data", place="here")
+    ...     return CloudDisk(id="v1", name="data", place="here")
     >>> asyncio.run(until_free(look, "verda")).id
     'v1'
     """
@@ -55,7 +55,7 @@ async def until_free(look: Callable[[], Awaitable[SomeVolume]], provider: str, w
 
 
 @frozen(kw_only=True)
-class Mount(Generic[SomeVolume]):
+class Mount(Generic[SomeDisk]):
     """
     Say which volume the machines of a provider get, and where they find it; one without a volume does nothing.
 
@@ -66,16 +66,16 @@ class Mount(Generic[SomeVolume]):
         wanted: That id or name; None for no volume.
         path: The directory that the user wrote; None for one below `/mnt` by the volume's name.
 
-    >>> from skyward.plan.offers.volume import Volume
+    >>> from skyward.plan.offers.cloud_disk import CloudDisk
     >>> async def find(wanted):
-    ...     return Volume(id="v1", name=wanted, place="here")
+    ...     return CloudDisk(id="v1", name=wanted, place="here")
     >>> asyncio.run(Mount(provider="shed", title="Shed", find=find, wanted="data").paths())
     {'v1': '/mnt/data'}
     """
 
     provider: str
     title: str
-    find: Callable[[str], Awaitable[SomeVolume]]
+    find: Callable[[str], Awaitable[SomeDisk]]
     wanted: str | None
     path: str | None = None
 
@@ -127,7 +127,7 @@ class Mount(Generic[SomeVolume]):
         check_volume(volume, self.title, places=places, nodes=nodes, holders=holders)
         mount_point(volume, self.path)
 
-    async def free(self, nodes: int) -> SomeVolume | None:
+    async def free(self, nodes: int) -> SomeDisk | None:
         """
         Return the volume when a machine can have it: clouds detach it a moment after a machine has ended.
 

@@ -7,16 +7,16 @@ import asyncio
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.plan.offers.volume import Volume
-from skyward.providers.volumes import Mount
+from skyward.plan.offers.cloud_disk import CloudDisk
+from skyward.providers.disks import Mount
 
-DATA = Volume(id="v1", name="data", place="here", holders=("i-1",))
+DATA = CloudDisk(id="v1", name="data", place="here", holders=("i-1",))
 
 
-def mount(wanted: str | None = "data", path: str | None = None, volume: Volume = DATA) -> Mount[Volume]:
+def mount(wanted: str | None = "data", path: str | None = None, volume: CloudDisk = DATA) -> Mount[CloudDisk]:
     """Return the mount of a cloud that has one volume."""
 
-    async def find(name: str) -> Volume:
+    async def find(name: str) -> CloudDisk:
         assert name == wanted
         return volume
 

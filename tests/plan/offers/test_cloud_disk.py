@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.plan.offers.volume import (
-    Volume,
+from skyward.plan.offers.cloud_disk import (
+    CloudDisk,
     check_volume,
     chosen,
     mount_disk,
@@ -22,9 +22,9 @@ from skyward.plan.offers.volume import (
 )
 from tests.clouds.hosting import executable
 
-DATA = Volume(id="v-1", name="data", place="FIN-01")
-TWIN = Volume(id="v-2", name="data", place="FIN-02")
-SHARED = Volume(id="v-3", name="shared", place="FIN-01", shared=True)
+DATA = CloudDisk(id="v-1", name="data", place="FIN-01")
+TWIN = CloudDisk(id="v-2", name="data", place="FIN-02")
+SHARED = CloudDisk(id="v-3", name="shared", place="FIN-01", shared=True)
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [("v-1", "v-1"), ("v-2", "v-2"), ("shared", "v-3"), ("v-3", "v-3")])
@@ -43,7 +43,7 @@ def test_a_volume_is_named_by_its_id_or_by_a_name_of_its_own(wanted: str, expect
         ("data", [], "There are none: make one first, a pool makes none."),
     ],
 )
-def test_what_no_volume_is_meant_by_is_refused(wanted: str, volumes: list[Volume], words: str) -> None:
+def test_what_no_volume_is_meant_by_is_refused(wanted: str, volumes: list[CloudDisk], words: str) -> None:
     """With what there is, and the nearest of it."""
     with pytest.raises(ConfigError) as refused:
         chosen(volumes, wanted, "Verda")
@@ -82,9 +82,9 @@ def test_a_volume_is_found_below_mnt_by_its_name() -> None:
     """Unless the user says where, which he has to if the name is none for a directory."""
     assert "/mnt/data" == mount_point(DATA, None)
     assert "/workspace" == mount_point(DATA, mount_path("/workspace/"))
-    assert "/mnt/v-4" == mount_point(Volume(id="v-4", name="", place="x"), None)
+    assert "/mnt/v-4" == mount_point(CloudDisk(id="v-4", name="", place="x"), None)
     with pytest.raises(ConfigError, match='Write mount="/mnt/data"'):
-        mount_point(Volume(id="v-5", name="my data", place="x"), None)
+        mount_point(CloudDisk(id="v-5", name="my data", place="x"), None)
     with pytest.raises(ConfigError, match="volume must not be blank"):
         volume_name(" ")
 

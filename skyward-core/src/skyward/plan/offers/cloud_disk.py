@@ -16,8 +16,8 @@ from skyward.model.fields.setting import text
 from skyward.shell_files import shell_file
 
 __all__ = [
-    "SomeVolume",
-    "Volume",
+    "SomeDisk",
+    "CloudDisk",
     "check_volume",
     "chosen",
     "mount_disk",
@@ -36,7 +36,7 @@ _SYSTEM = frozenset("bin boot dev etc home lib lib32 lib64 proc root run sbin sy
 
 
 @frozen(kw_only=True)
-class Volume:
+class CloudDisk:
     """
     Describe a volume that a cloud keeps for the user.
 
@@ -60,7 +60,7 @@ class Volume:
         return f"{self.name!r} ({self.id})" if self.name and self.name != self.id else repr(self.id)
 
 
-SomeVolume = TypeVar("SomeVolume", bound=Volume)
+SomeDisk = TypeVar("SomeDisk", bound=CloudDisk)
 
 
 def volume_name(value: str) -> str:
@@ -100,7 +100,7 @@ def mount_path(value: str) -> str:
     return "/" + "/".join(steps)
 
 
-def mount_point(volume: Volume, wanted: str | None) -> str:
+def mount_point(volume: CloudDisk, wanted: str | None) -> str:
     """
     Return where nodes find a volume: where the user says, else below `/mnt` by its name.
 
@@ -111,7 +111,7 @@ def mount_point(volume: Volume, wanted: str | None) -> str:
     Raises:
         ConfigError: If none is named, and the volume's name cannot be that of a directory.
 
-    >>> mount_point(Volume(id="v1", name="data", place="here"), None)
+    >>> mount_point(CloudDisk(id="v1", name="data", place="here"), None)
     '/mnt/data'
     """
     if wanted is not None:
@@ -124,7 +124,7 @@ def mount_point(volume: Volume, wanted: str | None) -> str:
     return f"/mnt/{name}"
 
 
-def chosen(volumes: Iterable[SomeVolume], wanted: str, cloud: str) -> SomeVolume:
+def chosen(volumes: Iterable[SomeDisk], wanted: str, cloud: str) -> SomeDisk:
     """
     Return the volume that is meant by an id, or by a name that no other has.
 
@@ -136,7 +136,7 @@ def chosen(volumes: Iterable[SomeVolume], wanted: str, cloud: str) -> SomeVolume
     Raises:
         ConfigError: If there is none, or there are several of the name.
 
-    >>> chosen([Volume(id="v1", name="data", place="here")], "data", "RunPod").id
+    >>> chosen([CloudDisk(id="v1", name="data", place="here")], "data", "RunPod").id
     'v1'
     """
     known = list(volumes)
@@ -154,7 +154,7 @@ def chosen(volumes: Iterable[SomeVolume], wanted: str, cloud: str) -> SomeVolume
 
 
 def check_volume(
-    volume: Volume,
+    volume: CloudDisk,
     cloud: str,
     *,
     places: Collection[str] = (),
@@ -174,7 +174,7 @@ def check_volume(
     Raises:
         ConfigError: If it is elsewhere; or for one machine, and another one has it, or there may be several nodes.
 
-    >>> check_volume(Volume(id="v1", name="data", place="FIN-01"), "Verda", places=["FIN-01"])
+    >>> check_volume(CloudDisk(id="v1", name="data", place="FIN-01"), "Verda", places=["FIN-01"])
     """
     title = f"The volume {volume.title} of {cloud}"
     if places and volume.place not in places:
