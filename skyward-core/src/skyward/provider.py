@@ -21,6 +21,7 @@ from skyward.errors import (
 
 # The hooks, and the values that they take and return.
 from skyward.hookspecs import (
+    BucketStorage,
     Cluster,
     Instance,
     InstanceState,
@@ -113,6 +114,7 @@ __all__ = [
     "AccountHooks",
     "Api",
     "Architecture",
+    "BucketStorage",
     "CallBatch",
     "CapacityError",
     "Cluster",
