@@ -1,4 +1,4 @@
-"""The volume that the user gives a pool."""
+"""The disks that the user gives a pool."""
 
 from __future__ import annotations
 
@@ -7,54 +7,60 @@ import asyncio
 import pytest
 
 from skyward.errors import ConfigError
+from skyward.model.spec.volumes import Disk
 from skyward.plan.offers.cloud_disk import CloudDisk
-from skyward.providers.disks import Mount
+from skyward.providers.disks import Disks
 
 DATA = CloudDisk(id="v1", name="data", place="here", holders=("i-1",))
+SHARED = CloudDisk(id="v2", name="shared", place="here", shared=True)
+THERE = CloudDisk(id="v3", name="there", place="there")
 
 
-def mount(wanted: str | None = "data", path: str | None = None, volume: CloudDisk = DATA) -> Mount[CloudDisk]:
-    """Return the mount of a cloud that has one volume."""
+def disks(*wanted: Disk) -> Disks[CloudDisk]:
+    """Return the disks of a cloud that has three."""
 
     async def find(name: str) -> CloudDisk:
-        assert name == wanted
-        return volume
+        return {disk.name: disk for disk in (DATA, SHARED, THERE)}[name]
 
-    return Mount(provider="shed", title="Shed", find=find, wanted=wanted, path=path)
+    return Disks(provider="shed", title="Shed", find=find, wanted=wanted)
 
 
-def test_without_a_volume_nothing_is_asked() -> None:
+def test_without_disks_nothing_is_asked() -> None:
     """Machines are rented wherever they are wanted."""
-    none = mount(None)
-    assert {} == asyncio.run(none.paths())
+    none = disks()
+    assert () == asyncio.run(none.mounts())
     assert ("there",) == asyncio.run(none.places(("there",)))
-    assert asyncio.run(none.free(1)) is None
+    assert () == asyncio.run(none.free(1))
     asyncio.run(none.check(("there",)))
 
 
-def test_machines_are_rented_where_the_volume_is_and_find_it_by_its_path() -> None:
-    """Below /mnt by its name, unless the user says otherwise."""
-    assert ("here",) == asyncio.run(mount().places(()))
-    assert {"v1": "/mnt/data"} == asyncio.run(mount().paths())
-    assert {"v1": "/data"} == asyncio.run(mount(path="/data").paths())
+def test_machines_are_rented_where_the_disks_are_and_find_them_in_their_folders() -> None:
+    """Below /mnt by their names, unless the user says otherwise."""
+    both = disks(Disk("data"), Disk("shared", mount="/data"))
+    assert ("here",) == asyncio.run(both.places(()))
+    assert ((DATA, "/mnt/data"), (SHARED, "/data")) == asyncio.run(both.mounts())
 
 
-def test_a_volume_that_the_pool_cannot_have_is_refused() -> None:
-    """It is elsewhere, for one machine, or another machine has it."""
+def test_disks_that_the_pool_cannot_have_are_refused() -> None:
+    """One is elsewhere, for one machine, or another machine has it; or they are in two places."""
 
     async def living(ids: object) -> list[str]:
         return ["i-1"]
 
+    one = disks(Disk("shared"), Disk("data"))
     with pytest.raises(ConfigError, match="is in here"):
-        asyncio.run(mount().check(("there",)))
-    with pytest.raises(ConfigError, match="may have 2 nodes"):
-        asyncio.run(mount().check((), 2))
-    with pytest.raises(ConfigError, match="is attached to i-1"):
-        asyncio.run(mount().check((), 1, living))
+        asyncio.run(one.check(("there",)))
+    with pytest.raises(ConfigError, match=r"'data' .* may have 2 nodes"):
+        asyncio.run(one.check((), 2))
+    with pytest.raises(ConfigError, match=r"'data' .* is attached to i-1"):
+        asyncio.run(one.check((), 1, living))
+    with pytest.raises(ConfigError, match="has disks of one place"):
+        asyncio.run(disks(Disk("data"), Disk("there")).check(()))
     # Holders are asked about where one machine alone can have it.
-    asyncio.run(mount().check(("here",)))
+    asyncio.run(one.check(("here",)))
 
 
-def test_no_machine_needs_no_volume() -> None:
+def test_no_machine_needs_no_disk() -> None:
     """All nodes may be there already."""
-    assert asyncio.run(mount().free(0)) is None
+    assert () == asyncio.run(disks(Disk("data")).free(0))
+    assert ((SHARED, "/mnt/shared"),) == asyncio.run(disks(Disk("shared")).free(2))

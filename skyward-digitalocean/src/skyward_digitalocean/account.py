@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from skyward.provider import (
+    CloudDisk,
     ConfigError,
     Created,
     Credential,
@@ -18,7 +19,6 @@ from skyward.provider import (
     KeyAccount,
     Limit,
     Service,
-    CloudDisk,
     by_id,
     chosen,
     end_for_good,

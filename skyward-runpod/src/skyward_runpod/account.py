@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.provider import (
+    CloudDisk,
     Credential,
     Instance,
     InstanceState,
     Inventory,
     KeyAccount,
     Service,
-    CloudDisk,
     by_id,
     chosen,
     end_for_good,

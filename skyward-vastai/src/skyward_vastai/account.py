@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.provider import (
+    CloudDisk,
     HostPins,
     Instance,
     Inventory,
     Joined,
     KeyAccount,
     SkywardError,
-    CloudDisk,
     by_id,
     chosen,
     end_for_good,

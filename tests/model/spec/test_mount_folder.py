@@ -8,7 +8,9 @@ from skyward.errors import ConfigError
 from skyward.model.spec.mount_folder import KEPT_FOLDERS, SYSTEM_FOLDERS, in_the_way, mount_folder
 
 
-@pytest.mark.parametrize("path", ["/data", "/mnt/data", "/mnt", "/opt/data", "/root/data", "/tmp/a/b", "/home/me/x_1+2"])
+@pytest.mark.parametrize(
+    "path", ["/data", "/mnt/data", "/mnt", "/opt/data", "/root/data", "/tmp/a/b", "/home/me/x_1+2"]
+)
 def test_a_folder_of_its_own_is_taken(path: str) -> None:
     """Also below folders that are no mount points themselves."""
     assert path == mount_folder(path)
@@ -26,7 +28,9 @@ def test_a_folder_that_holds_what_is_needed_is_refused(path: str) -> None:
         mount_folder(path)
 
 
-@pytest.mark.parametrize("path", [*sorted(SYSTEM_FOLDERS), "/etc/data", "/var/lib/data", "/opt/skyward/x", "/usr/local/x/"])
+@pytest.mark.parametrize(
+    "path", [*sorted(SYSTEM_FOLDERS), "/etc/data", "/var/lib/data", "/opt/skyward/x", "/usr/local/x/"]
+)
 def test_what_is_in_a_folder_of_the_system_is_refused(path: str) -> None:
     """The folder and all below it."""
     with pytest.raises(ConfigError, match="is the system's"):
@@ -40,7 +44,9 @@ def test_a_relative_path_is_refused(path: str) -> None:
         mount_folder(path)
 
 
-@pytest.mark.parametrize("path", ["/data/../etc", "/data/./x", "/data//x", "//data", "/da ta", "/da'ta", "/data\\x", "/dätä"])
+@pytest.mark.parametrize(
+    "path", ["/data/../etc", "/data/./x", "/data//x", "//data", "/da ta", "/da'ta", "/data\\x", "/dätä"]
+)
 def test_a_path_with_detours_or_odd_characters_is_refused(path: str) -> None:
     """It may lead elsewhere, or mean something to a shell."""
     with pytest.raises(ConfigError, match="normalised path of letters"):

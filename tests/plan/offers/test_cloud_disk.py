@@ -1,4 +1,4 @@
-"""Which volume is meant, whether a pool can have it, and the shell commands that mount it, run by a shell."""
+"""Which disk is meant, whether a pool can have it, and the shell commands that mount and unmount it, run by a shell."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from skyward.errors import ConfigError
+from skyward.model.spec.volumes import Disk, Volume
 from skyward.plan.offers.cloud_disk import (
     CloudDisk,
-    check_volume,
+    check_attachable,
+    check_disk,
+    check_together,
     chosen,
+    disk_folder,
+    disks_of,
     mount_disk,
-    mount_path,
-    mount_point,
     mount_share,
-    volume_name,
+    unmount_disks,
 )
 from tests.clouds.hosting import executable
 
@@ -28,7 +31,7 @@ SHARED = CloudDisk(id="v-3", name="shared", place="FIN-01", shared=True)
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [("v-1", "v-1"), ("v-2", "v-2"), ("shared", "v-3"), ("v-3", "v-3")])
-def test_a_volume_is_named_by_its_id_or_by_a_name_of_its_own(wanted: str, expected: str) -> None:
+def test_a_disk_is_named_by_its_id_or_by_a_name_of_its_own(wanted: str, expected: str) -> None:
     """An id goes before a name."""
     assert expected == chosen([DATA, TWIN, SHARED], wanted, "Verda").id
 
@@ -36,57 +39,79 @@ def test_a_volume_is_named_by_its_id_or_by_a_name_of_its_own(wanted: str, expect
 @pytest.mark.parametrize(
     ("wanted", "volumes", "words"),
     [
-        ("data", [DATA, TWIN], "several volumes 'data': v-1 in FIN-01, v-2 in FIN-02. Write the id of one."),
-        ("dta", [DATA], "Verda has no volume 'dta'. Did you mean 'data'?"),
+        ("data", [DATA, TWIN], "several disks 'data': v-1 in FIN-01, v-2 in FIN-02. Write the id of one."),
+        ("dta", [DATA], "Verda has no disk 'dta'. Did you mean 'data'?"),
         ("v-9", [DATA], "Did you mean 'v-1'?"),
         ("other", [DATA, SHARED], "There are: 'data' (v-1), 'shared' (v-3)."),
         ("data", [], "There are none: make one first, a pool makes none."),
     ],
 )
-def test_what_no_volume_is_meant_by_is_refused(wanted: str, volumes: list[CloudDisk], words: str) -> None:
+def test_what_no_disk_is_meant_by_is_refused(wanted: str, volumes: list[CloudDisk], words: str) -> None:
     """With what there is, and the nearest of it."""
     with pytest.raises(ConfigError) as refused:
         chosen(volumes, wanted, "Verda")
     assert words in str(refused.value)
 
 
-def test_a_volume_is_for_machines_beside_it() -> None:
+def test_a_disk_is_for_machines_beside_it() -> None:
     """Where no place is asked for, its own is taken."""
-    check_volume(DATA, "Verda")
-    check_volume(DATA, "Verda", places=("FIN-02", "FIN-01"))
+    check_disk(DATA, "Verda")
+    check_disk(DATA, "Verda", places=("FIN-02", "FIN-01"))
     for volume in (DATA, SHARED):
         with pytest.raises(ConfigError, match="is in FIN-01, and machines are asked for in FIN-02"):
-            check_volume(volume, "Verda", places=("FIN-02",))
+            check_disk(volume, "Verda", places=("FIN-02",))
 
 
-def test_a_volume_is_for_one_machine_unless_it_is_shared() -> None:
+def test_a_disk_is_for_one_machine_unless_it_is_shared() -> None:
     """Neither for a second node, nor while another machine has it."""
-    check_volume(DATA, "Verda", nodes=1)
-    check_volume(SHARED, "Verda", nodes=8, holders=["i-1"])
+    check_disk(DATA, "Verda", nodes=1)
+    check_disk(SHARED, "Verda", nodes=8, holders=["i-1"])
     with pytest.raises(ConfigError, match=r"one machine at a time, and the pool may have 2 nodes\. Write nodes=1"):
-        check_volume(DATA, "Verda", nodes=2)
+        check_disk(DATA, "Verda", nodes=2)
     with pytest.raises(ConfigError, match=r"'data' \(v-1\) of Verda is attached to i-1"):
-        check_volume(DATA, "Verda", holders=["i-1"])
+        check_disk(DATA, "Verda", holders=["i-1"])
+
+
+def test_a_disk_is_found_below_mnt_by_what_the_user_calls_it() -> None:
+    """Unless the user says where, who has to if the name is none for a folder: the same at every cloud."""
+    assert "/mnt/data" == disk_folder(Disk("data"))
+    assert "/mnt/v-4" == disk_folder(Disk("v-4"))
+    assert "/workspace" == disk_folder(Disk("my data", mount="/workspace/"))
+    for name in ("my data", "..", "a/b"):
+        with pytest.raises(ConfigError, match="is none for a folder"):
+            disk_folder(Disk(name))
+
+
+def test_disks_are_told_from_buckets() -> None:
+    """Both are in one list."""
+    bucket, disk = Volume("bucket", "/data"), Disk("data")
+    assert (disk,) == disks_of([bucket, disk])
+    check_attachable([bucket], "local", 0, lambda: pytest.fail("asked"))
 
 
 @pytest.mark.parametrize(
-    "path", ["data", "", "/", "/etc", "/mnt/../etc", "/mnt/a b", "/mnt/$HOME", "//x//y", "/a'b", 3]
+    ("volumes", "most", "words"),
+    [
+        ([Disk("a")], 0, "shed keeps no disks, and volumes= has 'a'. Disks are at sky.AWS, sky.Verda; sky.Volume is"),
+        ([Disk("a"), Disk("b")], 1, "shed attaches 1 disk to a machine, and volumes= has 2: 'a', 'b'."),
+        ([Disk("a"), Disk("b"), Disk("c")], 2, "shed attaches 2 disks to a machine, and volumes= has 3"),
+        ([Disk("a"), Volume("bucket", "/mnt/a/b")], 1, "/mnt/a and /mnt/a/b, which lie in each other"),
+    ],
 )
-def test_what_is_no_directory_for_a_volume_is_refused(path: Any) -> None:
-    """Neither the system's, nor what a shell would read otherwise."""
-    with pytest.raises(ConfigError, match="mount must"):
-        mount_path(path)
+def test_disks_that_no_machine_of_a_provider_has_are_refused(volumes: Any, most: int, words: str) -> None:
+    """With what there is instead."""
+    with pytest.raises(ConfigError) as refused:
+        check_attachable(volumes, "shed", most, lambda: ("AWS", "Verda"))
+    assert words in str(refused.value)
 
 
-def test_a_volume_is_found_below_mnt_by_its_name() -> None:
-    """Unless the user says where, which he has to if the name is none for a directory."""
-    assert "/mnt/data" == mount_point(DATA, None)
-    assert "/workspace" == mount_point(DATA, mount_path("/workspace/"))
-    assert "/mnt/v-4" == mount_point(CloudDisk(id="v-4", name="", place="x"), None)
-    with pytest.raises(ConfigError, match='Write mount="/mnt/data"'):
-        mount_point(CloudDisk(id="v-5", name="my data", place="x"), None)
-    with pytest.raises(ConfigError, match="volume must not be blank"):
-        volume_name(" ")
+def test_the_disks_of_a_machine_are_in_one_place_and_there_once() -> None:
+    """A name and an id may mean the same one."""
+    check_together([DATA, SHARED], "Verda")
+    with pytest.raises(ConfigError, match=r"'data' \(v-1\) is in FIN-01 and 'data' \(v-2\) is in FIN-02"):
+        check_together([DATA, TWIN], "Verda")
+    with pytest.raises(ConfigError, match=r"the disk 'data' \(v-1\) of Verda more than once"):
+        check_together([DATA, DATA], "Verda")
 
 
 class Machine:
@@ -146,3 +171,50 @@ def test_a_share_is_mounted_with_its_options(machine: Machine) -> None:
     (machine.folder / "broken").touch()
     machine.run(mount_share("nfs.example:/a", "", str(machine.where), seconds=0))
     assert not machine.where.exists()
+
+
+def unmounting(machine: Machine, *folders: Path, seconds: float = 0.0) -> tuple[int, str, list[str]]:
+    """Run the script that flushes and unmounts disks; return its exit code, its errors, and what was asked."""
+    env = {**os.environ, "PATH": f"{machine.folder}/bin:{os.environ['PATH']}"}
+    script = unmount_disks([str(folder) for folder in folders], seconds)
+    done = subprocess.run(["sh", "-eu", "-c", script], check=False, env=env, timeout=20, capture_output=True, text=True)
+    asked = machine.folder / "asked"
+    return done.returncode, done.stderr, asked.read_text().splitlines() if asked.exists() else []
+
+
+def test_disks_are_flushed_and_unmounted(machine: Machine) -> None:
+    """One that was never mounted has no folder, and is no error."""
+    for name in ("sync", "umount", "sudo"):
+        machine.stand_in(name, f'echo "{name} $*" >>{machine.folder}/asked')
+    machine.where.mkdir(parents=True)
+    assert (0, "", [f"sync -f {machine.where}"]) == unmounting(machine, machine.where, machine.folder / "none")
+    (machine.folder / "mounted").touch()
+    root = "" if os.geteuid() == 0 else "sudo -n "
+    assert f"{root}umount {machine.where}" == unmounting(machine, machine.where)[2][-1]
+
+
+def test_a_disk_that_cannot_be_flushed_is_not_unmounted(machine: Machine) -> None:
+    """It says so; the others are gone on with."""
+    machine.stand_in("sync", f'echo "sync $*" >>{machine.folder}/asked; [ "$2" != {machine.where} ]')
+    other = machine.folder / "other"
+    for folder in (machine.where, other):
+        folder.mkdir(parents=True)
+    code, said, asked = unmounting(machine, machine.where, other)
+    assert (1, f"{machine.where} could not be flushed\n") == (code, said)
+    assert [f"sync -f {machine.where}", f"sync -f {other}"] == asked
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("target is busy", 1), ("must be superuser to unmount", 0), ("Operation not permitted", 0)]
+)
+def test_a_disk_in_use_is_said_and_the_folder_of_a_container_is_only_flushed(
+    machine: Machine, words: str, code: int
+) -> None:
+    """A container may not unmount what was mounted from outside of it."""
+    machine.stand_in("umount", f'echo "umount: {words}." >&2; exit 32')
+    machine.stand_in("sudo", 'shift; exec "$@"')
+    machine.where.mkdir(parents=True)
+    (machine.folder / "mounted").touch()
+    ended, said, _ = unmounting(machine, machine.where)
+    assert code == ended
+    assert (f"could not be unmounted: umount: {words}." in said) is bool(code)

@@ -1,4 +1,4 @@
-"""The volume that the user gives a pool: found, checked before anything is rented, awaited, mounted."""
+"""The disks that the user gives a pool: found, checked before anything is rented, awaited, mounted."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Generic
 
 from attrs import frozen
 
 from skyward.errors import ProvisionError
-from skyward.plan.offers.cloud_disk import SomeDisk, check_volume, mount_point
+from skyward.model.spec.volumes import Disk
+from skyward.plan.offers.cloud_disk import SomeDisk, check_disk, check_together, disk_folder
 
-__all__ = ["Mount", "until_free"]
+__all__ = ["Disks", "until_free"]
 
 DETACHING = 60.0
-"""Seconds in which a volume is free that a machine had which has ended."""
+"""Seconds in which a disk is free that a machine had which has ended."""
 
 _FIRST, _LONGEST = 0.25, 3.0
 
 
 async def until_free(look: Callable[[], Awaitable[SomeDisk]], provider: str, within: float = DETACHING) -> SomeDisk:
     """
-    Return a volume when a machine can have it.
+    Return a disk when a machine can have it.
 
     Args:
         look: Asks for it.
@@ -41,12 +43,12 @@ async def until_free(look: Callable[[], Awaitable[SomeDisk]], provider: str, wit
     """
     give_up_at, wait = time.monotonic() + within, _FIRST
     while True:
-        volume = await look()
-        if volume.shared or not volume.holders:
-            return volume
+        disk = await look()
+        if disk.shared or not disk.holders:
+            return disk
         if time.monotonic() + wait > give_up_at:
             raise ProvisionError(
-                f"The volume {volume.title} is still attached to {', '.join(volume.holders)} after {within:g} s.",
+                f"The disk {disk.title} is still attached to {', '.join(disk.holders)} after {within:g} s.",
                 provider=provider,
                 hint="Detach it, or end that machine.",
             )
@@ -55,53 +57,51 @@ async def until_free(look: Callable[[], Awaitable[SomeDisk]], provider: str, wit
 
 
 @frozen(kw_only=True)
-class Mount(Generic[SomeDisk]):
+class Disks(Generic[SomeDisk]):
     """
-    Say which volume the machines of a provider get, and where they find it; one without a volume does nothing.
+    Find the disks that a pool asks a provider for; without any, nothing is asked.
 
     Args:
         provider: The provider's name, for errors.
         title: The company's own name, such as `"DigitalOcean"`.
-        find: Looks for the volume by the id or name that the user wrote.
-        wanted: That id or name; None for no volume.
-        path: The directory that the user wrote; None for one below `/mnt` by the volume's name.
+        find: Looks for a disk by the id or name that the user wrote.
+        wanted: The disks that the user wrote, as `disks_of(spec.volumes)` returns them.
 
     >>> from skyward.plan.offers.cloud_disk import CloudDisk
-    >>> async def find(wanted):
-    ...     return CloudDisk(id="v1", name=wanted, place="here")
-    >>> asyncio.run(Mount(provider="shed", title="Shed", find=find, wanted="data").paths())
-    {'v1': '/mnt/data'}
+    >>> async def find(name):
+    ...     return CloudDisk(id="v1", name=name, place="here")
+    >>> asyncio.run(Disks(provider="shed", title="Shed", find=find, wanted=(Disk("data"),)).places(()))
+    ('here',)
     """
 
     provider: str
     title: str
     find: Callable[[str], Awaitable[SomeDisk]]
-    wanted: str | None
-    path: str | None = None
+    wanted: tuple[Disk, ...]
 
-    async def paths(self) -> dict[str, str]:
+    async def mounts(self) -> tuple[tuple[SomeDisk, str], ...]:
         """
-        Return where the volume is found, by its id; empty without one.
+        Return the disks, each with the folder at which nodes find it.
 
         Raises:
-            ConfigError: If there is no such volume, or no directory can have its name.
+            ConfigError: If there is no such disk, or one machine cannot have all of them.
         """
-        if self.wanted is None:
-            return {}
-        volume = await self.find(self.wanted)
-        return {volume.id: mount_point(volume, self.path)}
+        found = tuple([(await self.find(one.name), disk_folder(one)) for one in self.wanted])
+        check_together([disk for disk, _ in found], self.title)
+        return found
 
     async def places(self, otherwise: tuple[str, ...]) -> tuple[str, ...]:
         """
-        Return where machines can be rented: in the volume's place, whatever else is wanted.
+        Return where machines can be rented: in the disks' place, whatever else is wanted.
 
         Args:
-            otherwise: The places that are wanted where there is no volume.
+            otherwise: The places that are wanted where there are no disks.
 
         Raises:
-            ConfigError: If there is no such volume.
+            ConfigError: If there is no such disk, or one machine cannot have all of them.
         """
-        return otherwise if self.wanted is None else ((await self.find(self.wanted)).place,)
+        found = await self.mounts()
+        return (found[0][0].place,) if found else otherwise
 
     async def check(
         self,
@@ -110,37 +110,34 @@ class Mount(Generic[SomeDisk]):
         living: Callable[[Sequence[str]], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
         """
-        Refuse a volume that a pool cannot have.
+        Refuse disks that a pool cannot have.
 
         Args:
             places: The places in which the user wants machines; empty for any.
             nodes: How many nodes there may be.
-            living: Returns which of the volume's holders exist; None where any machine may have it.
+            living: Returns which of a disk's holders exist; None where any machine may have it.
 
         Raises:
             ConfigError: If there is none, it is elsewhere, or it is for one machine and cannot be for this pool's.
         """
-        if self.wanted is None:
-            return
-        volume = await self.find(self.wanted)
-        holders = await living(volume.holders) if living is not None else ()
-        check_volume(volume, self.title, places=places, nodes=nodes, holders=holders)
-        mount_point(volume, self.path)
+        for disk, _ in await self.mounts():
+            holders = await living(disk.holders) if living is not None else ()
+            check_disk(disk, self.title, places=places, nodes=nodes, holders=holders)
 
-    async def free(self, nodes: int) -> SomeDisk | None:
+    async def free(self, nodes: int) -> tuple[tuple[SomeDisk, str], ...]:
         """
-        Return the volume when a machine can have it: clouds detach it a moment after a machine has ended.
+        Return the disks as `mounts` does, when machines can have them: clouds detach them a moment after a machine.
 
         Args:
-            nodes: How many machines are to have it; none needs no volume.
+            nodes: How many machines are to have them; none needs no disk.
 
         Raises:
-            ConfigError: If it is for one machine, and there are several.
-            ProvisionError: If another machine still has it.
+            ConfigError: If one is for one machine, and there are several.
+            ProvisionError: If another machine still has one.
         """
-        wanted = self.wanted
-        if wanted is None or not nodes:
-            return None
-        volume = await until_free(lambda: self.find(wanted), self.provider)
-        check_volume(volume, self.title, nodes=nodes)
-        return volume
+        found = []
+        for one in self.wanted if nodes else ():
+            disk = await until_free(partial(self.find, one.name), self.provider)
+            check_disk(disk, self.title, nodes=nodes)
+            found.append((disk, disk_folder(one)))
+        return tuple(found)

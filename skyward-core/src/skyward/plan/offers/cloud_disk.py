@@ -1,10 +1,10 @@
-"""Volumes that the user keeps at a cloud: which one is meant, whether a pool can have it, and where nodes find it."""
+"""Disks that the user keeps at a cloud: which one is meant, whether a pool can have it, and how nodes mount it."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from math import ceil
 from typing import TypeVar
@@ -12,33 +12,40 @@ from typing import TypeVar
 from attrs import frozen
 
 from skyward.errors import ConfigError
-from skyward.model.fields.setting import text
+from skyward.model.spec.mount_folder import in_the_way
+from skyward.model.spec.volumes import Disk, Volume, VolumeLike
 from skyward.shell_files import shell_file
 
 __all__ = [
-    "SomeDisk",
     "CloudDisk",
-    "check_volume",
+    "SomeDisk",
+    "buckets_of",
+    "check_attachable",
+    "check_disk",
+    "check_together",
     "chosen",
+    "disk_folder",
+    "disks_of",
     "mount_disk",
-    "mount_path",
-    "mount_point",
     "mount_share",
-    "volume_name",
+    "unmount_disks",
 ]
 
 DISK_SECONDS = 60.0
-"""Seconds that a machine waits at its boot for its volume, which clouds attach a moment after they made the machine."""
+"""Seconds that a machine waits at its boot for its disk, which clouds attach a moment after they made the machine."""
+
+IN_USE = 10.0
+"""Seconds for which it is tried to unmount a disk that is in use."""
 
 _LISTED = 12
 _STEP = re.compile(r"[\w.+-]+", re.ASCII)
-_SYSTEM = frozenset("bin boot dev etc home lib lib32 lib64 proc root run sbin sys tmp usr var".split())
+_USUAL = 'Write sky.Disk("NAME", mount="/data").'
 
 
 @frozen(kw_only=True)
 class CloudDisk:
     """
-    Describe a volume that a cloud keeps for the user.
+    Describe a disk that a cloud keeps for the user.
 
     Args:
         id: Its id.
@@ -63,73 +70,93 @@ class CloudDisk:
 SomeDisk = TypeVar("SomeDisk", bound=CloudDisk)
 
 
-def volume_name(value: str) -> str:
+def disks_of(volumes: Iterable[VolumeLike]) -> tuple[Disk, ...]:
     """
-    Return the id or name of a volume, checked.
+    Return the disks among a spec's volumes.
+
+    >>> disks_of([Disk("data")])
+    (Disk(name='data', mount=None),)
+    """
+    return tuple(one for one in volumes if isinstance(one, Disk))
+
+
+def buckets_of(volumes: Iterable[VolumeLike]) -> tuple[str, ...]:
+    """
+    Return the buckets among a spec's volumes that are in the provider's own object store.
+
+    >>> buckets_of([Disk("data"), Volume("bucket", "/data")])
+    ('bucket',)
+    """
+    return tuple(one.bucket for one in volumes if isinstance(one, Volume) and one.storage is None)
+
+
+def disk_folder(disk: Disk) -> str:
+    """
+    Return the folder at which nodes find a disk: the user's choice, else one below `/mnt` by what the user calls it.
 
     Raises:
-        ConfigError: If it is no line of text.
+        ConfigError: If there is no choice, and the name cannot be that of a folder.
 
-    >>> volume_name(" training-data ")
-    'training-data'
-    """
-    return text(value, "volume")
-
-
-def mount_path(value: str) -> str:
-    """
-    Return the directory at which nodes find a volume, checked.
-
-    Args:
-        value: An absolute path of letters, digits and `_.+-`.
-
-    Raises:
-        ConfigError: If it is anything else, or a directory of the system.
-
-    >>> mount_path("/mnt/data/")
+    >>> disk_folder(Disk("data"))
     '/mnt/data'
     """
-    path = text(value, "mount")
-    first, *more = steps = path.strip("/").split("/")
-    good = path.startswith("/") and all(_STEP.fullmatch(step) and step not in (".", "..") for step in steps)
-    if not good or (first in _SYSTEM and not more):
-        raise ConfigError(
-            f"mount must be an absolute path of letters, digits and _.+-, and none of the system's, not {value!r}.",
-            hint='Write mount="/mnt/data".',
-        )
-    return "/" + "/".join(steps)
+    if disk.mount is not None:
+        return disk.mount
+    if not _STEP.fullmatch(disk.name) or disk.name in (".", ".."):
+        raise ConfigError(f"The name of {disk.title} is none for a folder.", hint=_USUAL.replace("NAME", disk.name))
+    return f"/mnt/{disk.name}"
 
 
-def mount_point(volume: CloudDisk, wanted: str | None) -> str:
+def check_attachable(
+    volumes: Sequence[VolumeLike], provider: str, most: int, having: Callable[[], Iterable[str]]
+) -> None:
     """
-    Return where nodes find a volume: where the user says, else below `/mnt` by its name.
+    Refuse disks that no machine of a provider can have, whichever they are.
 
     Args:
-        volume: The volume.
-        wanted: The directory that the user names.
+        volumes: What the spec asks for.
+        provider: The provider's name.
+        most: How many disks it attaches to a machine at most; 0 if it keeps none.
+        having: Returns the classes of providers that keep disks; asked only for an error.
 
     Raises:
-        ConfigError: If none is named, and the volume's name cannot be that of a directory.
+        ConfigError: If there are too many, or two folders lie in each other.
 
-    >>> mount_point(CloudDisk(id="v1", name="data", place="here"), None)
-    '/mnt/data'
+    >>> check_attachable([Disk("a"), Disk("b")], "runpod", 1, tuple)
+    Traceback (most recent call last):
+    ...
+    skyward.errors.ConfigError: runpod attaches 1 disk to a machine, and volumes= has 2: 'a', 'b'. Leave some out.
     """
-    if wanted is not None:
-        return wanted
-    name = volume.name or volume.id
-    if not _STEP.fullmatch(name) or name in (".", ".."):
+    disks = disks_of(volumes)
+    names = ", ".join(repr(one.name) for one in disks)
+    if disks and not most:
+        there = ", ".join(f"sky.{name}" for name in having())
         raise ConfigError(
-            f"The name of the volume {volume.title} is none for a directory.", hint='Write mount="/mnt/data".'
+            f"{provider} keeps no disks, and volumes= has {names}.",
+            provider=provider,
+            hint=f"Disks are at {there}; sky.Volume is a bucket, which all providers have." if there else None,
         )
-    return f"/mnt/{name}"
+    if len(disks) > most:
+        word = "disk" if most == 1 else "disks"
+        raise ConfigError(
+            f"{provider} attaches {most} {word} to a machine, and volumes= has {len(disks)}: {names}.",
+            provider=provider,
+            hint="Leave some out.",
+        )
+    folders = [disk_folder(one) if isinstance(one, Disk) else one.mount for one in volumes]
+    if disks and (pair := in_the_way(folders)):
+        raise ConfigError(
+            f"volumes= has the mount points {pair[0]} and {pair[1]}, which lie in each other.",
+            hint="Give each a folder outside of the others.",
+        )
 
 
-def chosen(volumes: Iterable[SomeDisk], wanted: str, cloud: str) -> SomeDisk:
+def chosen(disks: Iterable[SomeDisk], wanted: str, cloud: str) -> SomeDisk:
     """
-    Return the volume that is meant by an id, or by a name that no other has.
+    Return the disk that is meant by an id, or by a name that no other has.
 
     Args:
-        volumes: Those that there are.
+        disks: Those that there are.
         wanted: The id or name.
         cloud: What errors call the cloud.
 
@@ -139,22 +166,51 @@ def chosen(volumes: Iterable[SomeDisk], wanted: str, cloud: str) -> SomeDisk:
     >>> chosen([CloudDisk(id="v1", name="data", place="here")], "data", "RunPod").id
     'v1'
     """
-    known = list(volumes)
+    known = list(disks)
     found = [one for one in known if one.id == wanted] or [one for one in known if one.name == wanted]
     if len(found) == 1:
         return found[0]
     if found:
         ids = ", ".join(f"{one.id} in {one.place}" for one in found)
-        raise ConfigError(f"{cloud} has several volumes {wanted!r}: {ids}.", hint="Write the id of one.")
+        raise ConfigError(f"{cloud} has several disks {wanted!r}: {ids}.", hint="Write the id of one.")
     words = [word for one in known for word in (one.name, one.id) if word]
     near = get_close_matches(wanted, words, n=1)
     there = ", ".join(one.title for one in known[:_LISTED]) + (", …" if len(known) > _LISTED else "")
     said = f"There are: {there}." if there else "There are none: make one first, a pool makes none."
-    raise ConfigError(f"{cloud} has no volume {wanted!r}.", hint=f"Did you mean {near[0]!r}?" if near else said)
+    raise ConfigError(f"{cloud} has no disk {wanted!r}.", hint=f"Did you mean {near[0]!r}?" if near else said)
 
 
-def check_volume(
-    volume: CloudDisk,
+def check_together(disks: Sequence[CloudDisk], cloud: str) -> None:
+    """
+    Refuse disks that one machine cannot have together.
+
+    Args:
+        disks: The disks.
+        cloud: What errors call the cloud.
+
+    Raises:
+        ConfigError: If one is there twice, or they are in different places.
+
+    >>> check_together([CloudDisk(id="v1", name="data", place="FIN-01")], "Verda")
+    """
+    first: dict[str, CloudDisk] = {}
+    for disk in disks:
+        if disk.id in first:
+            raise ConfigError(
+                f"volumes= has the disk {disk.title} of {cloud} more than once.", hint="Write it once, by name or id."
+            )
+        first[disk.id] = disk
+    places = {disk.place: disk for disk in disks}
+    if len(places) > 1:
+        said = " and ".join(f"{disk.title} is in {place}" for place, disk in places.items())
+        raise ConfigError(
+            f"A machine of {cloud} has disks of one place, and {said}.",
+            hint="Use disks of the same place, or a pool for each place.",
+        )
+
+
+def check_disk(
+    disk: CloudDisk,
     cloud: str,
     *,
     places: Collection[str] = (),
@@ -162,10 +218,10 @@ def check_volume(
     holders: Sequence[str] = (),
 ) -> None:
     """
-    Refuse a volume that a pool cannot have.
+    Refuse a disk that a pool cannot have.
 
     Args:
-        volume: The volume.
+        disk: The disk.
         cloud: What errors call the cloud.
         places: The places in which the user wants machines; empty for any.
         nodes: How many nodes there may be.
@@ -174,20 +230,20 @@ def check_volume(
     Raises:
         ConfigError: If it is elsewhere; or for one machine, and another one has it, or there may be several nodes.
 
-    >>> check_volume(CloudDisk(id="v1", name="data", place="FIN-01"), "Verda", places=["FIN-01"])
+    >>> check_disk(CloudDisk(id="v1", name="data", place="FIN-01"), "Verda", places=["FIN-01"])
     """
-    title = f"The volume {volume.title} of {cloud}"
-    if places and volume.place not in places:
+    title = f"The disk {disk.title} of {cloud}"
+    if places and disk.place not in places:
         raise ConfigError(
-            f"{title} is in {volume.place}, and machines are asked for in {' or '.join(places)}.",
-            hint=f"Ask for {volume.place}, or leave the place out: machines are rented where the volume is.",
+            f"{title} is in {disk.place}, and machines are asked for in {' or '.join(places)}.",
+            hint=f"Ask for {disk.place}, or leave the place out: machines are rented where the disk is.",
         )
-    if volume.shared:
+    if disk.shared:
         return
     if nodes > 1:
         raise ConfigError(
             f"{title} can be attached to one machine at a time, and the pool may have {nodes} nodes.",
-            hint="Write nodes=1, or open a pool with a volume of its own for each node.",
+            hint="Write nodes=1, or open a pool with a disk of its own for each node.",
         )
     if holders:
         raise ConfigError(
@@ -196,22 +252,23 @@ def check_volume(
         )
 
 
-def mount_disk(find: str, where: str, seconds: float = DISK_SECONDS) -> str:
+def mount_disk(find: str, where: str, seconds: float = DISK_SECONDS, options: str = "noatime") -> str:
     """
-    Write the shell commands that mount a disk at a boot; it is never formatted.
+    Write the shell commands that mount a disk at a boot; they never format it.
 
-    Where there is no filesystem, or it cannot be mounted, there is no directory either: nothing is written beside it.
+    Where there is no filesystem, or it cannot be mounted, there is no folder either: nothing is written beside it.
 
     Args:
         find: Shell commands that print the path of the device that holds the filesystem, or nothing.
-        where: The directory.
+        where: The folder.
         seconds: How long the device is waited for.
+        options: Options of `mount`, with commas between them.
 
     >>> "mkfs" in mount_disk("echo /dev/vdb", "/mnt/data")
     False
     """
-    limit = str(ceil(seconds))
-    return shell_file(__package__, "mount_disk.sh", FIND=find, WHERE=shlex.quote(where), SECONDS=limit)
+    words = {"FIND": find, "WHERE": shlex.quote(where), "SECONDS": str(ceil(seconds)), "OPTIONS": shlex.quote(options)}
+    return shell_file(__package__, "mount_disk.sh", **words)
 
 
 def mount_share(source: str, options: str, where: str, seconds: float = DISK_SECONDS) -> str:
@@ -221,7 +278,7 @@ def mount_share(source: str, options: str, where: str, seconds: float = DISK_SEC
     Args:
         source: The share, as `host:/path`.
         options: Options of `mount`, with commas between them; empty for none.
-        where: The directory.
+        where: The folder.
         seconds: How long it is tried.
 
     >>> "mount -t nfs -o nconnect=16 nfs.example:/a" in mount_share("nfs.example:/a", "nconnect=16", "/mnt/a")
@@ -230,3 +287,18 @@ def mount_share(source: str, options: str, where: str, seconds: float = DISK_SEC
     given = f" -o {shlex.quote(options)}" if options else ""
     words = {"SOURCE": shlex.quote(source), "WHERE": shlex.quote(where), "SECONDS": str(ceil(seconds))}
     return shell_file(__package__, "mount_share.sh", OPTIONS=given, **words)
+
+
+def unmount_disks(folders: Iterable[str], seconds: float = IN_USE) -> str:
+    """
+    Write the shell commands that flush disks, and unmount them where the machine may; they fail where that fails.
+
+    Args:
+        folders: Where the disks are.
+        seconds: How long one is tried that is in use.
+
+    >>> "for where in /mnt/data; do" in unmount_disks(["/mnt/data"])
+    True
+    """
+    words = {"FOLDERS": shlex.join(folders), "SECONDS": str(ceil(seconds))}
+    return shell_file(__package__, "unmount_disks.sh", **words)
