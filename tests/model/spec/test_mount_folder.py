@@ -8,9 +8,7 @@ from skyward.errors import ConfigError
 from skyward.model.spec.mount_folder import KEPT_FOLDERS, SYSTEM_FOLDERS, in_the_way, mount_folder
 
 
-@pytest.mark.parametrize(
-    "path", ["/data", "/mnt/data", "/mnt", "/opt/data", "/root/data", "/tmp/a/b", "/home/me/x_1+2"]
-)
+@pytest.mark.parametrize("path", ["/data", "/mnt/data", "/mnt", "/opt/data", "/tmp/a/b"])
 def test_a_folder_of_its_own_is_taken(path: str) -> None:
     """Also below folders that are no mount points themselves."""
     assert path == mount_folder(path)

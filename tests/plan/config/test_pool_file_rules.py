@@ -75,3 +75,11 @@ def test_place_and_content_make_a_fingerprint() -> None:
     """Neither can be exchanged for the other."""
     assert 4 == len({fingerprint(path, text) for path in ("/a", "/ab") for text in (b"bc", b"c")})
     assert fingerprint("/a", b"x") == fingerprint("/a", b"x")
+
+
+def test_the_folder_of_a_volume_is_taken_from_a_trusted_file_only() -> None:
+    """It may be any on this computer."""
+    volume = {"bucket": "my-data", "mount": "/data"}
+    assert () == wishes({"pools": {"train": {"volumes": [volume]}}})
+    found = wishes({"pools": {"train": {"volumes": [{**volume, "storage": "/srv"}]}}})
+    assert ("pools.train.volumes.storage = '/srv'",) == found

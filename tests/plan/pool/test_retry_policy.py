@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from skyward.errors import AccessDeniedError, NoSuchBucketError, StorageError, StorageUnavailableError
 from skyward.model.spec.retry_setting import LONGEST, Retry
-from skyward.plan.pool.retry_policy import Decision, Failure, decide, delay_before
+from skyward.plan.pool.retry_policy import Decision, Failure, decide, delay_before, worth_another_start
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,9 @@ def test_delays_are_bounded(failures: int, delay: float, backoff: float, jitter:
     """Whatever is asked for, however often a call failed."""
     retry = Retry(10_000, delay, backoff, jitter)
     assert 0.0 <= delay_before(retry, failures, draw) <= LONGEST
+
+
+@pytest.mark.parametrize("kind", [StorageError, NoSuchBucketError, AccessDeniedError, StorageUnavailableError])
+def test_a_volume_that_cannot_be_had_is_tried_once(kind: type[StorageError]) -> None:
+    """The next machine has the same keys and the same store."""
+    assert not worth_another_start(kind("There is no such bucket."), again=True)

@@ -30,6 +30,7 @@ from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.nodes.upload_rates import Uploads
 from skyward.engine.pool.event_loop import EngineLoop
+from skyward.engine.volumes.pool_volumes import PoolVolumes
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
@@ -93,6 +94,8 @@ class Provisioning:
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching()
+        within = self._bootstrap_timeout(spec.image)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -144,6 +147,7 @@ class Provisioning:
         Raises:
             LeftBehindError: If instances are left.
         """
+        await self.volumes.close()
         try:
             failed = await self.terminator.close()
         finally:
@@ -186,6 +190,7 @@ class Provisioning:
         """
         check_python(self.spec.image)
         await self._launching.open()
+        await self.volumes.check(self.cluster.offer.region)
         self._plugins_pickle = _pickled(self.spec.plugins)
 
     async def launch(
@@ -237,7 +242,10 @@ class Provisioning:
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
-        await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
+        await shell.connect()
+        if self.spec.volumes:
+            await shell.while_there(self.volumes.attach(shell))
+        shell.start(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
         joined = shell.blueprint.collective or self._options.cluster
         if isinstance(shell.instance.address, LocalAddress):

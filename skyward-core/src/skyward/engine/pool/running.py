@@ -122,7 +122,7 @@ class Running:
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
         self._drains = Drain(self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine)
-        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
+        self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
 
     # From the user's threads.
 
@@ -219,12 +219,12 @@ class Running:
         await self.forwards.close()
         await self.store.close()
         self._patience = patience
-        await self._clouds.leave(patience)
+        await self.clouds.leave(patience)
         self._step(lifecycle.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         try:
-            for failed in await self._clouds.close():
+            for failed in await self.clouds.close():
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
@@ -241,7 +241,7 @@ class Running:
         for shell in self.instances.shells:
             shell.abort()
         await finished(self._tasks, within)
-        await self._clouds.abort()
+        await self.clouds.abort()
 
     def snapshot(self) -> dict[str, Any]:
         """Return what the pool is at this moment."""
@@ -305,7 +305,7 @@ class Running:
     _start_error: SkywardError | None = None
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        failed = await self._clouds.launch(
+        failed = await self.clouds.launch(
             nodes,
             lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
             self._launched,
@@ -332,7 +332,7 @@ class Running:
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
         shell.listener = self._reports
-        provisioning = self._clouds.of(shell)
+        provisioning = self.clouds.of(shell)
         try:
             await provisioning.start(shell, self._shipping.all())
         except Exception as error:
@@ -380,7 +380,7 @@ class Running:
     async def _terminate_machine(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
         self.store.node_gone(shell)
-        failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
+        failed = await self.clouds.end(shell, self._patience)
         if failed:
             self.reporting.error(failed, fatal=True)
         else:

@@ -41,7 +41,9 @@ def _prefix(value: object) -> str:
     prefix = text(value, "prefix").strip("/")
     steps = prefix.split("/")
     if any(step in ("", ".", "..") for step in steps) or not prefix.isprintable():
-        raise ConfigError(f"prefix must be a folder in the bucket, not {value!r}.", hint='Write prefix="datasets/2026".')
+        raise ConfigError(
+            f"prefix must be a folder in the bucket, not {value!r}.", hint='Write prefix="datasets/2026".'
+        )
     return f"{prefix}/"
 
 
@@ -179,7 +181,7 @@ class Disk:
         return f"the disk {self.name!r}" + (f" at {self.mount}" if self.mount else "")
 
 
-def S3Volume(  # noqa: N802
+def S3Volume(
     bucket: str,
     mount_path: str,
     prefix: str = "",
