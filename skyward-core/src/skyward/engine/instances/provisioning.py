@@ -15,6 +15,7 @@ from skyward import plugin as hooks
 from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.durable_records import Records
+from skyward.engine.instances.health_setting import CHECK_PROCESS, health_setting
 from skyward.engine.instances.launch import Launching
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
@@ -90,9 +91,10 @@ class Provisioning:
         self._provider = ProviderHandle(spec.provider)
         self._local = LocalEnvironments(reporting, request.options.bootstrap_timeout)
         self._plugins_pickle = b""
+        self._health: dict[str, Any] = {}
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
-        self._reaching = Reaching()
+        self._reaching = Reaching(report=reporting.unreached)
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -144,6 +146,7 @@ class Provisioning:
         Raises:
             LeftBehindError: If instances are left.
         """
+        self._reaching.close()
         try:
             failed = await self.terminator.close()
         finally:
@@ -187,6 +190,7 @@ class Provisioning:
         check_python(self.spec.image)
         await self._launching.open()
         self._plugins_pickle = _pickled(self.spec.plugins)
+        self._health = health_setting(self._options.health_checker)
 
     async def launch(
         self, nodes: tuple[int, ...], staying: Sequence[Instance], take: Callable[[NodeShell], None]
@@ -271,6 +275,10 @@ class Provisioning:
         if again:
             self._launching.offers.refuse(shell.rented.candidate, "failed", str(error))
         return True
+
+    def shun(self, machine: str) -> None:
+        """Take a machine no more, by the name of `machine_of`."""
+        self._launching.offers.shunned |= {machine}
 
     def _any_offer(self) -> Cluster:
         """Describe the pool before anything is chosen."""
@@ -372,6 +380,8 @@ class Provisioning:
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
             "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+            "checks": self._options.collect_metrics,
+            "health": self._health and {**self._health, "argv": [python, *CHECK_PROCESS], "env": env},
         }
 
     def _metrics(self, image: Image) -> list[dict[str, Any]]:

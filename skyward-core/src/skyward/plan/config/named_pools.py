@@ -34,7 +34,7 @@ FactoryOf = Callable[[str], Callable[..., Any]]
 # Keys whose value may be a table, and what the table becomes.
 _TABLES: dict[str, type[Any]] = {"image": Image, "worker": Worker, "logging": LogConfig, "nodes": Nodes}
 # Only Python can write these.
-_NO_TOML = ("on_event",)
+_NO_TOML = ("health_checker", "on_event")
 
 
 @frozen(kw_only=True)
