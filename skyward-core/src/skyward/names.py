@@ -95,6 +95,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.spec.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),
         "skyward.model.spec.container": ("DockerImage",),
         "skyward.model.instances.cost_report": ("Cost", "Receipt"),
+        "skyward.model.instances.stacks": ("Stacks",),
         "skyward.model.events.event": (
             "BootstrapCommand",
             "BootstrapCompleted",
@@ -128,6 +129,7 @@ LIVES_IN: Mapping[str, str] = {
             "Metric",
             "Metrics",
             "NodeReady",
+            "NodeUnhealthy",
             "PoolStopping",
             "Progress",
             "ShutdownRequested",
@@ -136,6 +138,7 @@ LIVES_IN: Mapping[str, str] = {
             "TaskStarted",
         ),
         "skyward.model.accelerators.fit": ("select_instance",),
+        "skyward.model.spec.health_checker": ("HealthChecker",),
         "skyward.model.spec.image": ("DEFAULT_IMAGE", "Image"),
         "skyward.model.instances.instance": ("AcceleratorInfo", "InstanceInfo", "NetworkInfo", "PeerInfo"),
         "skyward.model.fields.log_config": ("LogConfig",),

@@ -29,6 +29,7 @@ from skyward.model.events.event import (
     InstanceReplaced,
     Log,
     NodeReady,
+    NodeUnhealthy,
     PoolStopping,
     SkywardEvent,
     TaskCompleted,
@@ -218,6 +219,11 @@ def _preempted(event: InstancePreempted) -> Line:
     return Line(f"{what}: {event.reason}", "warning", event.node)
 
 
+def _unhealthy(event: NodeUnhealthy) -> Line:
+    what = "is replaced" if event.replaced else "may be ill"
+    return Line(f"{what}: {event.reason}", "warning", event.node)
+
+
 def _replaced(event: InstanceReplaced) -> Line:
     return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
 
@@ -267,6 +273,7 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     ClusterReady: _ready,
     TaskCompleted: _completed,
     InstancePreempted: _preempted,
+    NodeUnhealthy: _unhealthy,
     InstanceReplaced: _replaced,
     PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),
     InstanceDestroyed: lambda event: Line(f"{event.instance_id} has ended", node=event.node, passing=True),

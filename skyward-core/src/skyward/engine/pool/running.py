@@ -23,6 +23,7 @@ from skyward.engine.instances.drain import Drain
 from skyward.engine.instances.launch_batches import Orders
 from skyward.engine.instances.pool_instances import PoolInstances
 from skyward.engine.instances.provisioning import Provisioning
+from skyward.engine.instances.sick_machines import SickMachines
 from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
@@ -121,8 +122,11 @@ class Running:
         self._given_up, self._closed = "", False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
-        self._drains = Drain(self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine)
+        self._drains = Drain(
+            self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
+        )
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
+        self._sick = SickMachines(self.clouds.of)
 
     # From the user's threads.
 
@@ -387,19 +391,19 @@ class Running:
             self.reporting.destroyed(shell, reason)
 
     def _on_notice(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        notice = self._sick.judged(shell, notice)
         self.reporting.noticed(shell, notice)
         shell.notice = notice if notice["certain"] else None
         self._depart(shell)
 
     def _depart(self, shell: NodeShell) -> None:
-        """Replace a machine that is about to be reclaimed."""
+        """Replace a machine that is about to be reclaimed, or failed a check."""
         node = shell.index
         if shell.notice is None or self._nodes.get(node) is not shell or not self._state.is_ready(node):
             return
         self._lost[node] = self._nodes.pop(node)
         self._membership.drop(node)
-        self._spawn(self._drains.begin(shell, shell.notice["reason"]))
-        self._step(lifecycle.Leaves(node))
+        self._spawn(self._drains.begin(shell, shell.notice))
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
         if self._drains.lost(shell, why):

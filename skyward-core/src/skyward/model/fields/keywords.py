@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from skyward.model.accelerators.accelerator import Accelerator
 from skyward.model.fields.port import PortsLike
 from skyward.model.spec.allocation import AllocationLike
+from skyward.model.spec.health_checker import HealthChecker
 from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import ConsoleLike, Executor, LogConfig, PerNode, SelectionLike, Worker
@@ -76,6 +77,7 @@ class PoolKeywords(TypedDict, total=False):
     ports: PortsLike
     budget: float | None
     warm_image: bool
+    health_checker: HealthChecker | None
 
     concurrency: int
     executor: Executor

@@ -241,6 +241,8 @@ class LaunchRequest:
         tags: What is to be written on each of them in the call that rents it, besides its node.
         machine_image: What they boot from, one that the provider listed for the cluster; None is what it takes by
             itself.
+        avoid: Ids of machines that must not be taken, because nodes of the pool have them or because they failed their
+            health checks twice; it concerns only providers whose machines are there anyway.
     """
 
     cluster: Cluster
@@ -249,6 +251,7 @@ class LaunchRequest:
     spot: bool = False
     tags: Tags = field()
     machine_image: MachineImage | None = None
+    avoid: tuple[str, ...] = field(default=(), converter=tuple)
 
     @tags.default
     def _only_the_pool(self) -> Tags:
