@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from skyward.collections.consumer import ConsumerNames
-from skyward.collections.holder_lease import HolderLease
+from skyward.collections.holder import Holder
 from skyward.collections.in_thread import GivenUp, in_thread, in_waiting_thread
-from skyward.collections.store_client import LONGEST_WAIT_S, StoreClient
+from skyward.collections.store_client import LONGEST_WAIT_S
+from skyward.collections.thread_line import Word
 from skyward.collections.value_encoding import Values
 
 __all__ = ["QueueItems", "SharedQueue"]
@@ -19,6 +19,8 @@ __all__ = ["QueueItems", "SharedQueue"]
 ID = 16
 """Length of an item's id, which stands before it."""
 
+
+_NOTHING, _WAITS, _TAKES = 0, 1, 2
 
 LOOK_S = 0.5
 """How often a process that takes items looks for those of holders that are gone."""
@@ -37,62 +39,95 @@ class QueueItems:
 
     Args:
         name: The queue's.
-        store: Has it.
-        lease: Kept while items are held.
-        consumers: Names the threads and coroutines that take items.
+        holder: Takes items of it.
     """
 
-    def __init__(self, name: str, store: StoreClient, lease: HolderLease, consumers: ConsumerNames) -> None:
-        self._store = store
-        self._lease = lease
-        self._consumers = consumers
+    def __init__(self, name: str, holder: Holder) -> None:
+        self.holder = holder
+        self._store = holder.store
         self._name = name
         self._items = f"sky:queue:{name}"
         # What each consumer took last, which its next one acknowledges.
         self._last: dict[int, bytes] = {}
         self._looked = 0.0
-
-    def consumer(self) -> int:
-        """Return the number of the thread or coroutine that calls."""
-        return self._consumers.current()
+        # Consumers for whose last item the queue was empty before.
+        self._waited: set[int] = set()
 
     def put(self, data: bytes, most: int) -> bool:
         """Append an item; False where the queue is full."""
         return bool(self._store.run_once("put", (), (self._name, most, data)))
 
-    def take(self, consumer: int, *, waits: bool) -> TakenItem | None:
+    def get(self, consumer: int, seconds: float) -> TakenItem | None:
+        """
+        Take the first item or wait for one, for a second at most, and acknowledge the one before.
+
+        Args:
+            consumer: The thread or coroutine that it is for.
+            seconds: What is left of its time; it does not wait where nothing is.
+        """
+        # Where the last one had to be waited for, the next one most probably has to be, too.
+        if consumer in self._waited and seconds > 0:
+            self._waited.discard(consumer)
+            return self._take_or_wait(consumer, seconds)
+        taken = self.take(consumer, follows=_WAITS)
+        if taken is None and seconds > 0:
+            taken = self._wait(consumer, seconds)
+            if taken is not None:
+                self._waited.add(consumer)
+        return taken
+
+    def take(self, consumer: int, *, follows: int = _NOTHING) -> TakenItem | None:
         """
         Take the first item, and acknowledge the one before.
 
         Args:
             consumer: The thread or coroutine that it is for.
-            waits: Whether it is going to wait if there is none.
+            follows: What the store is asked next if there is none.
         """
-        self._lease.keep()
-        now = time.monotonic()
-        looks = now - self._looked > LOOK_S
-        if looks:
-            self._looked = now
         # May run twice: what the first one took is what the second one finds.
-        found: bytes | None = self._store.run(
-            "take",
-            (),
-            (
-                *(self._name, self._holder, consumer, self._lease.milliseconds),
-                *(self._last.get(consumer, b""), int(waits), int(looks)),
-            ),
-        )
+        found: bytes | None = self._store.run("take", (), self._taking(consumer, follows))
         # The one before is acknowledged, whether or not there is another.
         self._last.pop(consumer, None)
         return self._taken(consumer, found)
 
-    def wait(self, consumer: int, seconds: float) -> TakenItem | None:
+    def _wait(self, consumer: int, seconds: float) -> TakenItem | None:
         """Wait for an item, for a second at most; only after `take` found none."""
-        # Older servers have no BLMOVE. Sent again it could take a second item: `take` finds what was moved.
-        found: bytes | None = self._store.call_once(
-            "BRPOPLPUSH", self._items, f"{self._taken_of}{consumer}", max(0.01, min(LONGEST_WAIT_S, seconds))
+        # Sent again it could take a second item: `take` finds what was moved.
+        return self._taken(consumer, self._store.call_once(*self._moving(consumer, seconds)))
+
+    def _take_or_wait(self, consumer: int, seconds: float) -> TakenItem | None:
+        """Acknowledge, and take or wait, in one round trip; None also where the connection broke."""
+        replies = self._store.run_and_wait(
+            "take", self._taking(consumer, _TAKES), *self._moving(consumer, seconds)
         )
+        if replies is None:
+            return None
+        before, found = replies
+        self._last.pop(consumer, None)
+        if isinstance(before, bytes):
+            # Its answer was lost; another one that was moved meanwhile is found by the next `take`.
+            return self._taken(consumer, before)
+        putters, items = before
+        if found and putters:
+            self._store.run("room", (), (self._name,))
+        if found and not items:
+            self._waited.add(consumer)
         return self._taken(consumer, found)
+
+    def _taking(self, consumer: int, follows: int) -> tuple[Word, ...]:
+        """Return the arguments of the script that acknowledges and takes; those of gone holders are looked at, too."""
+        self.holder.lease.keep()
+        now = time.monotonic()
+        looks = now - self._looked > LOOK_S
+        if looks:
+            self._looked = now
+        before, lease = self._last.get(consumer, b""), self.holder.lease.milliseconds
+        return self._name, self.holder.name, consumer, lease, before, follows, int(looks)
+
+    def _moving(self, consumer: int, seconds: float) -> tuple[Word, ...]:
+        """Return the command that moves the first item to a consumer, or waits for one; older servers have no BLMOVE."""
+        bounded = max(0.01, min(LONGEST_WAIT_S, seconds))
+        return "BRPOPLPUSH", self._items, f"{self._taken_of}{consumer}", bounded
 
     def done(self, consumer: int) -> bool:
         """Acknowledge what a consumer took last."""
@@ -115,7 +150,7 @@ class QueueItems:
             self._last.clear()
 
     def _settle(self, consumer: int | bytes, restores: int, *done: bytes) -> int:
-        acknowledged: int = self._store.run("settle", (), (self._name, self._holder, consumer, restores, *done))
+        acknowledged: int = self._store.run("settle", (), (self._name, self.holder.name, consumer, restores, *done))
         return acknowledged
 
     def wait_for_room(self, seconds: float) -> None:
@@ -132,12 +167,8 @@ class QueueItems:
         self._store.write("DEL", self._items)
 
     @property
-    def _holder(self) -> str:
-        return self._store.address.holder
-
-    @property
     def _taken_of(self) -> str:
-        return f"sky:queue-taken:{self._name}\0{self._holder}\0"
+        return f"sky:queue-taken:{self._name}\0{self.holder.name}\0"
 
     def _taken(self, consumer: int, found: bytes | None) -> TakenItem | None:
         if not found:
@@ -198,7 +229,13 @@ class SharedQueue:
         Raises:
             queue.Full: If there is no room in this time.
         """
-        self._put(self._pack(item), timeout, threading.Event())
+        data = self._pack(item)
+        if not self._items.put(data, self.maxsize):
+            try:
+                self._put(data, timeout, threading.Event())
+            except KeyboardInterrupt as interrupt:
+                # Where our code waited when the user pressed Ctrl-C says nothing.
+                raise interrupt.with_traceback(None)  # noqa: B904  # it is that very interrupt
 
     def put_nowait(self, item: Any) -> None:
         """
@@ -220,7 +257,11 @@ class SharedQueue:
         Raises:
             queue.Empty: If there is none in this time.
         """
-        return self._values.open(self._get(self._items.consumer(), timeout, threading.Event()).data)
+        try:
+            taken = self._get(self._items.holder.consumer(), timeout, threading.Event())
+        except KeyboardInterrupt as interrupt:
+            raise interrupt.with_traceback(None)  # noqa: B904  # as above
+        return self._values.open(taken.data)
 
     def get_nowait(self) -> Any:
         """
@@ -229,11 +270,11 @@ class SharedQueue:
         Raises:
             queue.Empty: If there is none.
         """
-        return self._values.open(self._get_now(self._items.consumer()))
+        return self._values.open(self._get_now(self._items.holder.consumer()))
 
     def done(self) -> bool:
         """Acknowledge the item that this thread or coroutine took; False if it was delivered again, or was none."""
-        return self._items.done(self._items.consumer())
+        return self._items.done(self._items.holder.consumer())
 
     def clear(self) -> None:
         """Remove the items that wait; those that were taken are not touched."""
@@ -262,7 +303,7 @@ class SharedQueue:
 
     async def get_async(self, timeout: float | None = None) -> Any:
         """Do as `get`; cancelled, it takes nothing."""
-        consumer = self._items.consumer()
+        consumer = self._items.holder.consumer()
         taken = await in_waiting_thread(
             lambda given_up: self._get(consumer, timeout, given_up),
             lambda taken: self._items.restore(consumer),
@@ -271,11 +312,11 @@ class SharedQueue:
 
     async def get_nowait_async(self) -> Any:
         """Do as `get_nowait`."""
-        return self._values.open(await in_thread(self._get_now, self._items.consumer()))
+        return self._values.open(await in_thread(self._get_now, self._items.holder.consumer()))
 
     async def done_async(self) -> bool:
         """Do as `done`."""
-        return await in_thread(self._items.done, self._items.consumer())
+        return await in_thread(self._items.done, self._items.holder.consumer())
 
     async def clear_async(self) -> None:
         """Do as `clear`."""
@@ -296,10 +337,8 @@ class SharedQueue:
     def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> TakenItem:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not given_up.is_set():
-            taken = self._items.take(consumer, waits=True)
             left = LONGEST_WAIT_S if deadline is None else deadline - time.monotonic()
-            if taken is None and left > 0:
-                taken = self._items.wait(consumer, left)
+            taken = self._items.get(consumer, left)
             if taken is not None:
                 return taken
             if left <= 0:
@@ -309,7 +348,7 @@ class SharedQueue:
         raise GivenUp
 
     def _get_now(self, consumer: int) -> bytes:
-        taken = self._items.take(consumer, waits=False)
+        taken = self._items.take(consumer)
         if taken is None:
             raise queue.Empty
         return taken.data
