@@ -124,6 +124,7 @@ LIVES_IN: Mapping[str, str] = {
             "InstanceRequested",
             "InstanceRunning",
             "InstanceStopping",
+            "LaunchDelayed",
             "Log",
             "Metric",
             "Metrics",
