@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         InstanceRequested as InstanceRequested,
         InstanceRunning as InstanceRunning,
         InstanceStopping as InstanceStopping,
+        LaunchDelayed as LaunchDelayed,
         Log as Log,
         Metric as Metric,
         Metrics as Metrics,

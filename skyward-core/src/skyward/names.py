@@ -125,6 +125,7 @@ LIVES_IN: Mapping[str, str] = {
             "InstanceRequested",
             "InstanceRunning",
             "InstanceStopping",
+            "LaunchDelayed",
             "Log",
             "Metric",
             "Metrics",

@@ -100,7 +100,11 @@ class Downloader:
             StorageError: If one could not be downloaded.
         """
         began = time.monotonic()
-        rows = {each.key: each.size for page in listed(self.at.line, self.at.transfer, self.at.bucket, prefix) for each in page}
+        rows = {
+            each.key: each.size
+            for page in listed(self.at.line, self.at.transfer, self.at.bucket, prefix)
+            for each in page
+        }
         if not rows:
             raise NoSuchKeyError(
                 f"s3://{self.at.bucket}/{prefix} holds no object.",

@@ -97,9 +97,7 @@ class QueueItems:
 
     def _take_or_wait(self, consumer: int, seconds: float) -> TakenItem | None:
         """Acknowledge, and take or wait, in one round trip; None also where the connection broke."""
-        replies = self._store.run_and_wait(
-            "take", self._taking(consumer, _TAKES), *self._moving(consumer, seconds)
-        )
+        replies = self._store.run_and_wait("take", self._taking(consumer, _TAKES), *self._moving(consumer, seconds))
         if replies is None:
             return None
         before, found = replies

@@ -47,9 +47,7 @@ class StoreClient:
         connections: Those of the process, which outlive this.
     """
 
-    def __init__(
-        self, address: Callable[[], StoreAddress], *, patience: float, connections: StoreConnections
-    ) -> None:
+    def __init__(self, address: Callable[[], StoreAddress], *, patience: float, connections: StoreConnections) -> None:
         self._address = address
         self._patience = patience
         self._connections = connections

@@ -175,6 +175,16 @@ class Provisioning:
         return self.ranks_per_node * self._worker.concurrency
 
     @property
+    def hourly_rate(self) -> float:
+        """Return what a node costs by the offer that is tried first, in USD an hour; 0 where nothing is billed."""
+        return self.cluster.offer.least_price or 0.0
+
+    @property
+    def collective(self) -> bool:
+        """Return whether the ranks of a broadcast form one job."""
+        return self._launching.first.collective or bool(self._options.cluster)
+
+    @property
     def lanes(self) -> tuple[tuple[int, int, int], ...]:
         """List a node's lanes: number, rank, slots."""
         processes = self._worker.processes_per_rank

@@ -156,6 +156,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     """
     running = opened.running
     engine = running.engine
+    running.sizing.leave()
     _open_pools.discard(opened)
     if error is not None:
         end_in_users_code(error)

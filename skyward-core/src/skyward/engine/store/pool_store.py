@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 ATTEMPTS = 3
 """How often a store is started at once, on one node after the other, where the node is lost meanwhile."""
 
+NODE_WITHIN = 1800.0
+"""Seconds that a pool without nodes has to start one for a store."""
+
 
 @frozen(eq=False)
 class _Store:
@@ -81,13 +84,22 @@ class PoolStore:
         pool: Name of the pool.
         options: The pool's.
         ready: Lists the nodes that take calls, the head first.
+        wake: Has a pool start that may drain to zero, and returns whether it may.
     """
 
-    def __init__(self, engine: EngineLoop, pool: str, options: Options, ready: Callable[[], list[NodeShell]]) -> None:
+    def __init__(
+        self,
+        engine: EngineLoop,
+        pool: str,
+        options: Options,
+        ready: Callable[[], list[NodeShell]],
+        wake: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._engine = engine
         self._pool = pool
         self._options = options
         self._ready = ready
+        self._wake = wake
         self._number = 0
         self._store: _Store | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -235,6 +247,7 @@ class PoolStore:
 
     async def _start(self) -> _Store:
         """Start a store on the head; on the next one if that is lost meanwhile."""
+        await self._a_node()
         began = time.monotonic()
         try:
             async with asyncio.timeout(STARTS_WITHIN):
@@ -257,6 +270,26 @@ class PoolStore:
                 hint="Install valkey on the nodes, as by Image(apt=['valkey-server']).",
             ) from None
         raise AssertionError
+
+    async def _a_node(self) -> None:
+        """
+        Wait for a node, which a pool that has drained to zero starts first.
+
+        Raises:
+            ProvisionError: If none is ready in time.
+        """
+        if self._ready() or not self._wake():
+            return
+        try:
+            async with asyncio.timeout(NODE_WITHIN):
+                await self._head()
+        except TimeoutError:
+            raise ProvisionError(
+                f"The store of the collections of pool {self._pool!r} has no node: none was ready within "
+                f"{NODE_WITHIN:g} s.",
+                pool=self._pool,
+                hint="Call a function first, which says why none can be had.",
+            ) from None
 
     async def _start_on(self, shell: NodeShell) -> _Store:
         self._number += 1

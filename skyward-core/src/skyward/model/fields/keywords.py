@@ -62,6 +62,7 @@ class PoolKeywords(TypedDict, total=False):
     bootstrap_timeout: float | None
     provision_retry_delay: float | None
     max_provision_attempts: int | None
+    max_replacement_attempts: int | None
     default_compute_timeout: float | None
     autoscale_cooldown: float
     autoscale_idle_timeout: float
