@@ -14,6 +14,7 @@ from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import ConsoleLike, Executor, LogConfig, PerNode, SelectionLike, Worker
 from skyward.model.spec.trust_setting import TrustLike
+from skyward.model.spec.volumes import VolumeLike
 
 __all__ = ["PoolKeywords", "ProviderLike"]
 
@@ -46,12 +47,14 @@ class PoolKeywords(TypedDict, total=False):
     max_hourly_cost: float | None
     ttl: float | None
     timeout: float | None
+    volumes: Iterable[VolumeLike] | VolumeLike
     plugins: Iterable[Any]
     trust: TrustLike
 
     cpu: float | None
     memory: str | float | None
     env: Mapping[str, str] | None
+    volume: Iterable[VolumeLike] | VolumeLike
 
     selection: SelectionLike
     worker: Worker | None
