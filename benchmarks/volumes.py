@@ -3,8 +3,8 @@ Times volumes as a node has them, beside boto3's download and a bare rclone, at 
 
 usage: python benchmarks/volumes.py [--mib 512] [--files 10000] [--rounds 3]
 
-The store is SeaweedFS, from its wheel. Needs /dev/fuse, and root or fusermount3. All take turns in each round; mounts and
-copies begin anew. A share of 1 is as fast as what it is compared with, more is faster.
+The store is SeaweedFS, from its wheel. Needs /dev/fuse, and root or fusermount3. All take turns in each round; mounts
+and copies begin anew. A share of 1 is as fast as what it is compared with, more is faster.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def main() -> None:
             figures["mounted"].append(read)
             figures["until mounted"].append(there)
             env = environment(small, os.environ)
-            figures["rclone"].append(timed(lambda: subprocess.run(words, env=env, check=True)))
+            figures["rclone"].append(timed(partial(subprocess.run, words, env=env, check=True)))
             shutil.rmtree(work / "bare")
             figures["synced"].append(asyncio.run(with_volume(small, work, lambda: 0.0))[0])
     print(f"{platform.machine()}, {os.cpu_count()} processors, rclone {'.'.join(map(str, rclone.version))}")

@@ -1,5 +1,6 @@
 """The process that keeps a node's volumes, with a real object store, real rclone and real FUSE."""
 
+# ruff: noqa: ASYNC240  # small files, in a loop in which nothing else runs
 from __future__ import annotations
 
 import asyncio
@@ -178,7 +179,7 @@ def test_a_read_only_volume_refuses_writes(site: Site, order: VolumeOrder, put: 
 
     async def body() -> None:
         async with site.keeping(order):
-            with pytest.raises(OSError, match="Read-only|not permitted|denied"):
+            with pytest.raises(OSError, match=r"Read-only|not permitted|denied"):
                 Path(order.mount, "a").write_bytes(b"two")
 
     run(body())

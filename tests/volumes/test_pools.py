@@ -17,6 +17,7 @@ from skyward_storage import Storage
 from tests.hosts import SSHD, hosts
 from tests.storage.proxy import Fault, Proxy
 from tests.storage.stores import storage_at
+from tests.volumes.conftest import until
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +47,7 @@ def kept_open(path: str) -> None:
     global _kept
     _kept = open(path, "w")  # noqa: SIM115  # that is the point
     _kept.write("written at the end")
+    _kept.flush()
 
 
 def compute(**settings: Any) -> sky.Compute:
@@ -102,7 +104,7 @@ def test_a_bucket_that_is_not_there_ends_the_pool_at_once(store: Storage, mount:
     volume = sky.Volume("nowhere-to-be-found", mount, storage=store)
     began = time.monotonic()
     with (
-        pytest.raises(sky.NoSuchBucketError, match="'nowhere-to-be-found' at .* there is no such bucket"),
+        pytest.raises(sky.NoSuchBucketError, match=r"'nowhere-to-be-found' at .* there is no such bucket"),
         compute(volumes=[volume]),
     ):
         pass
@@ -114,7 +116,7 @@ def test_a_bucket_that_is_not_there_ends_the_pool_at_once(store: Storage, mount:
 def test_another_machine_has_the_bucket(
     server: Any, bucket: str, put: Callable[..., None], got: Callable[[str], bytes], mount: str, kind: Any
 ) -> None:
-    """Keys may come from coroutines; what tasks wrote is in the bucket, also what was open until their process ended."""
+    """Keys may come from coroutines; what tasks wrote is in the bucket, also in files that were never closed."""
     put(a=b"one")
 
     async def key() -> str:
@@ -147,8 +149,8 @@ def test_another_machine_has_the_bucket(
 
 @NEEDS_SSHD
 def test_what_cannot_be_written_is_raised_when_the_pool_is_left(
-    server: Any,
     bucket: str,
+    got: Callable[[str], bytes],
     proxy: Proxy,
     mount: str,
     caplog: pytest.LogCaptureFixture,
@@ -159,22 +161,24 @@ def test_what_cannot_be_written_is_raised_when_the_pool_is_left(
 
     monkeypatch.setattr(pool_volumes, "STALLED", 1.0)
     monkeypatch.setattr(pool_volumes, "FLUSH_ROUND", 1.0)
-    proxy.add(Fault(meets=lambda asked: asked.method == "PUT", times=100_000, refuse=(403, "AccessDenied")))
+    fault = Fault(meets=lambda asked: asked.method == "PUT", times=100_000, refuse=(403, "AccessDenied"))
+    proxy.add(fault)
     volume = sky.Volume(bucket, mount, read_only=False, storage=storage_at(proxy.url), type="sync")
-    with (
-        pytest.raises(sky.StorageError, match=r"1 file of the volume .* \(b\) could not be written"),
-        hosts(1, env=_rclone()) as (made, private),
-        compute(
-            provider=sky.SSH(
-                hosts=[f"{made[0].address}:{made[0].port}"],
-                key=str(private),
-                known_hosts=str(private.with_name("known_hosts")),
-            ),
-            volumes=[volume],
-            ttl=3,
-        ) as pool,
-    ):
-        write(f"{mount}/b", b"two") >> pool
+    with hosts(1, env=_rclone()) as (made, private):
+        provider = sky.SSH(
+            hosts=[f"{made[0].address}:{made[0].port}"],
+            key=str(private),
+            known_hosts=str(private.with_name("known_hosts")),
+        )
+        with (
+            pytest.raises(sky.StorageError, match=r"1 file of the volume .* \(b\) could not be written"),
+            compute(provider=provider, volumes=[volume], ttl=3) as pool,
+        ):
+            write(f"{mount}/b", b"two") >> pool
+        # The machine is the user's, and goes on trying for a while.
+        fault.times = 0
+        until(lambda: not Path(mount).exists())
+    assert b"two" == got("b")
     said = next(record.getMessage() for record in caplog.records if "is kept, and billed" in record.getMessage())
     assert "(b)" in said
     assert "AccessDenied" in said

@@ -24,7 +24,7 @@ def test_a_link_leads_to_the_folder_and_is_removed(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """As a bucket would be."""
-    with pytest.raises(NoSuchBucketError, match="There is no folder .*Make it"):
+    with pytest.raises(NoSuchBucketError, match=r"There is no folder .*Make it"):
         LinkedFolder(Volume("my-data", str(tmp_path / "a"), storage=tmp_path)).open()
 
 

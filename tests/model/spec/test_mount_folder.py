@@ -53,7 +53,7 @@ def test_a_path_with_detours_or_odd_characters_is_refused(path: str) -> None:
 
 def test_the_error_names_the_parameter() -> None:
     """It is `mount_path` in older programs."""
-    with pytest.raises(ConfigError, match='^mount_path must .* Write mount_path="/data"'):
+    with pytest.raises(ConfigError, match=r'^mount_path must .* Write mount_path="/data"'):
         mount_folder("/etc", "mount_path")
 
 

@@ -132,5 +132,5 @@ def test_a_spec_has_volumes_and_compute_takes_either_word() -> None:
     assert (disk, bucket) == Spec(volumes=[disk, bucket]).volumes
     assert (bucket,) == request((), {"volume": bucket}).specs[0].volumes
     assert (disk,) == request((), {"volumes": [disk]}).specs[0].volumes
-    with pytest.raises(ConfigError, match="^volume must be a list of volumes, not a str"):
+    with pytest.raises(ConfigError, match=r"^volume must be a list of volumes, not a str"):
         request((), {"volume": "my-data"})

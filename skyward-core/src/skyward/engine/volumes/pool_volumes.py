@@ -38,7 +38,7 @@ STORAGE_WITHIN = 60.0
 """Seconds in which a provider says where its object store is."""
 
 COPIED_WITHIN = 6 * 3600.0
-"""Seconds in which buckets that are copied have to be on a node; rclone itself gives up much sooner if nothing comes."""
+"""Seconds in which copied buckets have to be on a node; rclone itself gives up much sooner if nothing comes."""
 
 FLUSH_ROUND = 5.0
 """Seconds after which a node says what it has not written yet."""
@@ -243,7 +243,8 @@ class PoolVolumes:
             )
         if not isinstance(found, BucketStorage):
             raise errors.PluginError(
-                f"skyward_volume_storage of {self._provider.name} must return BucketStorage, not {type(found).__name__}.",
+                f"skyward_volume_storage of {self._provider.name} must return BucketStorage, "
+                f"not {type(found).__name__}.",
                 plugin=self._provider.name,
                 hook="skyward_volume_storage",
             )
@@ -271,8 +272,8 @@ class PoolVolumes:
             files, why = named(now.unwritten), said["why"] or "no reason is known"
             if verdict is Verdict.WARN:
                 _log.error(
-                    "%s is kept, and billed: tasks wrote %s, which cannot be written to the bucket (%s). It is tried on "
-                    "for %s. %s To end it at once, interrupt this program, or run `sky down %s`.",
+                    "%s is kept, and billed: tasks wrote %s, which cannot be written to the bucket (%s). It is tried "
+                    "on for %s. %s To end it at once, interrupt this program, or run `sky down %s`.",
                     where,
                     files,
                     why,

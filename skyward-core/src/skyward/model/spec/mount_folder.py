@@ -13,7 +13,7 @@ from skyward.model.fields.setting import text
 
 __all__ = ["KEPT_FOLDERS", "SYSTEM_FOLDERS", "in_the_way", "mount_folder"]
 
-KEPT_FOLDERS: Final = frozenset({"/", "/home", "/opt", "/root", "/tmp"})
+KEPT_FOLDERS: Final = frozenset(f"/{name}" for name in ("", "home", "opt", "root", "tmp"))
 """Folders that are no mount points themselves; those below them may be."""
 
 SYSTEM_FOLDERS: Final = frozenset(
@@ -22,7 +22,7 @@ SYSTEM_FOLDERS: Final = frozenset(
 """Folders that are no mount points, nor is any below them."""
 
 _STEP = re.compile(r"[\w.+-]+", re.ASCII)
-_USUAL = 'Write mount="/data" or mount="/mnt/data".'
+_USUAL = 'Write mount="/data", say.'
 
 
 def mount_folder(value: object, parameter: str = "mount") -> str:
@@ -41,7 +41,7 @@ def mount_folder(value: object, parameter: str = "mount") -> str:
     >>> mount_folder("/etc/data")
     Traceback (most recent call last):
     ...
-    skyward.errors.ConfigError: mount must not be '/etc/data': /etc is the system's. Write mount="/data" or mount="/mnt/data".
+    skyward.errors.ConfigError: mount must not be '/etc/data': /etc is the system's. Write mount="/data", say.
     """
     path = text(value, parameter)
     hint = _USUAL.replace("mount=", f"{parameter}=")

@@ -74,7 +74,7 @@ class Agent:
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
-        self._volumes = AgentVolumes(loop, directory, self._tell, lambda text: self._lines.note(text), self._fail)
+        self._volumes = AgentVolumes(loop, directory, self._tell, lambda: self._lines, self._fail)
         self._all_ended: Callable[[], None] = self._stopped
         self._meeting = rendezvous_socket()
         self._said: dict[str, Any] = {}

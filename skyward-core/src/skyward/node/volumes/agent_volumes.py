@@ -9,6 +9,7 @@ from typing import Any
 
 from skyward.errors import SkywardError
 from skyward.link.frames import Kind, encode_json
+from skyward.node.agent.line_flow import Lines
 from skyward.node.volumes.keeper_process import KeeperProcess
 
 __all__ = ["AgentVolumes"]
@@ -22,7 +23,7 @@ class AgentVolumes:
         loop: The agent's loop.
         directory: The node's directory; what volumes need is beside it, because it may be removed before they end.
         tell: Sends a frame to the client.
-        note: Takes what the user should know.
+        lines: Returns what takes lines for the user.
         broken: Called with the reason when the node cannot go on.
     """
 
@@ -31,13 +32,13 @@ class AgentVolumes:
         loop: asyncio.AbstractEventLoop,
         directory: str,
         tell: Callable[[bytes], None],
-        note: Callable[[str], None],
+        lines: Callable[[], Lines],
         broken: Callable[[str], None],
     ) -> None:
         self._loop = loop
         self._directory = directory
         self._tell = tell
-        self._note = note
+        self._lines = lines
         self._broken = broken
         self._keeper: KeeperProcess | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -72,7 +73,7 @@ class AgentVolumes:
 
     async def _answer(self, number: int, asked: dict[str, Any]) -> None:
         if self._keeper is None:
-            self._keeper = KeeperProcess(self._loop, self._note, self._broken)
+            self._keeper = KeeperProcess(self._loop, lambda text: self._lines().note(text), self._broken)
         if asked["do"] == "open":
             cache = os.path.dirname(os.path.dirname(self._directory))
             asked = {**asked, "tools": os.path.join(cache, "tools"), "folder": f"{self._directory}.volumes"}

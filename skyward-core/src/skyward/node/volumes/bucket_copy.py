@@ -94,7 +94,9 @@ class BucketCopy:
         await asyncio.to_thread(self._point.remove)
 
     async def _push_all(self) -> None:
-        while await self._push(settled=None):
+        while True:
+            if not await self._push(settled=None):
+                return
             await asyncio.sleep(_AGAIN)
 
     async def _push_on(self) -> None:

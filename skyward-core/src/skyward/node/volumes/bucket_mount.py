@@ -12,7 +12,7 @@ from pathlib import Path
 
 from skyward.node.volumes.mount_point import MountPoint, mounted
 from skyward.node.volumes.rclone_command import mount_words
-from skyward.node.volumes.rclone_failure import VolumeFailure, failure_of, last_words
+from skyward.node.volumes.rclone_failure import VolumeFailure, failure_of, last_words, no_fuse
 from skyward.node.volumes.rclone_process import Progress, RcloneRunner, end
 from skyward.node.volumes.unwritten import unwritten
 
@@ -95,9 +95,11 @@ class BucketMount:
             within: Seconds to wait.
         """
         until = time.monotonic() + within
-        while (left := await asyncio.to_thread(self.pending)) and time.monotonic() < until:
+        while True:
+            left = await asyncio.to_thread(self.pending)
+            if not left or time.monotonic() > until:
+                return left
             await asyncio.sleep(_LOOK)
-        return left
 
     def progress(self) -> Progress:
         """Return what tells whether it goes on."""
@@ -130,7 +132,9 @@ class BucketMount:
             if process.returncode is not None or time.monotonic() > until:
                 await end(process)
                 said = runner.words()
-                raise NotMountable(last_words(said))
+                if no_fuse(said):
+                    raise NotMountable(last_words(said))
+                return failure_of(order, said or f"it was not mounted within {MOUNTS_WITHIN:g} s")
             await asyncio.sleep(_PAUSE)
         return None
 
@@ -147,9 +151,11 @@ class BucketMount:
                 return
             await asyncio.to_thread(self._point.unmount)
             try:
-                await self._mount()
+                failure = await self._mount()
             except (NotMountable, OSError) as error:
-                self._broken(f"{why}; it cannot be mounted again: {error}")
+                failure = VolumeFailure("StorageError", str(error))
+            if failure is not None:
+                self._broken(f"{why}; it cannot be mounted again: {failure.message}")
                 return
             self._note(f"{why}; it is mounted again, and files that were open raise an OSError.")
 

@@ -10,7 +10,7 @@ When its input ends, whoever asked is gone: it writes what is left to write, for
 | do | with | answer |
 |---|---|---|
 | `open` | `orders`, `folder`, `tools`, `packages` | `notes`; `failed`, `kind` and `hint` if one cannot be had |
-| `flush` | `within` seconds | `unwritten`: files by their volume; `why`, and whether it goes on: bytes `moved`, `errors` |
+| `flush` | `within` seconds | `unwritten`: files by their volume; `why`; bytes `moved` and `errors` so far |
 | `close` | | nothing |
 
 Lines without a number are events: `note` is what the user should know, `broken` why the node cannot go on.

@@ -60,7 +60,7 @@ _ROWS = (
 )  # fmt: skip
 
 _NO_FUSE = re.compile(
-    "fusermount|fuse device not found|/dev/fuse|mount helper error|Operation not permitted|fuse: device|failed to mount",
+    "fusermount|fuse device not found|/dev/fuse|mount helper error|operation not permitted|failed to mount",
     re.IGNORECASE,
 )
 

@@ -1,4 +1,4 @@
-"""Running rclone: its output in a file, its keys in its environment, its end with that of the process that started it."""
+"""Running rclone: errors in a file, keys in its environment, and its end with that of the process around it."""
 
 from __future__ import annotations
 
