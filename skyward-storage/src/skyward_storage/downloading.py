@@ -100,7 +100,11 @@ class Downloader:
             StorageError: If one could not be downloaded.
         """
         began = time.monotonic()
-        rows = {each.key: each.size for page in listed(self.at.line, self.at.transfer, self.at.bucket, prefix) for each in page}
+        rows = {
+            each.key: each.size
+            for page in listed(self.at.line, self.at.transfer, self.at.bucket, prefix)
+            for each in page
+        }
         if not rows:
             raise NoSuchKeyError(
                 f"s3://{self.at.bucket}/{prefix} holds no object.",
@@ -252,7 +256,8 @@ class Downloader:
 
     def _wrong(self, key: str) -> ChecksumError:
         return ChecksumError(
-            f"The bytes of s3://{self.at.bucket}/{key} that arrived are not those that {self.at.line.endpoint} declares.",
+            f"The bytes of s3://{self.at.bucket}/{key} that arrived are not those that {self.at.line.endpoint}"
+            " declares.",
             endpoint=self.at.line.endpoint,
             bucket=self.at.bucket,
             key=key,

@@ -289,7 +289,9 @@ class Uploader:
     def _abort(self, key: str, begun: Begun) -> None:
         """Abort an upload, so that the server deletes what was sent; where it does not, the rules of the bucket do."""
         try:
-            self.at.line.call(Transfer(), "abort_multipart_upload", Bucket=self.at.bucket, Key=key, UploadId=begun.upload_id)
+            self.at.line.call(
+                Transfer(), "abort_multipart_upload", Bucket=self.at.bucket, Key=key, UploadId=begun.upload_id
+            )
         except SkywardError as error:
             _log.debug("upload.not-aborted bucket=%s key=%s reason=%s", self.at.bucket, key, error)
 

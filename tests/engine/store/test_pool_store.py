@@ -168,9 +168,7 @@ def test_a_head_that_has_no_server_says_what_to_do() -> None:
     async def look(store: PoolStore, nodes: list[Any]) -> None:
         head, _ = nodes
         head.starts = none
-        with pytest.raises(
-            ProvisionError, match=r"node 0 has no server .*no network.*Image\(apt=\['valkey-server'"
-        ):
+        with pytest.raises(ProvisionError, match=r"node 0 has no server .*no network.*Image\(apt=\['valkey-server'"):
             await store.for_client()
         head.starts = head.start
         assert b"PING" == await said_back((await store.for_client()).path, b"ping")
