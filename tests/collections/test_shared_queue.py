@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from skyward.collections.named_collections import Collections
-from skyward.collections.shared_queue import LOOK_S
+from skyward.collections.queue_items import LOOK_S
 from skyward.collections.store_address import StoreAddress
 from skyward.errors import SerializationError, UsageError
 from tests.collections.cutting_proxy import cutting

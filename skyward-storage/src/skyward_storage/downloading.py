@@ -256,7 +256,8 @@ class Downloader:
 
     def _wrong(self, key: str) -> ChecksumError:
         return ChecksumError(
-            f"The bytes of s3://{self.at.bucket}/{key} that arrived are not those that {self.at.line.endpoint} declares.",
+            f"The bytes of s3://{self.at.bucket}/{key} that arrived are not those that {self.at.line.endpoint}"
+            " declares.",
             endpoint=self.at.line.endpoint,
             bucket=self.at.bucket,
             key=key,

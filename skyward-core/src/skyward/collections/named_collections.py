@@ -10,11 +10,12 @@ from skyward.collections.consumer import ConsumerNames
 from skyward.collections.field_table import EventualFields, FieldTable, StrongFields
 from skyward.collections.holder import Holder
 from skyward.collections.holder_lease import HolderLease
+from skyward.collections.queue_items import QueueItems
 from skyward.collections.shared_barrier import BarrierRounds, SharedBarrier
 from skyward.collections.shared_counter import EventualCount, SharedCounter, StrongCount
 from skyward.collections.shared_dict import SharedDict
 from skyward.collections.shared_lock import HeldLock, SharedLock
-from skyward.collections.shared_queue import QueueItems, SharedQueue
+from skyward.collections.shared_queue import SharedQueue
 from skyward.collections.shared_set import SharedSet
 from skyward.collections.store_address import StoreAddress
 from skyward.collections.store_client import StoreClient

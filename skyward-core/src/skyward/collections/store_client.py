@@ -94,8 +94,8 @@ class StoreClient:
         try:
             connection = self._connected()
             try:
-                first = connection.pack_command("EVALSHA", known.digest, 0, *arguments)
-                both = b"".join([*first, *connection.pack_command(*command)])
+                pack: Callable[..., list[bytes]] = connection.pack_command
+                both = b"".join([*pack("EVALSHA", known.digest, 0, *arguments), *pack(*command)])
                 connection.send_packed_command([both])  # type: ignore[no-untyped-call]
                 replies = [self._reply(connection) for _ in range(2)]
             except self._failures:
