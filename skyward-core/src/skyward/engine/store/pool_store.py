@@ -102,6 +102,7 @@ class PoolStore:
         self._wake = wake
         self._number = 0
         self._store: _Store | None = None
+        self._chosen: NodeShell | None = None
         self._starting: asyncio.Task[None] | None = None
         self._node_is_ready = asyncio.Event()
         self._routes: dict[NodeShell, tuple[NodeRoute, asyncio.Future[str]]] = {}
@@ -113,8 +114,9 @@ class PoolStore:
 
     @property
     def node(self) -> int | None:
-        """Return the place of the node that the store is on; None if there is none."""
-        return self._store.shell.index if self._store is not None else None
+        """Return the place of the node that the store is on, or is being started on; None if there is none."""
+        shell = self._store.shell if self._store is not None else self._chosen
+        return None if shell is None else shell.index
 
     async def for_client(self) -> StorePlace:
         """
@@ -243,7 +245,7 @@ class PoolStore:
             if not self._closed and not store.shell.leaving:
                 self._store = store
         finally:
-            self._starting = None
+            self._starting = self._chosen = None
 
     async def _start(self) -> _Store:
         """Start a store on the head; on the next one if that is lost meanwhile."""
@@ -252,7 +254,7 @@ class PoolStore:
         try:
             async with asyncio.timeout(STARTS_WITHIN):
                 for last in (*(False,) * (ATTEMPTS - 1), True):
-                    shell = await self._head()
+                    shell = self._chosen = await self._head()
                     try:
                         store = await self._start_on(shell)
                     except ProvisionError:
@@ -322,6 +324,7 @@ class PoolStore:
             for shell in self._ready():
                 if not shell.leaving:
                     return shell
+            self._wake()
             await self._node_is_ready.wait()
 
     async def _answer(self, shell: NodeShell) -> None:

@@ -217,8 +217,8 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             state, commands = _filled(state, below=state.desired)
             # A pool that starts with its first call is usable without a node.
             return (state, commands) if state.needed else (evolve(state, usable=True), (*commands, Announce()))
-        case Asked(wanted):
-            for node in unasked(state, wanted):
+        case Asked(ordered):
+            for node in unasked(state, ordered):
                 state = _with(state, node, NodeStatus.LAUNCHING, asked=True)
             return state, ()
         case Launched(node):
