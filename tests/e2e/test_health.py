@@ -14,11 +14,6 @@ import skyward as sky
 
 
 @sky.function
-def where() -> str:
-    return sky.instance_info().instance_id or os.getcwd()
-
-
-@sky.function
 def pid() -> int:
     return os.getppid()
 
@@ -87,7 +82,12 @@ def test_a_mistake_in_a_check_is_told_and_nothing_is_replaced() -> None:
 @pytest.mark.slow
 def test_a_check_that_hangs_holds_up_no_call() -> None:
     """Calls run while it is waited for."""
-    check = sky.HealthChecker(lambda: time.sleep(60) is None, period=60.0, timeout=50.0)
+
+    def is_well() -> bool:
+        time.sleep(60)
+        return True
+
+    check = sky.HealthChecker(is_well, period=60.0, timeout=50.0)
     with sky.Compute(console="silent", health_checker=check) as pool:
         began = time.monotonic()
         assert isinstance(pid() >> pool, int)

@@ -158,7 +158,7 @@ if TYPE_CHECKING:
         NetworkInfo as NetworkInfo,
         PeerInfo as PeerInfo,
     )
-    from skyward.model.instances.stacks import Stacks as Stacks
+    from skyward.model.instances.worker_stacks import Stacks as Stacks
     from skyward.model.spec import container
     from skyward.model.spec.allocation import (
         Allocation as Allocation,

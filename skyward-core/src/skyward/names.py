@@ -95,7 +95,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.spec.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),
         "skyward.model.spec.container": ("DockerImage",),
         "skyward.model.instances.cost_report": ("Cost", "Receipt"),
-        "skyward.model.instances.stacks": ("Stacks",),
+        "skyward.model.instances.worker_stacks": ("Stacks",),
         "skyward.model.events.event": (
             "BootstrapCommand",
             "BootstrapCompleted",

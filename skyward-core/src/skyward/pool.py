@@ -16,7 +16,7 @@ from skyward.mapper import Mapper
 from skyward.model.fields.keywords import PoolKeywords
 from skyward.model.fields.port import port
 from skyward.model.instances.cost_report import Cost, Receipt
-from skyward.model.instances.stacks import Stacks
+from skyward.model.instances.worker_stacks import Stacks
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec

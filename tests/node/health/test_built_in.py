@@ -29,7 +29,7 @@ def look(directory: Path, scene: Scene) -> list[dict[str, Any]]:
             kernel_log=str(directory / "kmsg"),
             period=0.02,
         )
-        reaping(checks, lambda: checks._command and checks._command.pid)
+        reaping(checks, lambda: checks._command.pid if checks._command else None)
         checks.start([str(directory)])
         try:
             await scene(checks, told)

@@ -27,7 +27,7 @@ def reports(
     async def run() -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = []
         check = UserCheck(asyncio.get_running_loop(), told.append)
-        reaping(check, lambda: check._process and check._process.pid)
+        reaping(check, lambda: check._process.pid if check._process else None)
         check.start(
             {
                 "argv": [sys.executable, "-P", "-m", "skyward.node.health.check_process"],
@@ -75,7 +75,7 @@ def test_failures_that_are_not_in_a_row_are_forgiven(tmp_path: Path) -> None:
 
     async def run() -> None:
         check = UserCheck(asyncio.get_running_loop(), told.append)
-        reaping(check, lambda: check._process and check._process.pid)
+        reaping(check, lambda: check._process.pid if check._process else None)
         check.start(
             {
                 "argv": [sys.executable, "-P", "-m", "skyward.node.health.check_process"],
@@ -119,7 +119,7 @@ def test_a_check_that_crashes_has_failed(tmp_path: Path) -> None:
 
 def test_a_check_that_is_no_check_is_not_run_again(tmp_path: Path) -> None:
     """It is the function's mistake, and no fault of the machine."""
-    [only] = reports(lambda: None, tmp_path, 1)  # type: ignore[arg-type,return-value]
+    [only] = reports(lambda: None, tmp_path, 1)
     assert not only["certain"]
     assert "cannot be used, and is not run any more: it returned None" in only["reason"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from skyward.errors import ProtocolError
 from skyward.link.messages import task_of
-from skyward.model.instances.stacks import AsyncTask, ProcessStacks, StackFrame, Thread
+from skyward.model.instances.worker_stacks import AsyncTask, ProcessStacks, StackFrame, Thread
 
 __all__ = ["OTHERS_CODE", "call_lines", "complete", "decode_process", "frames_of", "threads_of"]
 
@@ -70,7 +70,7 @@ def threads_of(text: str) -> list[list[Any]]:
 
 def call_lines(dump: dict[str, Any], call: int) -> list[str]:
     """
-    Say where a call is, in lines for its error: the innermost place, and those in the user's own code.
+    Describe where a call is, in lines for its error: the innermost place, and those in the user's own code.
 
     Args:
         dump: Of the process that runs it.
@@ -81,7 +81,7 @@ def call_lines(dump: dict[str, Any], call: int) -> list[str]:
     ['/lib/python3.11/socket.py, line 9 in recv', 'train.py, line 5 in load', 'train.py, line 2 in train']
     """
     thread = next((ident for number, ident, _ in dump["calls"] if number == call), None)
-    frames = next((frames for ident, frames in dump["threads"] if ident == thread), [])
+    frames: list[Any] = next((frames for ident, frames in dump["threads"] if ident == thread), [])
     tasks = [(name, _places(frames)) for name, ident, frames in dump["tasks"] if ident == thread]
     lines = [] if tasks and not any(map(_own, _frames(frames))) else list(map(str, _places(frames)))
     for name, places in tasks[:_SHOWN_TASKS]:

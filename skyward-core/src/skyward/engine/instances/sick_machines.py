@@ -22,7 +22,7 @@ _SENTENCE = 1000
 
 class SickMachines:
     """
-    Judge the nodes that report a failed check; lives in the engine's loop.
+    Check the nodes that report a failed check; lives in the engine's loop.
 
     Args:
         of: Returns what a node's machine was taken by.

@@ -17,7 +17,7 @@ EVERY = 60.0
 """Seconds between two looks at nodes that have met."""
 
 TOLD_AGAIN = 600.0
-"""Seconds after which it is told again that two nodes do not reach each other."""
+"""Seconds after which it is reported again that two nodes do not reach each other."""
 
 _LISTEN = 30.0
 
@@ -79,7 +79,7 @@ class Reaching:
             self._watching.cancel()
 
     async def _watch(self) -> None:
-        """Have each node reach the next one again and again: a network that breaks apart is noticed by two of them."""
+        """Ask each node again and again whether it reaches the next one."""
         while True:
             await asyncio.sleep(self._every)
             there = [shell for shell in self._there if not shell.leaving]

@@ -150,7 +150,7 @@ class _Door:
 
 @contextlib.contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """Give a path to a socket that is short enough for one, however deep its directory lies."""
+    """Return a path of a socket that is short enough for one, however deep its directory lies."""
     if not os.path.isdir("/proc/self/fd"):
         yield str(path)
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ProtocolError, SkywardError
 from skyward.link.stack_dump import decode_process
-from skyward.model.instances.stacks import ProcessStacks, Stacks
+from skyward.model.instances.worker_stacks import ProcessStacks, Stacks
 
 if TYPE_CHECKING:
     from skyward.engine.calls.dispatch import Dispatch

@@ -61,6 +61,11 @@ def _words(value: Iterable[str]) -> tuple[str, ...]:
     return texts(value, "end_command")
 
 
+def _avoided(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of machines, checked."""
+    return texts(value, "avoid")
+
+
 def _asking(value: Iterable[str]) -> tuple[str, ...]:
     """Return the words of a command, checked."""
     # It may be a script of many lines.
@@ -251,7 +256,7 @@ class LaunchRequest:
     spot: bool = False
     tags: Tags = field()
     machine_image: MachineImage | None = None
-    avoid: tuple[str, ...] = field(default=(), converter=tuple)
+    avoid: tuple[str, ...] = field(default=(), converter=_avoided)
 
     @tags.default
     def _only_the_pool(self) -> Tags:

@@ -21,10 +21,10 @@ from skyward.link.messages import BLOB, LogLine
 from skyward.link.pickling import MOST_BUFFERS
 from skyward.link.segment import Segment
 from skyward.node.agent.descendants import end_group
+from skyward.node.agent.dump_file import DumpFile
 from skyward.node.agent.entry import CONTROL_FD, DUMP_FD, SLOT_TABLE_FD, TASK_FD
 from skyward.node.agent.out_of_memory import kills, limit_mb, total_mb
 from skyward.node.agent.slot_table import RunningCall, new_slot_table
-from skyward.node.agent.stack_dumps import DumpFile
 from skyward.node.worker.tagged_lines import TaggedReader
 
 _READ = 64 << 10
@@ -117,7 +117,7 @@ class ChildProcess:
         self.dump_file = DumpFile()
         # Where calls were when they ran out of time; None while that is asked.
         self.stacks: dict[int, list[str] | None] = {}
-        # The tasks of its event loops; None while it has not told them.
+        # The tasks of its event loops; None while it has not sent them.
         self.loop_tasks: list[Any] | None = None
         tasks, its_tasks = socket.socketpair()
         control, its_control = socket.socketpair()

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -25,46 +24,19 @@ from skyward.node.agent.entry import STACKS_SIGNAL
 if TYPE_CHECKING:
     from skyward.node.agent.child_process import ChildProcess
 
-__all__ = ["DumpFile", "StackDumps", "with_stack"]
+__all__ = ["StackDumps", "with_stack"]
 
 PATIENCE = 0.3
 """Seconds that a process has to write where it is; a signal takes less than a millisecond."""
 
 _LOOK = 0.005
-_MOST = 1 << 20
 _ROOM = MAX_BODY // 4
 """Bytes of an answer: all processes of a node share them."""
 
 _STOPPED = {"T": "it is stopped by a signal", "t": "a debugger has stopped it", "D": "the kernel waits for a device"}
 
 
-class DumpFile:
-    """Hold the file that one process writes its stacks to: on the disk for nobody else, and in memory where it can."""
-
-    def __init__(self) -> None:
-        if hasattr(os, "memfd_create"):
-            self.fd = os.memfd_create("skyward-stacks")
-        else:
-            with tempfile.TemporaryFile() as file:
-                self.fd = os.dup(file.fileno())
-
-    def clear(self) -> None:
-        """Empty it; the process writes where this leaves off, as both share one offset."""
-        os.ftruncate(self.fd, 0)
-        os.lseek(self.fd, 0, os.SEEK_SET)
-
-    def read(self) -> str:
-        """Return what was written."""
-        return os.pread(self.fd, _MOST, 0).decode(errors="replace")
-
-    def close(self) -> None:
-        """Close it."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
-
-
-class _Question:
+class _DumpRequest:
     """A process that was asked, and what waits for its answer."""
 
     def __init__(self, process: ChildProcess) -> None:
@@ -92,7 +64,7 @@ class StackDumps:
         self._loop = loop
         self._processes = processes
         self._answer = answer
-        self._questions: dict[int, _Question] = {}
+        self._questions: dict[int, _DumpRequest] = {}
 
     def ask(self, question: dict[str, Any]) -> bool:
         """
@@ -127,7 +99,7 @@ class StackDumps:
         """
         question = self._questions.get(process.pid)
         if question is None:
-            question = self._questions[process.pid] = _Question(process)
+            question = self._questions[process.pid] = _DumpRequest(process)
             self._loop.call_soon(self._look, question)
             if process.exit_status is None:
                 process.loop_tasks = None
@@ -139,7 +111,7 @@ class StackDumps:
 
     def at_timeout(self, process: ChildProcess, call: int) -> bool:
         """
-        Note where a call is that is out of time, and return whether that is done; asked again and again.
+        Record where a call is that is out of time, and return whether that is done; asked again and again.
 
         Args:
             process: The process that runs it.
@@ -150,7 +122,7 @@ class StackDumps:
             self.take(process, partial(_note, process, call))
         return process.stacks[call] is not None
 
-    def _look(self, question: _Question) -> None:
+    def _look(self, question: _DumpRequest) -> None:
         process = question.process
         late = time.monotonic() - question.began > PATIENCE
         text = "" if process.exit_status is not None else process.dump_file.read()
@@ -197,7 +169,7 @@ def _note(process: ChildProcess, call: int, dump: dict[str, Any]) -> None:
 
 
 def _silence(process: ChildProcess) -> str:
-    """Say why a process has written nothing."""
+    """Explain why a process has written nothing."""
     if process.exit_status is not None:
         return "it has ended"
     try:

@@ -27,7 +27,7 @@ GPU_EVERY = 2
 """Looks of which one asks `nvidia-smi`, which takes longer than all else together."""
 
 TOLD_AGAIN = 600.0
-"""Seconds after which what is still wrong is told again."""
+"""Seconds after which what is still wrong is reported again."""
 
 _TIMEOUT = 20.0
 _MOST_RECORDS = 1000

@@ -61,7 +61,7 @@ class Finding(NamedTuple):
 
     Args:
         check: Which check found it: `"disk"`, `"memory"`, `"gpu"` or `"clock"`.
-        about: What it is about: a path, a GPU; told once for each.
+        about: What it is about, a path or a GPU; reported once for each.
         reason: What is wrong, in a sentence.
         certain: Whether the node is to be replaced.
     """
@@ -92,7 +92,7 @@ class Gpus(NamedTuple):
 
 def disk(sample: Disk) -> Finding | None:
     """
-    Judge a file system.
+    Check a file system.
 
     One that was written to and has become read-only is broken; a full one would be as full on another machine soon.
 
@@ -118,7 +118,7 @@ def disk(sample: Disk) -> Finding | None:
 
 def memory_pressure(meminfo: str, pressure: str, limit_mb: float | None, used_mb: float | None) -> Finding | None:
     """
-    Judge main memory, of the machine or of the control group that tasks are in.
+    Check main memory, of the machine or of the control group that tasks are in.
 
     Args:
         meminfo: `/proc/meminfo`.
@@ -193,7 +193,7 @@ def lost_gpus(before: Gpus, now: Gpus) -> list[Finding]:
 
 def kernel_log(lines: Iterable[str]) -> list[Finding]:
     """
-    Judge what NVIDIA's driver has written into the kernel's log.
+    Check what NVIDIA's driver has written into the kernel's log.
 
     Args:
         lines: What is new there.
@@ -216,7 +216,7 @@ def kernel_log(lines: Iterable[str]) -> list[Finding]:
 
 def clock(step: float) -> Finding | None:
     """
-    Judge how far a clock was set, against the one that only runs.
+    Check how far a clock was set, against the one that only runs.
 
     Args:
         step: By how many seconds it was set forwards.

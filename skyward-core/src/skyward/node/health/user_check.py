@@ -9,8 +9,8 @@ import logging
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from skyward.node.agent.child_process import signal_name
@@ -72,7 +72,7 @@ class UserCheck:
         self._process.returncode = os.waitstatus_to_exitcode(status)
         # What it wrote before its end counts.
         self._read(self._process)
-        if self._process is not None and self._late is not None:
+        if self._late is not None:
             self._failed(f"its process ended with {_ended(status)}")
         else:
             self._end()
@@ -110,7 +110,7 @@ class UserCheck:
         said = {name: self._setting[name] for name in ("directory", "predicate")}
         # In a thread: the pickle may be larger than a pipe takes at once.
         line = json.dumps(said).encode() + b"\n"
-        self._loop.run_in_executor(None, partial(_write, process, line))
+        threading.Thread(target=_write, args=(process, line), daemon=True).start()
 
     def _ask(self, process: subprocess.Popen[bytes]) -> None:
         limit = self._setting["timeout"]

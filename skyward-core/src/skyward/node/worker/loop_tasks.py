@@ -23,9 +23,9 @@ def loop_tasks() -> list[list[Any]]:
 
     >>> import asyncio
     >>> async def wait():
-    ...     return [name for name, _, frames in loop_tasks() if frames[-1][2] == "wait"]
+    ...     return sum(frames[-1][2] == "wait" for _, _, frames in loop_tasks())
     >>> asyncio.run(wait())
-    ['Task-1']
+    1
     """
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skyward.model.instances.stacks import AsyncTask, ProcessStacks, StackFrame, Stacks, Thread
+from skyward.model.instances.worker_stacks import AsyncTask, ProcessStacks, StackFrame, Stacks, Thread
 
 
 def test_a_call_is_found_by_its_id() -> None:
