@@ -56,7 +56,6 @@ class PoolKeywords(TypedDict, total=False):
     cpu: float | None
     memory: str | float | None
     env: Mapping[str, str] | None
-    volume: Iterable[VolumeLike] | VolumeLike
 
     selection: SelectionLike
     worker: Worker | None
