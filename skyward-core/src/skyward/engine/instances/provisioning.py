@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.durable_records import Records
 from skyward.engine.instances.launch import Launching
+from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import Regions
@@ -32,20 +34,24 @@ from skyward.engine.nodes.upload_rates import Uploads
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
-from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
+from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext
 from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
+from skyward.plan.instances.lingering import check_linger
 from skyward.plan.pool.retry_policy import worth_another_start
 
 if TYPE_CHECKING:
+    from skyward.engine.instances.adoption import Adopted
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
+
+_log = logging.getLogger(__name__)
 
 TOGETHER = 32
 """Machines that are begun to be made into nodes in one turn of the loop, which takes some milliseconds."""
@@ -85,6 +91,7 @@ class Provisioning:
         self.spec = spec
         self.pool_id = pool_id
         self._like = like
+        self._adopted: Adopted | None = request.adopted if like is None else None
         self._reporting = reporting
         self._worker = request.options.workers
         self._provider = ProviderHandle(spec.provider)
@@ -110,6 +117,17 @@ class Provisioning:
             self.regions,
             records,
             ranks=like.ranks_per_node if like is not None else None,
+            adopted=self._adopted,
+        )
+        self.linger = Linger(
+            self._provider,
+            anything,
+            request.options,
+            instances,
+            self.regions,
+            self._launching,
+            reporting,
+            self._mark,
         )
         self.terminator = Terminator(
             anything,
@@ -120,6 +138,7 @@ class Provisioning:
             records,
             reporting,
             self._host,
+            self.linger,
         )
 
     @property
@@ -139,12 +158,13 @@ class Provisioning:
 
     async def close(self) -> str:
         """
-        Terminate what is left of the pool's instances at the cloud, as `Terminator.close` does.
+        Terminate what is left of the pool's instances at the cloud and does not linger, as `Terminator.close` does.
 
         Raises:
             LeftBehindError: If instances are left.
         """
         try:
+            await self.linger.write(lambda shell: self.terminator.end(shell, 0.0))
             failed = await self.terminator.close()
         finally:
             await self._launching.close()
@@ -185,6 +205,8 @@ class Provisioning:
             PluginError: If a hook raises.
         """
         check_python(self.spec.image)
+        if self._like is None and (nothing := check_linger(self.facts, linger=self._options.linger, ttl=self.spec.ttl)):
+            _log.warning("%s", nothing)
         await self._launching.open()
         self._plugins_pickle = _pickled(self.spec.plugins)
 
@@ -284,7 +306,14 @@ class Provisioning:
             worker=self._worker,
             nodes_reach_each_other=self._provider.facts.nodes_reach_each_other and self._like is None,
             joined=self._options.cluster,
+            key=KeyPair() if self._adopted is None else self._adopted.key,
         )
+
+    def _life(self, shell: NodeShell) -> float | None:
+        """Return the longest life that a machine has left: one that lingered has had a part of it."""
+        if self.spec.timeout is None or not shell.rented.before:
+            return self.spec.timeout
+        return max(1.0, self.spec.timeout - (self._engine.loop.time() - shell.rented.at))
 
     def _bootstrap_timeout(self, image: Image) -> float:
         return self._options.bootstrap_timeout or image.bootstrap_timeout
@@ -318,7 +347,8 @@ class Provisioning:
             image=shell.blueprint.image,
             ops=shell.blueprint.ops,
             ttl=self.spec.ttl or 0.0,
-            life=self.spec.timeout,
+            life=self._life(shell),
+            before=shell.rented.before,
             end=self._provider.facts.end_command,
             timeout=self._bootstrap_timeout(shell.blueprint.image),
             tell=partial(self._reporting.preparing, shell),

@@ -26,6 +26,8 @@ class Rented:
         infra: What the pool's machines in its region share.
         token: Names the request that rented it.
         machine_image: What it boots from; None is what it boots by itself.
+        at: When it was rented, in seconds of the loop's clock.
+        before: The name of the node that it was for an earlier pool, after which it lingered; empty if it was none.
     """
 
     instance: Instance
@@ -34,6 +36,8 @@ class Rented:
     infra: Any
     token: str
     machine_image: MachineImage | None = None
+    at: float = 0.0
+    before: str = ""
 
     @property
     def key(self) -> Key:

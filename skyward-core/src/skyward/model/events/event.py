@@ -42,6 +42,7 @@ __all__ = [
     "InstanceDestroyed",
     "InstanceLaunched",
     "InstanceLaunching",
+    "InstanceLingers",
     "InstancePreempted",
     "InstanceProvisioned",
     "InstanceReplaced",
@@ -309,6 +310,22 @@ class InstanceDestroyed(SkywardEvent):
 
 
 @frozen(kw_only=True)
+class InstanceLingers(SkywardEvent):
+    """
+    Report that an instance waits for the next pool, after its own was left.
+
+    Args:
+        seconds: How long it waits until it ends by itself.
+        cost: What that costs at most, in USD.
+    """
+
+    instance_id: str
+    node: int
+    seconds: float
+    cost: float = 0.0
+
+
+@frozen(kw_only=True)
 class PoolStopping(SkywardEvent):
     """Report that the pool takes no more tasks and begins to end its instances."""
 
@@ -401,6 +418,7 @@ ALL: tuple[type[SkywardEvent], ...] = (
     PoolStopping,
     InstanceStopping,
     InstanceDestroyed,
+    InstanceLingers,
     CostFinal,
     ClusterDestroyed,
     Error,
