@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-CLAIMING = 8.0
+CLAIMING = 10.0
 """Seconds in which a machine that lingers has to answer: it runs already."""
 
 COMMAND_TIMEOUT = 30.0
