@@ -63,6 +63,7 @@ FIELDS = {
     "InstanceReplaced": "old new node",
     "InstanceStopping": "instance_id node reason",
     "InstanceDestroyed": "instance_id node reason",
+    "InstanceLingers": "instance_id node seconds cost",
     "PoolStopping": "reason",
     "ClusterDestroyed": "reason elapsed",
     "CostUpdate": "elapsed_seconds accumulated_cost hourly_rate spot_count ondemand_count",
