@@ -70,7 +70,7 @@ class Adopted:
 
 async def adopt(request: Request) -> Adopted | None:
     """
-    Claim the machines of an earlier pool that a new one may begin with.
+    Take the machines of an earlier pool that a new one may begin with.
 
     Args:
         request: What the new one is to be, with all that its specs leave to us filled in.
@@ -99,7 +99,7 @@ async def adopt(request: Request) -> Adopted | None:
 
 
 async def _claimed(about: Lingering, left: LeftPool, spec: Spec, request: Request) -> Adopted | None:
-    """Claim machines at themselves: a program with a copy of what was written down must not have them too."""
+    """Take machines by a claim at themselves: a program with a copy of what was written down must not have them too."""
     # Late, because a pool at home does not load what SSH needs.
     from skyward.engine.nodes.lingering_host import claim
 
@@ -189,7 +189,7 @@ class Adoption:
         self._request = request
 
     def begin(self) -> Blueprint:
-        """Go on with what the machines share, and return what becomes of the first: nothing has to be asked for."""
+        """Continue with what the machines share, and return what becomes of the first: nothing has to be asked for."""
         machines = self._adopted.machines
         first = self._blueprint(machines[0].candidate.offer)
         offers = {one.candidate.offer.region: one.candidate.offer for one in machines}
@@ -200,7 +200,7 @@ class Adoption:
 
     async def give(self, nodes: Sequence[int], check: Callable[[int, float], None]) -> list[Rented]:
         """
-        Give machines to nodes, each its own; some may get none.
+        Assign machines to nodes, each its own; some may get none.
 
         Args:
             nodes: The nodes.

@@ -382,7 +382,7 @@ class Launching:
         )
 
     async def _adopt(self, nodes: Sequence[int], take: Callable[[int, Rented], None]) -> dict[int, Instance]:
-        """Give machines of an earlier pool to nodes, and return those that have one now."""
+        """Assign machines of an earlier pool to nodes, and return those that have one now."""
         adoption, self._adoption = self._adoption, None
         if adoption is None:
             return {}

@@ -93,7 +93,7 @@ class Regions:
 
     def adopt(self, cluster: Cluster, infra: Any) -> None:
         """
-        Go on with what an earlier pool's machines share in a region.
+        Continue with what an earlier pool's machines share in a region.
 
         Args:
             cluster: The pool, with an offer of that region.

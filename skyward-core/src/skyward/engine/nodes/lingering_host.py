@@ -57,7 +57,7 @@ async def linger(connection: SSHClientConnection, name: str, seconds: float) -> 
 
 async def claim(address: SSHAddress, name: str, within: float, visits: KeptVisit) -> Claim:
     """
-    Claim a machine that lingers.
+    Acquire a machine that lingers, for one pool alone.
 
     Args:
         address: The machine.
