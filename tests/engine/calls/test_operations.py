@@ -331,7 +331,7 @@ def test_a_broadcast_that_lost_a_node_waits_for_another(interruptions: int, loss
         else:
             with pytest.raises(sky.NodeLostError):
                 operations.broadcast(pool, pending, keep_errors=False)
-        assert min(losses, interruptions) == pool.waited
+        assert min(losses, interruptions) == pool.whole.waited
         until(lambda: idle(pool))
 
 

@@ -209,6 +209,7 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
     retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
     number = new_broadcast()
     while True:
+        pool.whole.awake()
         try:
             if pending.function.streams:
                 return _broadcast_streams(pool, pending, number)
@@ -217,7 +218,7 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
             if not interruptions:
                 raise
             interruptions -= 1
-            pool.wait_until_whole()
+            pool.whole.wait()
         except WorkerSpentError:
             # No rank has begun, and fresh processes take the place of those that could not.
             if not renewals:

@@ -38,6 +38,8 @@ from skyward.model.instances.tags import Tags
 from skyward.plan.instances.lingering import check_budget
 from skyward.plan.instances.owned_instances import forgotten
 from skyward.plan.offers.choice import Candidate, must_be_spot
+from skyward.plan.offers.cloud_disk import check_attachable
+from skyward.registry import with_disks
 from skyward.ssh.boot_wait import listening
 from skyward.ssh.visits import KeptVisit, keeping
 
@@ -117,6 +119,7 @@ class Launching:
             reporting.meter,
             timeout=options.provision_timeout or PROVIDER_TIMEOUT,
         )
+        self._instances = instances
         self._records = records
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
@@ -154,6 +157,7 @@ class Launching:
             NoAvailableProviderError: If nothing meets the spec.
             ConfigError: If the spec asks for what cannot be.
         """
+        check_attachable(self._spec.volumes, self._provider.name, self._provider.facts.disks, with_disks)
         self._records.guard()
         if self._adoption is not None:
             self.first = self._adoption.begin()
@@ -368,6 +372,7 @@ class Launching:
                 expires_at=self._expiry() if self._expires else None,
             ),
             machine_image=machine_image,
+            avoid=sorted(self._instances.taken(self._cluster.pool_id, nodes) | self.offers.shunned),
         )
 
     def _afford(self, count: int, rate: float, staying: int = 0) -> None:

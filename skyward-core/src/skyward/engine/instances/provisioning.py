@@ -16,6 +16,7 @@ from skyward import plugin as hooks
 from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.durable_records import Records
+from skyward.engine.instances.health_setting import CHECK_PROCESS, health_setting
 from skyward.engine.instances.launch import Launching
 from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.machine_image_choice import MachineImages
@@ -32,6 +33,7 @@ from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.nodes.upload_rates import Uploads
 from skyward.engine.pool.event_loop import EngineLoop
+from skyward.engine.volumes.pool_volumes import PoolVolumes
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext
@@ -97,9 +99,12 @@ class Provisioning:
         self._provider = ProviderHandle(spec.provider)
         self._local = LocalEnvironments(reporting, request.options.bootstrap_timeout)
         self._plugins_pickle = b""
+        self._health: dict[str, Any] = {}
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
-        self._reaching = Reaching()
+        self._reaching = Reaching(report=reporting.unreached)
+        within = self._bootstrap_timeout(spec.image)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -120,14 +125,7 @@ class Provisioning:
             adopted=self._adopted,
         )
         self.linger = Linger(
-            self._provider,
-            anything,
-            request.options,
-            instances,
-            self.regions,
-            self._launching,
-            reporting,
-            self._mark,
+            self._provider, anything, request.options, instances, self.regions, self._launching, reporting, self._mark
         )
         self.terminator = Terminator(
             anything,
@@ -163,6 +161,8 @@ class Provisioning:
         Raises:
             LeftBehindError: If instances are left.
         """
+        await self.volumes.close()
+        self._reaching.close()
         try:
             await self.linger.write(lambda shell: self.terminator.end(shell, 0.0))
             failed = await self.terminator.close()
@@ -188,6 +188,16 @@ class Provisioning:
         return self.ranks_per_node * self._worker.concurrency
 
     @property
+    def hourly_rate(self) -> float:
+        """Return what a node costs by the offer that is tried first, in USD an hour; 0 where nothing is billed."""
+        return self.cluster.offer.least_price or 0.0
+
+    @property
+    def collective(self) -> bool:
+        """Return whether the ranks of a broadcast form one job."""
+        return self._launching.first.collective or bool(self._options.cluster)
+
+    @property
     def lanes(self) -> tuple[tuple[int, int, int], ...]:
         """List a node's lanes: number, rank, slots."""
         processes = self._worker.processes_per_rank
@@ -208,7 +218,9 @@ class Provisioning:
         if self._like is None and (nothing := check_linger(self.facts, linger=self._options.linger, ttl=self.spec.ttl)):
             _log.warning("%s", nothing)
         await self._launching.open()
+        await self.volumes.check(self.cluster.offer.region)
         self._plugins_pickle = _pickled(self.spec.plugins)
+        self._health = health_setting(self._options.health_checker)
 
     async def launch(
         self, nodes: tuple[int, ...], staying: Sequence[Instance], take: Callable[[NodeShell], None]
@@ -259,7 +271,10 @@ class Provisioning:
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
-        await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
+        await shell.connect()
+        if self.spec.volumes:
+            await shell.while_there(self.volumes.attach(shell))
+        shell.start(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
         joined = shell.blueprint.collective or self._options.cluster
         if isinstance(shell.instance.address, LocalAddress):
@@ -294,6 +309,10 @@ class Provisioning:
             self._launching.offers.refuse(shell.rented.candidate, "failed", str(error))
         return True
 
+    def shun(self, machine: str) -> None:
+        """Take a machine no more, by the name of `machine_of`."""
+        self._launching.offers.shunned |= {machine}
+
     def _any_offer(self) -> Cluster:
         """Describe the pool before anything is chosen."""
         return Cluster(
@@ -308,12 +327,6 @@ class Provisioning:
             joined=self._options.cluster,
             key=KeyPair() if self._adopted is None else self._adopted.key,
         )
-
-    def _life(self, shell: NodeShell) -> float | None:
-        """Return the longest life that a machine has left: one that lingered has had a part of it."""
-        if self.spec.timeout is None or not shell.rented.before:
-            return self.spec.timeout
-        return max(1.0, self.spec.timeout - (self._engine.loop.time() - shell.rented.at))
 
     def _bootstrap_timeout(self, image: Image) -> float:
         return self._options.bootstrap_timeout or image.bootstrap_timeout
@@ -347,7 +360,7 @@ class Provisioning:
             image=shell.blueprint.image,
             ops=shell.blueprint.ops,
             ttl=self.spec.ttl or 0.0,
-            life=self._life(shell),
+            life=shell.rented.life(self.spec.timeout, self._engine.loop.time()),
             before=shell.rented.before,
             end=self._provider.facts.end_command,
             timeout=self._bootstrap_timeout(shell.blueprint.image),
@@ -402,6 +415,8 @@ class Provisioning:
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
             "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+            "checks": self._options.collect_metrics,
+            "health": self._health and {**self._health, "argv": [python, *CHECK_PROCESS], "env": env},
         }
 
     def _metrics(self, image: Image) -> list[dict[str, Any]]:

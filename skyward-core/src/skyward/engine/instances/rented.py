@@ -39,6 +39,18 @@ class Rented:
     at: float = 0.0
     before: str = ""
 
+    def life(self, longest: float | None, now: float) -> float | None:
+        """
+        Return the life that the machine has left: one that lingered has had a part of it.
+
+        Args:
+            longest: The longest life of a machine, in seconds; None for no limit.
+            now: The moment, by the loop's clock.
+        """
+        if longest is None or not self.before:
+            return longest
+        return max(1.0, longest - (now - self.at))
+
     @property
     def key(self) -> Key:
         """Return what names the instance in the pool's table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attrs import frozen
@@ -89,6 +89,17 @@ class Host(Protocol):
             SkywardError: If the machine does not answer.
         """
 
+    async def unmount(self, folders: Sequence[str]) -> str:
+        """
+        Flush the disks at folders, and unmount them where the machine may, after everything of the node has ended.
+
+        Args:
+            folders: Where the disks are.
+
+        Returns:
+            What failed; empty if nothing did.
+        """
+
     def last_words(self) -> str:
         """Return the end of what the agent wrote, for messages."""
 
@@ -118,7 +129,7 @@ class Host(Protocol):
 
 
 @runtime_checkable
-class LingeringHost(Protocol):
+class LingeringHost(Host, Protocol):
     """A host whose machine may wait for the next pool, because it ends by itself."""
 
     async def linger(self, seconds: float) -> str:

@@ -49,11 +49,13 @@ __all__ = [
     "InstanceRequested",
     "InstanceRunning",
     "InstanceStopping",
+    "LaunchDelayed",
     "Log",
     "LogLine",
     "Metric",
     "Metrics",
     "NodeReady",
+    "NodeUnhealthy",
     "PoolStopping",
     "Progress",
     "ShutdownRequested",
@@ -63,6 +65,7 @@ __all__ = [
 ]
 
 from skyward.model.events.event_base import Callback, SkywardEvent
+from skyward.model.events.lingering_event import InstanceLingers
 from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
 
 # Requests
@@ -283,12 +286,48 @@ class InstancePreempted(SkywardEvent):
 
 
 @frozen(kw_only=True)
+class NodeUnhealthy(SkywardEvent):
+    """
+    Report that `node` failed a check of its health.
+
+    Args:
+        check: Which one: `"user"` is that of `health_checker=`; others are built in.
+        reason: What is wrong, in words.
+        replaced: Whether the node is drained and replaced for it; if not, it goes on.
+    """
+
+    check: str
+    reason: str
+    node: int
+    instance_id: str = ""
+    replaced: bool = False
+
+
+@frozen(kw_only=True)
 class InstanceReplaced(SkywardEvent):
     """Report that `node` moved from the instance `old` to the instance `new` (their ids)."""
 
     old: str
     new: str
     node: int
+
+
+@frozen(kw_only=True)
+class LaunchDelayed(SkywardEvent):
+    """
+    Report that `nodes` could not be started, and are asked for again.
+
+    Args:
+        nodes: The nodes.
+        failures: How often each of them could not be started, in a row.
+        retry_in: Seconds until they are asked for again.
+        reason: Why the last start failed.
+    """
+
+    nodes: tuple[int, ...]
+    failures: int
+    retry_in: float
+    reason: str = ""
 
 
 @frozen(kw_only=True)
@@ -307,22 +346,6 @@ class InstanceDestroyed(SkywardEvent):
     instance_id: str
     node: int
     reason: str = ""
-
-
-@frozen(kw_only=True)
-class InstanceLingers(SkywardEvent):
-    """
-    Report that an instance waits for the next pool, after its own was left.
-
-    Args:
-        seconds: How long it waits until it ends by itself.
-        cost: What that costs at most, in USD.
-    """
-
-    instance_id: str
-    node: int
-    seconds: float
-    cost: float = 0.0
 
 
 @frozen(kw_only=True)
@@ -413,7 +436,9 @@ ALL: tuple[type[SkywardEvent], ...] = (
     Metrics,
     CostUpdate,
     InstancePreempted,
+    NodeUnhealthy,
     InstanceReplaced,
+    LaunchDelayed,
     ShutdownRequested,
     PoolStopping,
     InstanceStopping,

@@ -87,6 +87,7 @@ class BilledLife:
         ended: When the provider confirmed its end; it is billed until then.
         computed: Seconds in which at least one call ran on it.
         lingers: Seconds for which it waits for the next pool, from its end in this one.
+        reason: Why its termination was asked for.
     """
 
     node: int
@@ -104,6 +105,7 @@ class BilledLife:
     ended: float | None = None
     computed: float = 0.0
     lingers: float = 0.0
+    reason: str = ""
 
     @property
     def billed(self) -> bool:
@@ -345,4 +347,5 @@ def _node_receipt(life: BilledLife, now: float) -> NodeReceipt:
         ending=end - stop,
         cost=life.cost(now),
         ended=life.ended is not None,
+        reason=life.reason,
     )
