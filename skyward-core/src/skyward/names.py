@@ -119,6 +119,7 @@ LIVES_IN: Mapping[str, str] = {
             "InstanceDestroyed",
             "InstanceLaunched",
             "InstanceLaunching",
+            "InstanceLingers",
             "InstancePreempted",
             "InstanceProvisioned",
             "InstanceReplaced",

@@ -60,7 +60,7 @@ class NodeShell:
         self.host: Host | None = None
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
-        self.leaving = False
+        self.leaving = self.lingers = False
         self.seat = index
         self.notice: dict[str, Any] | None = None
         self.ahead = 0.0

@@ -42,6 +42,7 @@ __all__ = [
     "InstanceDestroyed",
     "InstanceLaunched",
     "InstanceLaunching",
+    "InstanceLingers",
     "InstancePreempted",
     "InstanceProvisioned",
     "InstanceReplaced",
@@ -64,6 +65,7 @@ __all__ = [
 ]
 
 from skyward.model.events.event_base import Callback, SkywardEvent
+from skyward.model.events.lingering_event import InstanceLingers
 from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
 
 # Requests
@@ -441,6 +443,7 @@ ALL: tuple[type[SkywardEvent], ...] = (
     PoolStopping,
     InstanceStopping,
     InstanceDestroyed,
+    InstanceLingers,
     CostFinal,
     ClusterDestroyed,
     Error,
