@@ -146,7 +146,7 @@ class ScriptedPool(Running):
         self.dispatch.remove(index, why)
         self.engine.loop.call_later(60.0, self._add, index, slots)
 
-    def wait_until_whole(self) -> None:
+    def wait_until_whole(self, within: float | None = None) -> None:
         """Count who waits for lost nodes to be replaced."""
         self.waited += 1
         super().wait_until_whole()

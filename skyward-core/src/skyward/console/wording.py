@@ -29,6 +29,8 @@ from skyward.model.events.event import (
     InstanceReplaced,
     Log,
     NodeReady,
+    NodeRecovered,
+    NodeSuspected,
     PoolStopping,
     SkywardEvent,
     TaskCompleted,
@@ -218,6 +220,10 @@ def _preempted(event: InstancePreempted) -> Line:
     return Line(f"{what}: {event.reason}", "warning", event.node)
 
 
+def _suspected(event: NodeSuspected) -> Line:
+    return Line(f"has been silent for {lasted(event.silent)}{_because(event.reason)}", "warning", event.node)
+
+
 def _replaced(event: InstanceReplaced) -> Line:
     return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
 
@@ -264,6 +270,8 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     InstanceProvisioned: _provisioned,
     BootstrapFailed: _bootstrap_failed,
     NodeReady: lambda event: Line("ready", "note", event.node, passing=True),
+    NodeSuspected: _suspected,
+    NodeRecovered: lambda event: Line(f"is heard again after {lasted(event.silent)}", "note", event.node),
     ClusterReady: _ready,
     TaskCompleted: _completed,
     InstancePreempted: _preempted,

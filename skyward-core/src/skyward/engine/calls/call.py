@@ -7,16 +7,20 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from math import inf
 from typing import Any, Protocol
 
 from skyward.engine.nodes.outflow import Outflow
 from skyward.errors import (
     BudgetExceededError,
+    CallDeadlineError,
     NodeLostError,
     PluginError,
     PoolClosedError,
+    PoolDeadlineError,
     PoolEndedError,
     ProtocolError,
+    QueueTimeoutError,
     RefError,
     ResultError,
     SerializationError,
@@ -128,6 +132,8 @@ class Call:
         payload: Its arguments.
         sink: What waits for it.
         timeout: Seconds it may run; 0 for no limit.
+        queue_timeout: Seconds within which it has to begin; 0 for no limit.
+        deadline: Seconds within which it has to be answered; 0 for no limit.
         retries: How many more attempts there are after one that fails, and when.
         interruptions: How many more attempts there are after its node was lost.
         node: The only node it may run on.
@@ -139,9 +145,9 @@ class Call:
     """
 
     __slots__ = (
-        "attempt", "began", "broadcast", "caller", "cancelled", "feeder", "function", "gave", "id", "index",
-        "interruptions", "lane", "members", "node", "on", "payload", "retries", "retry", "sent", "sink", "streams",
-        "timeout", "window",
+        "attempt", "began", "broadcast", "caller", "cancelled", "deadline", "feeder", "function", "gave", "id", "index",
+        "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries", "retry", "sent",
+        "sink", "streams", "timeout", "until", "window",
     )  # fmt: skip
 
     def __init__(
@@ -151,6 +157,8 @@ class Call:
         sink: Sink,
         *,
         timeout: float = 0.0,
+        queue_timeout: float = 0.0,
+        deadline: float = 0.0,
         retries: Retries = 0,
         interruptions: int = 0,
         node: int | None = None,
@@ -165,6 +173,9 @@ class Call:
         self.payload = payload
         self.sink = sink
         self.timeout = timeout
+        self.queue_timeout = queue_timeout
+        self.deadline = deadline
+        self.until = inf
         self.retries = times(retries)
         self.retry = retries if isinstance(retries, Retry) else None
         self.interruptions = interruptions
@@ -378,8 +389,11 @@ class Answer:
             return CancelledError(f"{self.function}() was cancelled.")
         if kind == "TaskTimeoutError":
             limit = facts.get("timeout", 0.0)
+            how = f"was stopped after {self.seconds:.1f} s"
+            if facts.get("silent"):
+                how = f"was given up after {self.seconds:.1f} s by the client's clock, as its node is silent"
             return TaskTimeoutError(
-                f"{what} ran longer than its timeout of {limit:g} s and was stopped after {self.seconds:.1f} s. "
+                f"{what} ran longer than its timeout of {limit:g} s and {how}. "
                 "Raise timeout= on the function or with .with_timeout(seconds).",
                 timeout=limit,
                 output=tuple(facts.get("output", ())),
@@ -403,6 +417,12 @@ class Answer:
             return PoolClosedError(message, pool=self.pool)
         if kind == "BudgetExceededError":
             return BudgetExceededError(message, pool=self.pool, budget=facts["budget"], cost=facts["cost"])
+        if kind == "QueueTimeoutError":
+            return QueueTimeoutError(f"{self.function}() did not begin: {message}.", **about)
+        if kind == "CallDeadlineError":
+            return CallDeadlineError(f"{self.function}() was given up: {message}.", **about)
+        if kind == "PoolDeadlineError":
+            return PoolDeadlineError(message, pool=self.pool)
         if kind == "PoolEndedError":
             return PoolEndedError(message, pool=self.pool)
         if kind == "PluginError":

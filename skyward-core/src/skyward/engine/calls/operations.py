@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import random
+import time
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skyward.engine.calls.call import Answer, Call, new_broadcast
@@ -197,16 +199,18 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
     retry = pending.retries if isinstance(pending.retries, Retry) else None
     retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
     number = new_broadcast()
+    deadline = pending.deadline or pool.options.call_deadline
+    until = time.monotonic() + deadline if deadline else inf
     while True:
         try:
             if pending.function.streams:
                 return _broadcast_streams(pool, pending, number)
             return _broadcast_once(pool, pending, number, keep_errors=keep_errors)
         except NodeLostError:
-            if not interruptions:
+            if not interruptions or time.monotonic() >= until:
                 raise
             interruptions -= 1
-            pool.wait_until_whole()
+            pool.wait_until_whole(None if until == inf else until - time.monotonic())
         except WorkerSpentError:
             # No rank has begun, and fresh processes take the place of those that could not.
             if not renewals:
@@ -220,12 +224,16 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
                 interruptions=interruptions,
                 retry=retry,
                 draw=random.random(),
+                left=until - time.monotonic(),
             )
             if not decision.again or (retry is not None and not judged(retry, error, pending.function.name)):
                 raise
             retries = decision.retries
             wait(pool, decision.delay)
         number += 1 << TASK_BITS
+        if until != inf:
+            # At least a moment, so that it fails as a call does that is late.
+            pending = pending.with_deadline(max(0.001, until - time.monotonic()))
 
 
 def _broadcast_once(pool: Running, pending: PendingFunction[T], number: int, *, keep_errors: bool) -> list[T]:

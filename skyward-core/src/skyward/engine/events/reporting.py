@@ -337,14 +337,23 @@ class Reporting:
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Report that a node went away."""
-        self.publish(self._of(events.InstancePreempted, shell, reason=why))
+        self.publish(self._of(events.InstancePreempted, shell, reason=why, cause=shell.lost_by))
+
+    def suspected(self, shell: NodeShell, silent: float, reason: str) -> None:
+        """Report that a node has been silent for so many seconds, and gets no new calls."""
+        event = events.NodeSuspected(node=shell.index, silent=silent, reason=reason, instance=shell.info)
+        self.publish(event)
+
+    def recovered(self, shell: NodeShell, silent: float) -> None:
+        """Report that a node is heard again after so many seconds."""
+        self.publish(events.NodeRecovered(node=shell.index, silent=silent, instance=shell.info))
 
     def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
         """Report that a node's machine is about to be reclaimed, or may be."""
         certain = bool(notice["certain"])
         ends_at = (notice.get("at") or time.time()) if certain else None
-        event = self._of(events.InstancePreempted, shell, reason=notice["reason"], certain=certain, ends_at=ends_at)
-        self.publish(event)
+        facts = {"reason": notice["reason"], "certain": certain, "ends_at": ends_at, "cause": "notice"}
+        self.publish(self._of(events.InstancePreempted, shell, **facts))
 
     def stopping(self, shell: NodeShell, reason: str) -> None:
         """Report that a machine is being terminated."""

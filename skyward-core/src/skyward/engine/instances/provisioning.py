@@ -39,6 +39,7 @@ from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
 from skyward.plan.pool.retry_policy import worth_another_start
+from skyward.plan.pool.suspicion import BEATS
 
 if TYPE_CHECKING:
     from skyward.engine.instances.pool_instances import PoolInstances
@@ -372,6 +373,7 @@ class Provisioning:
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
             "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+            "beat": self._options.suspect_timeout and self._options.suspect_timeout / BEATS,
         }
 
     def _metrics(self, image: Image) -> list[dict[str, Any]]:

@@ -89,6 +89,9 @@ class Host(Protocol):
             SkywardError: If the machine does not answer.
         """
 
+    async def answers(self) -> bool:
+        """Return whether the machine answers, whatever its agent does."""
+
     def last_words(self) -> str:
         """Return the end of what the agent wrote, for messages."""
 

@@ -27,6 +27,7 @@ from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.nodes.silence import SilenceWatch
 from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
@@ -122,6 +123,7 @@ class Running:
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
         self._drains = Drain(self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine)
+        self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self._membership, self.reporting)
         self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
 
     # From the user's threads.
@@ -173,10 +175,10 @@ class Running:
         """Send something to a call's input stream."""
         self.engine.post(self.dispatch.send_input, call, send)
 
-    def wait_until_whole(self) -> None:
-        """Wait until the pool has the nodes it is to have, or has given up."""
+    def wait_until_whole(self, within: float | None = None) -> None:
+        """Wait until the pool has the nodes it is to have, or has given up, but no longer than some seconds."""
         with self._whole:
-            self._whole.wait_for(lambda: self._state.ready_count >= self._state.desired or self._given_up)
+            self._whole.wait_for(lambda: self._state.ready_count >= self._state.desired or self._given_up, within)
 
     def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
         """Find the node that a placement target means, as `lifecycle.place` does."""
@@ -192,6 +194,7 @@ class Running:
             SkywardError: If they cannot be had.
         """
         self._opening = asyncio.current_task()
+        self.stopping.within(self.options.pool_deadline)
         await self.provisioning.open()
         self._step(lifecycle.Opened())
         await self._usable
@@ -216,6 +219,8 @@ class Running:
         if self._closed:
             return
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
+        self._silence.close()
+        self.stopping.close()
         await self.forwards.close()
         await self.store.close()
         self._patience = patience
@@ -296,8 +301,7 @@ class Running:
     def _give_up(self, reason: str) -> None:
         self._given_up = reason
         if not self._usable.done():
-            error = self._start_error or ProvisionError(reason, pool=self.name)
-            self._usable.set_exception(error)
+            self._usable.set_exception(self._start_error or ProvisionError(reason, pool=self.name))
         else:
             self.reporting.error(reason, fatal=True)
             self.dispatch.close(f"The pool {self.name!r} has no nodes left: {reason}")
@@ -350,9 +354,9 @@ class Running:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
             self.store.node_ready()
-            self.dispatch.add(
-                Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
-            )
+            lanes, refs = self.provisioning.lanes, self.maker.refs
+            self.dispatch.add(Member(node, shell.link, shell.where, lanes, shell.trust, refs))
+            self._silence.watch(shell)
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:

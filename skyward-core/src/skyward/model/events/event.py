@@ -10,7 +10,7 @@ There are no validators here: two events are made for every task, at tens of tho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import Factory, field, frozen
 
@@ -53,6 +53,8 @@ __all__ = [
     "Metric",
     "Metrics",
     "NodeReady",
+    "NodeRecovered",
+    "NodeSuspected",
     "PoolStopping",
     "Progress",
     "ShutdownRequested",
@@ -63,6 +65,9 @@ __all__ = [
 
 from skyward.model.events.event_base import Callback, SkywardEvent
 from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
+
+LossCause: TypeAlias = Literal["silence", "agent", "instance", "notice"]
+"""How it is known that a node was lost, or will be."""
 
 # Requests
 
@@ -267,11 +272,36 @@ class ClusterReady(SkywardEvent):
 
 
 @frozen(kw_only=True)
+class NodeSuspected(SkywardEvent):
+    """
+    Report that `node` has sent nothing for `silent` seconds: it gets no new calls until it is heard, or is lost.
+
+    Args:
+        reason: What is known of why.
+    """
+
+    node: int
+    silent: float
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class NodeRecovered(SkywardEvent):
+    """Report that `node` is heard again after `silent` seconds, and is used as before."""
+
+    node: int
+    silent: float
+
+
+@frozen(kw_only=True)
 class InstancePreempted(SkywardEvent):
     """
     Report that the instance of `node` was lost, or that the provider will reclaim it at `ends_at` (seconds since 1970).
 
     Where that is not `certain`, the provider only recommends to leave; nothing is done about it.
+
+    Args:
+        cause: How that is known: by the node's silence, the end of its agent, the provider, or a notice before the end.
     """
 
     reason: str
@@ -279,6 +309,7 @@ class InstancePreempted(SkywardEvent):
     instance_id: str = ""
     certain: bool = True
     ends_at: float | None = None
+    cause: LossCause | None = None
 
 
 @frozen(kw_only=True)
@@ -387,6 +418,8 @@ ALL: tuple[type[SkywardEvent], ...] = (
     BootstrapCompleted,
     InstanceBootstrapped,
     NodeReady,
+    NodeSuspected,
+    NodeRecovered,
     ClusterReady,
     TaskStarted,
     TaskCompleted,

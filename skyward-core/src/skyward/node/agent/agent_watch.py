@@ -1,4 +1,4 @@
-"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is reclaimed."""
+"""What the agent does beside the calls: measurements, heartbeats, the node's own end, and notices of reclaim."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skyward.link.channel import Link
+from skyward.link.frames import Kind, encode_json
+from skyward.node.agent.child_process import ChildProcess
+from skyward.node.agent.heartbeat import Heartbeat
 from skyward.node.agent.notice import NoticeWatch
 from skyward.node.metrics.metrics import Sampler
 
@@ -18,14 +21,19 @@ class Watching:
     Args:
         loop: The agent's loop.
         leave: Called when the node's life is over.
+        processes: The agent's processes by their pid, which are notified when the machine is reclaimed.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None], processes: Mapping[int, ChildProcess]
+    ) -> None:
         self._loop = loop
         self._leave = leave
         self._end: asyncio.TimerHandle | None = None
         self._sampler = Sampler(loop)
-        self._notices = NoticeWatch(loop)
+        self._processes = processes
+        self._notices = NoticeWatch(loop, self.warn)
+        self._heartbeat = Heartbeat(loop)
 
     def start(self, config: Mapping[str, Any], client: Link | None) -> None:
         """
@@ -37,6 +45,7 @@ class Watching:
         """
         self._sampler.start(config.get("metrics", ()), client)
         self._notices.start(config.get("notice", ()), client)
+        self._heartbeat.start(config.get("beat"), client)
         if config.get("life"):
             self._end = self._loop.call_later(config["life"], self._leave)
 
@@ -46,6 +55,12 @@ class Watching:
             self._end.cancel()
         self._sampler.stop()
         self._notices.stop()
+        self._heartbeat.stop()
+
+    def warn(self, notice: Mapping[str, Any]) -> None:
+        """Notify what runs here that the machine is about to be reclaimed."""
+        for process in self._processes.values():
+            process.control.send(encode_json(Kind.NOTICE, notice))
 
     def reaped(self, pid: int, status: int) -> None:
         """Record that a child of the agent ended, which may be a command of ours."""

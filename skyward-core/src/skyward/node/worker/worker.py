@@ -224,6 +224,11 @@ class WorkerProcess:
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
             return
+        if frame.kind == Kind.NOTICE:
+            from skyward.node.task.interruption import received
+
+            received(decode_json(frame.body))
+            return
         if frame.kind == Kind.STORE:
             self._store.received(frame.body)
             return
