@@ -97,9 +97,7 @@ def test_a_task_knows_that_its_machine_is_reclaimed(
     """Why, in how many seconds, and once for each callback."""
     told: list[sky.InstancePreempted] = []
     provider = Reclaiming(file=str(tmp_path / "notice"))
-    with sky.Compute(provider=provider, allocation="spot", console=False).on(
-        sky.InstancePreempted, told.append
-    ) as pool:
+    with sky.Compute(provider=provider, console=False).on(sky.InstancePreempted, told.append) as pool:
         future = watch(str(tmp_path / "begun")) > pool
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
@@ -115,7 +113,7 @@ def test_a_task_knows_that_its_machine_is_reclaimed(
 def test_a_training_loses_a_step_and_not_its_run(tmp_path: Path) -> None:
     """The call that is tried again finds the checkpoint of the machine that was reclaimed."""
     provider = Reclaiming(file=str(tmp_path / "notice"))
-    with sky.Compute(provider=provider, allocation="spot", console=False) as pool:
+    with sky.Compute(provider=provider, console=False) as pool:
         future = train(200, str(tmp_path / "begun")) > pool
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)

@@ -63,7 +63,7 @@ class _Notices:
             self._call(callback, notice)
 
     def add(self, call: int, callback: Callable[[Interruption], object]) -> bool:
-        """Have something called when a notice comes, until a call ends; at once if it is here."""
+        """Register what is called when a notice comes, until a call ends; it is called at once if that is here."""
         with self._lock:
             notice = self.notice
             if notice is None:

@@ -83,7 +83,7 @@ class _Silence:
 
 class Suspicion(Generic[N]):
     """
-    Judge nodes by their silence.
+    Decide about nodes by their silence.
 
     Args:
         suspect: Seconds of silence after which a node is suspected.
@@ -123,7 +123,7 @@ class Suspicion(Generic[N]):
 
     def look(self, signs: Mapping[N, Sign], now: float) -> list[Judgement[N]]:
         """
-        Judge all nodes.
+        Decide about all nodes.
 
         Args:
             signs: What there is of each; those that are left out are forgotten.
