@@ -7,7 +7,7 @@ import inspect
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -56,6 +56,7 @@ class SimulatedMachine:
         self.ends_itself = ends_itself
         self.redials = 5.0
         self.frozen = self.cut_off = False
+        self.unmount_fails = ""
         self.off = False
         self.hosts: list[SimulatedHost] = []
 
@@ -107,6 +108,7 @@ class SimulatedHost:
         self.machine = machine
         self.agent: Agent | None = None
         self.flushed = 0
+        self.unmounted: tuple[str, ...] = ()
         self.closed = False
         self.patience: float | None = None
         self._recipe = recipe
@@ -150,6 +152,11 @@ class SimulatedHost:
     async def answers(self) -> bool:
         """Say whether the machine is there and can be reached."""
         return not (self.machine.off or self.machine.unreachable or self.machine.cut_off)
+
+    async def unmount(self, folders: Sequence[str]) -> str:
+        """Record which disks it is asked for."""
+        self.unmounted = tuple(folders)
+        return self.machine.unmount_fails
 
     def last_words(self) -> str:
         """Say nothing."""

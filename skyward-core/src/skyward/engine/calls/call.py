@@ -10,17 +10,24 @@ from concurrent.futures import CancelledError
 from math import inf
 from typing import Any, Protocol
 
+from skyward.engine.calls.unopened import unopened
 from skyward.engine.nodes.outflow import Outflow
 from skyward.errors import (
+    AllProvidersFailedError,
     BudgetExceededError,
     CallDeadlineError,
+    CapacityError,
+    ConfigError,
+    CredentialsError,
     NodeLostError,
     PluginError,
     PoolClosedError,
     PoolDeadlineError,
     PoolEndedError,
     ProtocolError,
+    ProvisionError,
     QueueTimeoutError,
+    QuotaError,
     RefError,
     ResultError,
     SerializationError,
@@ -31,9 +38,9 @@ from skyward.errors import (
     WorkerSpentError,
 )
 from skyward.link.absent import AGAIN
-from skyward.link.data.maker import Refused
 from skyward.link.messages import TASK_BITS, Status, task_of
 from skyward.link.payload import Payload, load
+from skyward.link.stack_dump import frames_of
 from skyward.model.spec.retry_setting import Retries, Retry, times
 from skyward.model.spec.trust_setting import Data
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
@@ -234,24 +241,11 @@ class Call:
         self.on, self.members = None, 0
 
 
-def unopened(what: str, error: Exception) -> str:
-    """
-    Return why something that came from a node was not opened, and what to do.
-
-    Args:
-        what: What it is.
-        error: What opening it raised.
-    """
-    if isinstance(error, Refused):
-        return (
-            f"{what} holds {error.name}, and this machine is trusted with data only. "
-            f"Return plain values, arrays or tables; or list the class, {error.listing}. "
-            'trust="code" opens everything, and lets the machine\'s owner run any code on this one.'
-        )
-    return (
-        f"{what} cannot be unpickled here: {type(error).__name__}: {error}. "
-        "Return plain values, or install the package that its class comes from."
-    )
+_STARTS: dict[str, type[SkywardError]] = {
+    kind.__name__: kind
+    for kind in (AllProvidersFailedError, CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError)
+}
+"""Why a pool that starts with its first call has no node for it."""
 
 
 class Answer:
@@ -388,14 +382,16 @@ class Answer:
         if kind == "CancelledError":
             return CancelledError(f"{self.function}() was cancelled.")
         if kind == "TaskTimeoutError":
-            limit = facts.get("timeout", 0.0)
+            limit, stack = facts.get("timeout", 0.0), frames_of(facts.get("stack", ()))
+            at = "\n  | ".join(["\nIt was at:", *stack]) if stack else ""
             how = f"was stopped after {self.seconds:.1f} s"
             if facts.get("silent"):
                 how = f"was given up after {self.seconds:.1f} s by the client's clock, as its node is silent"
             return TaskTimeoutError(
                 f"{what} ran longer than its timeout of {limit:g} s and {how}. "
-                "Raise timeout= on the function or with .with_timeout(seconds).",
+                f"Raise timeout= on the function or with .with_timeout(seconds).{at}",
                 timeout=limit,
+                stack=stack,
                 output=tuple(facts.get("output", ())),
                 **about,
             )
@@ -427,6 +423,8 @@ class Answer:
             return PoolEndedError(message, pool=self.pool)
         if kind == "PluginError":
             return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        if (start := _STARTS.get(kind)) is not None:
+            return start(message, pool=self.pool)
         return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)
 
     def _worker_died(self, facts: dict[str, Any], what: str, about: dict[str, Any]) -> WorkerDiedError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from skyward.node.agent.fds import close_all
 from skyward.plan.pool.lanes import Assignment, LaneKey
 from skyward.plan.pool.retry_policy import Decision, Failure
 from skyward.plan.pool.scheduling import Scheduler
+from skyward.plan.pool.workload import Workload, estimate
 
 
 class Dispatch:
@@ -101,21 +102,24 @@ class Dispatch:
         """Count the slots of all ready nodes."""
         return self._scheduler.slots
 
-    def stalled_streams(self) -> list[Call]:
-        """List the streams whose items were not taken since this was last asked, if nothing else runs."""
-        running = [call for call in self._calls.values() if call.on is not None]
-        stalled = [call for call in running if call.streams and call.sink.stalled()]
-        return stalled if len(stalled) == len(running) else []
+    @property
+    def calls(self) -> Collection[Call]:
+        """Return the calls that are open."""
+        return self._calls.values()
+
+    def workload(self) -> Workload:
+        """Estimate what there is to do."""
+        return estimate(self._scheduler, self._engine.loop.time())
 
     @property
     def members(self) -> dict[int, Member]:
         """Return the ready nodes by their index."""
         return self._members
 
-    def runs(self, node: int, number: int) -> bool:
-        """Return whether a call of this id is on a node, so that the node may report on it."""
+    def on_node(self, node: int, number: int) -> Call | None:
+        """Return the call of this id if it is on a node, which may report on it then."""
         call = self._calls.get(number)
-        return call is not None and call.on == node
+        return call if call is not None and call.on == node else None
 
     def idle(self, node: int) -> bool:
         """Return whether nothing runs on a node."""
@@ -333,14 +337,13 @@ class Dispatch:
     # Inside.
 
     def _settle(self, call: Call, member: Member, answer: Answer) -> None:
-        status = answer.status
-        if status in (Status.OK, Status.STREAMED, Status.RAISED):
+        if answer.status in (Status.OK, Status.STREAMED, Status.RAISED):
             self._kept.note(call, member)
-        if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
+        if answer.status in (Status.OK, Status.STREAMED, Status.CANCELLED):
             self._end(call, answer)
         else:
             failure = Failure.FAILED
-            if status == Status.FAILED:
+            if answer.status == Status.FAILED:
                 answer.text = completed(call, answer.text, self._calls.get)
                 failure = Failure.WORKER_SPENT if answer.not_begun else failure
             self._attempt_failed(call, answer, failure)

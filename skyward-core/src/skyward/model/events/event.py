@@ -10,7 +10,7 @@ There are no validators here: two events are made for every task, at tens of tho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from attrs import Factory, field, frozen
 
@@ -48,6 +48,7 @@ __all__ = [
     "InstanceRequested",
     "InstanceRunning",
     "InstanceStopping",
+    "LaunchDelayed",
     "Log",
     "LogLine",
     "Metric",
@@ -55,6 +56,7 @@ __all__ = [
     "NodeReady",
     "NodeRecovered",
     "NodeSuspected",
+    "NodeUnhealthy",
     "PoolStopping",
     "Progress",
     "ShutdownRequested",
@@ -64,10 +66,8 @@ __all__ = [
 ]
 
 from skyward.model.events.event_base import Callback, SkywardEvent
+from skyward.model.events.loss_event import InstancePreempted, NodeRecovered, NodeSuspected, NodeUnhealthy
 from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
-
-LossCause: TypeAlias = Literal["silence", "agent", "instance", "notice"]
-"""How it is known that a node was lost, or will be."""
 
 # Requests
 
@@ -272,53 +272,30 @@ class ClusterReady(SkywardEvent):
 
 
 @frozen(kw_only=True)
-class NodeSuspected(SkywardEvent):
-    """
-    Report that `node` has sent nothing for `silent` seconds: it gets no new calls until it is heard, or is lost.
-
-    Args:
-        reason: What is known of why.
-    """
-
-    node: int
-    silent: float
-    reason: str = ""
-
-
-@frozen(kw_only=True)
-class NodeRecovered(SkywardEvent):
-    """Report that `node` is heard again after `silent` seconds, and is used as before."""
-
-    node: int
-    silent: float
-
-
-@frozen(kw_only=True)
-class InstancePreempted(SkywardEvent):
-    """
-    Report that the instance of `node` was lost, or that the provider will reclaim it at `ends_at` (seconds since 1970).
-
-    Where that is not `certain`, the provider only recommends to leave; nothing is done about it.
-
-    Args:
-        cause: How that is known: by the node's silence, the end of its agent, the provider, or a notice before the end.
-    """
-
-    reason: str
-    node: int
-    instance_id: str = ""
-    certain: bool = True
-    ends_at: float | None = None
-    cause: LossCause | None = None
-
-
-@frozen(kw_only=True)
 class InstanceReplaced(SkywardEvent):
     """Report that `node` moved from the instance `old` to the instance `new` (their ids)."""
 
     old: str
     new: str
     node: int
+
+
+@frozen(kw_only=True)
+class LaunchDelayed(SkywardEvent):
+    """
+    Report that `nodes` could not be started, and are asked for again.
+
+    Args:
+        nodes: The nodes.
+        failures: How often each of them could not be started, in a row.
+        retry_in: Seconds until they are asked for again.
+        reason: Why the last start failed.
+    """
+
+    nodes: tuple[int, ...]
+    failures: int
+    retry_in: float
+    reason: str = ""
 
 
 @frozen(kw_only=True)
@@ -429,7 +406,9 @@ ALL: tuple[type[SkywardEvent], ...] = (
     Metrics,
     CostUpdate,
     InstancePreempted,
+    NodeUnhealthy,
     InstanceReplaced,
+    LaunchDelayed,
     ShutdownRequested,
     PoolStopping,
     InstanceStopping,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from skyward.plan.pool.fair_queue import FairQueue
 from skyward.plan.pool.lanes import Entry
 
@@ -40,6 +42,10 @@ class PinnedCalls:
     def on(self, node: int) -> list[int]:
         """List the calls that wait for a node."""
         return self._queues[node].calls() if node in self._queues else []
+
+    def queues(self) -> Iterable[FairQueue[Entry]]:
+        """Return the queue of each node."""
+        return self._queues.values()
 
     def head(self, node: int) -> Entry | None:
         """Return what is known of the call that is a node's next; None if none waits for it."""

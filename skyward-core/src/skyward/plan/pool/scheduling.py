@@ -42,8 +42,8 @@ class Scheduler:
     def __init__(self, buffer: int | None = 0) -> None:
         self._buffer = buffer or 0
         self._sends_ahead = buffer is not None
-        self._durations = Durations()
-        self._lanes: dict[LaneKey, Lane] = {}
+        self.durations = Durations()
+        self.lanes: dict[LaneKey, Lane] = {}
         self._nodes: dict[int, Node] = {}
         self._where: dict[int, Lane] = {}
         self._slots = 0
@@ -52,17 +52,17 @@ class Scheduler:
         # Busy lanes that may have room for one more call, and lanes in which calls wait.
         self._roomy: deque[Lane] = deque()
         self._ahead: dict[LaneKey, Lane] = {}
-        self._queue: FairQueue[Entry | Group] = FairQueue()
+        self.queue: FairQueue[Entry | Group] = FairQueue()
         # Until when callers count as several, and how idle a slot may be meanwhile.
         self._shared_until = 0.0
         self._idle = IDLE
         self._groups = Groups()
-        self._pinned = PinnedCalls()
+        self.pinned = PinnedCalls()
 
     @property
     def queued(self) -> int:
         """Count what waits for a slot; a group counts once."""
-        return len(self._queue) + len(self._pinned)
+        return len(self.queue) + len(self.pinned)
 
     @property
     def running(self) -> int:
@@ -170,9 +170,9 @@ class Scheduler:
         """
         waits = Entry(function if self._sends_ahead else b"", size)
         if node is None:
-            self._queue.push(call, waits, caller, first=first)
+            self.queue.push(call, waits, caller, first=first)
             return
-        self._pinned.push(call, waits, node=node, caller=caller, first=first)
+        self.pinned.push(call, waits, node=node, caller=caller, first=first)
 
     def submit_group(self, members: Sequence[tuple[int, int, int]], *, caller: int = 0) -> None:
         """
@@ -183,7 +183,7 @@ class Scheduler:
             caller: Which turn they take, as one.
         """
         group = self._groups.add(members)
-        self._queue.push(group.key, group, caller)
+        self.queue.push(group.key, group, caller)
 
     def groups_for(self, node: int) -> set[int]:
         """Return which queued calls are members of a group that needs a node."""
@@ -191,16 +191,16 @@ class Scheduler:
 
     def pinned_to(self, node: int) -> list[int]:
         """List the queued calls that only a node may run."""
-        return self._pinned.on(node)
+        return self.pinned.on(node)
 
     def withdraw(self, *calls: int) -> set[int]:
         """Take calls out of the queue, each with its whole group; return which were there."""
         found: set[int] = set()
         for call in calls:
             if call in self._groups:
-                self._queue.remove(self._groups.key(call))
+                self.queue.remove(self._groups.key(call))
                 found.update(self._groups.remove(call))
-            elif self._queue.remove(call) is not None or self._pinned.remove(call):
+            elif self.queue.remove(call) is not None or self.pinned.remove(call):
                 found.add(call)
         return found
 
@@ -220,9 +220,9 @@ class Scheduler:
 
     def clear(self) -> None:
         """Clear the queue; what was sent to lanes stays."""
-        self._queue.clear()
+        self.queue.clear()
         self._groups.clear()
-        self._pinned.clear()
+        self.pinned.clear()
 
     def assign(self, now: float = 0.0) -> list[Assignment]:
         """
@@ -232,9 +232,9 @@ class Scheduler:
             now: Seconds on any clock that does not go back.
         """
         made: list[Assignment] = []
-        if self._pinned.touched:
+        if self.pinned.touched:
             self._assign_pinned(made, now, only_its_turn=True)
-        queue = self._queue
+        queue = self.queue
         if queue.callers > 1:
             self._shared_until = now + SHARED_FOR
         self._idle = IDLE_SHARED if now < self._shared_until else IDLE
@@ -251,7 +251,7 @@ class Scheduler:
             queue.pop()
             lane.node.pinned_last = False
             made.append(self._put(call, entry, lane, now, begins=begins))
-        if self._pinned.touched:
+        if self.pinned.touched:
             self._assign_pinned(made, now, only_its_turn=False)
         return made
 
@@ -274,7 +274,7 @@ class Scheduler:
         entry = lane.calls.pop(call)
         sent_at = lane.begun_at.pop(call, None)
         if seconds is not None and entry.function:
-            self._durations.learn(entry.function, seconds)
+            self.durations.learn(entry.function, seconds)
             if sent_at is not None:
                 lane.node.measured(now - sent_at - seconds, now)
         if not begun:
@@ -294,8 +294,8 @@ class Scheduler:
             self._now_open(lane)
         elif len(lane.calls) <= lane.refill_at or not lane.waiting:
             self._list(lane)
-        if self._pinned:
-            self._pinned.touched[lane.key.node] = None
+        if self.pinned:
+            self.pinned.touched[lane.key.node] = None
         return follower
 
     def recalls(self, now: float) -> list[Recall]:
@@ -305,10 +305,10 @@ class Scheduler:
         Args:
             now: Seconds on the clock that `assign` goes by.
         """
-        elsewhere = bool(self._open) and not self._queue
+        elsewhere = bool(self._open) and not self.queue
         found = []
         for lane in self._ahead.values():
-            keep = lane.to_keep(self._durations, now, elsewhere=elsewhere)
+            keep = lane.to_keep(self.durations, now, elsewhere=elsewhere)
             if keep is not None:
                 lane.recalled_at = now
                 lane.stalled |= not elsewhere
@@ -318,14 +318,14 @@ class Scheduler:
 
     def recalled(self, key: LaneKey) -> None:
         """Record that a lane returned what it was asked for; `finished` takes each of the calls."""
-        if key in self._lanes:
-            self._lanes[key].recalled_at = None
+        if key in self.lanes:
+            self.lanes[key].recalled_at = None
 
     # Inside.
 
     def _admit(self, node: Node) -> None:
         for lane in node.lanes:
-            self._lanes[lane.key] = lane
+            self.lanes[lane.key] = lane
             self._slots += lane.capacity
             lane.listed, lane.recalled_at = False, None
             if lane.waiting:
@@ -334,7 +334,7 @@ class Scheduler:
                 self._now_open(lane)
             else:
                 self._list(lane)
-        self._pinned.touched[node.index] = None
+        self.pinned.touched[node.index] = None
 
     def _close(self, node: Node) -> None:
         if not node.alive:
@@ -344,7 +344,7 @@ class Scheduler:
         self._open.pop(node.index, None)
         for lane in node.lanes:
             self._slots -= lane.capacity
-            del self._lanes[lane.key]
+            del self.lanes[lane.key]
             self._ahead.pop(lane.key, None)
 
     def _now_open(self, lane: Lane) -> None:
@@ -367,7 +367,7 @@ class Scheduler:
             lane = roomy.popleft()
             if not lane.node.alive:
                 continue
-            if not lane.has_spare(entry, self._durations, self._buffer, self._idle):
+            if not lane.has_spare(entry, self.durations, self._buffer, self._idle):
                 lane.listed = False
                 continue
             lane.spare -= 1
@@ -424,22 +424,22 @@ class Scheduler:
             now: The time.
             only_its_turn: Whether a node whose last call was one of them leaves its slot to the others.
         """
-        head = self._queue.head()
+        head = self.queue.head()
         if head is not None and isinstance(head[1], Group):
             return
-        for index in list(self._pinned.touched):
+        for index in list(self.pinned.touched):
             node = self._nodes.get(index)
-            while node is not None and node.alive and (waits := self._pinned.head(index)) is not None:
+            while node is not None and node.alive and (waits := self.pinned.head(index)) is not None:
                 if only_its_turn and node.pinned_last and head is not None:
                     break
                 lane = next(iter(node.open.values()), None)
                 begins = lane is not None
                 if lane is None and waits.function:
-                    lane = node.with_room(waits, self._durations, self._buffer, self._idle)
+                    lane = node.with_room(waits, self.durations, self._buffer, self._idle)
                 if lane is None:
                     break
-                call, entry = self._pinned.pop(index)
+                call, entry = self.pinned.pop(index)
                 node.pinned_last = True
                 made.append(self._put(call, entry, lane, now, begins=begins))
         if not only_its_turn:
-            self._pinned.touched.clear()
+            self.pinned.touched.clear()
