@@ -31,6 +31,8 @@ from skyward.model.events.event import (
     LaunchDelayed,
     Log,
     NodeReady,
+    NodeRecovered,
+    NodeSuspected,
     NodeUnhealthy,
     PoolStopping,
     SkywardEvent,
@@ -221,6 +223,10 @@ def _preempted(event: InstancePreempted) -> Line:
     return Line(f"{what}: {event.reason}", "warning", event.node)
 
 
+def _suspected(event: NodeSuspected) -> Line:
+    return Line(f"has been silent for {lasted(event.silent)}{_because(event.reason)}", "warning", event.node)
+
+
 def _unhealthy(event: NodeUnhealthy) -> Line:
     what = "is replaced" if event.replaced else "may be ill"
     return Line(f"{what}: {event.reason}", "warning", event.node)
@@ -287,6 +293,8 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     InstanceProvisioned: _provisioned,
     BootstrapFailed: _bootstrap_failed,
     NodeReady: lambda event: Line("ready", "note", event.node, passing=True),
+    NodeSuspected: _suspected,
+    NodeRecovered: lambda event: Line(f"is heard again after {lasted(event.silent)}", "note", event.node),
     ClusterReady: _ready,
     TaskCompleted: _completed,
     InstancePreempted: _preempted,

@@ -44,6 +44,7 @@ from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
 from skyward.plan.instances.lingering import check_linger
 from skyward.plan.pool.retry_policy import worth_another_start
+from skyward.plan.pool.suspicion import BEATS
 
 if TYPE_CHECKING:
     from skyward.engine.instances.adoption import Adopted
@@ -415,6 +416,7 @@ class Provisioning:
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
             "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+            "beat": self._options.suspect_timeout and self._options.suspect_timeout / BEATS,
             "checks": self._options.collect_metrics,
             "health": self._health and {**self._health, "argv": [python, *CHECK_PROCESS], "env": env},
         }

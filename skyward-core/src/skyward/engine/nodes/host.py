@@ -89,6 +89,9 @@ class Host(Protocol):
             SkywardError: If the machine does not answer.
         """
 
+    async def answers(self) -> bool:
+        """Return whether the machine answers, whatever its agent does."""
+
     async def unmount(self, folders: Sequence[str]) -> str:
         """
         Flush the disks at folders, and unmount them where the machine may, after everything of the node has ended.

@@ -20,7 +20,6 @@ from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
-from skyward.link.frames import Frame
 from skyward.link.joining import Stream
 from skyward.link.wire import Wire
 from skyward.model.instances.machine import SSHAddress
@@ -32,7 +31,7 @@ from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
 from skyward.ssh.forward import SocketDialer, forwarded
 from skyward.ssh.link import SSHLink
-from skyward.ssh.rescue import rescue
+from skyward.ssh.rescue import fetch
 from skyward.ssh.shell import run
 from skyward.ssh.visits import Visit, visit
 
@@ -142,15 +141,16 @@ class SSHHost:
                 on_closed(error)
             else:
                 # What it has finished counts before it counts as lost.
-                fetching = self._fetch(self._left, on_frame, wire.on_announced, partial(on_closed, error))
+                fetching = fetch(self._left, node, on_frame, wire.on_announced, partial(on_closed, error))
                 self._rescue = asyncio.create_task(fetching)
 
         wire = Wire(
             self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
         )
+        node = self._directory(self._found)
         # Nothing is wanted of a node before it was asked for anything.
         wire.on_announced = lambda _: False
-        socket = f"{self._directory(self._found)}/agent.sock"
+        socket = f"{node}/agent.sock"
         link = self._link = SSHLink(
             wire,
             connect=self._connect,
@@ -197,6 +197,14 @@ class SSHHost:
     async def unmount(self, folders: Sequence[str]) -> str:
         """Flush disks and unmount them, within `UNMOUNTING` seconds."""
         return await flushing.unmount(partial(self._connect, DIALLING), folders)
+
+    async def answers(self) -> bool:
+        """Return whether the machine lets us in and runs a command, whatever its agent does."""
+        try:
+            await run(await self._connect(DIALLING), ":", timeout=COMMAND_TIMEOUT)
+        except SkywardError:
+            return False
+        return True
 
     def last_words(self) -> str:
         """Return the end of what the agent wrote, as far as it was asked for."""
@@ -393,23 +401,6 @@ class SSHHost:
         self._words = done.out.strip()[-_LAST_WORDS:]
         self._left = connection if done.code == 4 else None
         return "its agent ended" if done.code == 4 else "its agent ended, and the node's directory is gone"
-
-    async def _fetch(
-        self,
-        connection: SSHClientConnection,
-        on_frame: OnFrame,
-        on_announced: Callable[[Frame], bool],
-        then: Callable[[], None],
-    ) -> None:
-        """Fetch the results that the agent has stored."""
-        assert self._found is not None
-        try:
-            await rescue(connection, self._directory(self._found), on_frame, on_announced)
-        except Exception:
-            # The node is lost in any case, and its calls are tried again.
-            _log.exception("results.not_fetched %s", self._name)
-        finally:
-            then()
 
     def _directory(self, found: probe.Findings) -> str:
         return f"{found.cache}/nodes/{self._name}"

@@ -72,7 +72,7 @@ class Agent:
         self._drained_for = 0
         self._dumps = StackDumps(loop, self._workers, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._deadlines = Deadlines(loop, self._processes, self._dumps)
-        self._watching = Watching(loop, self.leave)
+        self._watching = Watching(loop, self.leave, self._processes)
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
