@@ -49,6 +49,15 @@ class Cloud:
         return self.store
 
 
+@frozen
+class Store:
+    """Stand for a `sky.Storage`, whose functions are asked in threads."""
+
+    secret_key: Any
+    access_key: str = "id"
+    endpoint: str = "https://s3.example.org"
+
+
 def volumes(engine: SimulatedEngine, provider: Any, *given: Any) -> PoolVolumes:
     """Return the volumes of a pool."""
     return PoolVolumes(engine, ProviderHandle(provider), Spec(provider=provider, volumes=given), "train", 60.0)
@@ -115,10 +124,9 @@ def test_keys_are_asked_for_whenever_a_node_starts(engine: SimulatedEngine) -> N
     """They may have ended meanwhile."""
     asked: list[str] = []
 
-    def key() -> str:
+    async def key() -> str:
         asked.append("again")
         return f"key {len(asked)}"
 
-    store = sky.Storage("https://s3.example.org", "id", key)
-    (order,) = check(engine, Cloud(), sky.Volume("my-data", "/data", storage=store))
+    (order,) = check(engine, Cloud(), sky.Volume("my-data", "/data", storage=Store(secret_key=key)))
     assert "key 2" == order["secret_key"]

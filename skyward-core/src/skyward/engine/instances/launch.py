@@ -114,6 +114,7 @@ class Launching:
             reporting.meter,
             timeout=options.provision_timeout or PROVIDER_TIMEOUT,
         )
+        self._instances = instances
         self._records = records
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
@@ -316,6 +317,7 @@ class Launching:
                 expires_at=self._expiry() if self._expires else None,
             ),
             machine_image=machine_image,
+            avoid=sorted(self._instances.taken(self._cluster.pool_id, nodes) | self.offers.shunned),
         )
         self._reporting.publish(
             events.InstanceLaunching(

@@ -171,7 +171,7 @@ class NodeShell:
 
     def start(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
         """
-        Have the agent start the workers.
+        Order the agent to start the workers.
 
         Args:
             config: What node it is of.

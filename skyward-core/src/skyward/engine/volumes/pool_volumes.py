@@ -110,7 +110,7 @@ class PoolVolumes:
 
     async def attach(self, shell: NodeShell) -> None:
         """
-        Give a node the volumes, before its workers start.
+        Mount the volumes on a node, before its workers start.
 
         Args:
             shell: The node, whose agent answers.
@@ -144,7 +144,7 @@ class PoolVolumes:
 
     async def detach(self, shell: NodeShell, patience: float) -> None:
         """
-        Have a node write what it has left to write, and take its volumes away; the machine is there until then.
+        Order a node to write what it has left to write, and to take its volumes away; the machine is there until then.
 
         Args:
             shell: The node.
@@ -164,7 +164,7 @@ class PoolVolumes:
             async with asyncio.timeout(CLOSED_WITHIN):
                 await shell.ask({"volumes": {"do": "close"}})
         except Exception as error:
-            # Whatever is wrong with the volumes, the machine is given back.
+            # Whatever is wrong with the volumes, the machine is terminated.
             self._not_written(shell.where, error)
 
     async def close(self) -> None:
@@ -187,7 +187,7 @@ class PoolVolumes:
             await in_thread(link.close)
 
     async def _open_here(self) -> None:
-        """Give all nodes of this machine the volumes: they share its folders."""
+        """Mount the volumes on this machine for all of its nodes: they share its folders."""
         for link in self._links:
             await in_thread(link.open)
         if not self._stores:
@@ -292,7 +292,7 @@ class PoolVolumes:
 
 
 def _reached(shell: NodeShell) -> str:
-    """Say how a user reaches a machine."""
+    """Describe how a user reaches a machine."""
     address = shell.instance.address
     if not isinstance(address, SSHAddress):
         return f"It is {shell.where}."

@@ -61,6 +61,11 @@ def _words(value: Iterable[str]) -> tuple[str, ...]:
     return texts(value, "end_command")
 
 
+def _avoided(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of machines, checked."""
+    return texts(value, "avoid")
+
+
 def _asking(value: Iterable[str]) -> tuple[str, ...]:
     """Return the words of a command, checked."""
     # It may be a script of many lines.
@@ -241,6 +246,8 @@ class LaunchRequest:
         tags: What is to be written on each of them in the call that rents it, besides its node.
         machine_image: What they boot from, one that the provider listed for the cluster; None is what it takes by
             itself.
+        avoid: Ids of machines that must not be taken, because nodes of the pool have them or because they failed their
+            health checks twice; it concerns only providers whose machines are there anyway.
     """
 
     cluster: Cluster
@@ -249,6 +256,7 @@ class LaunchRequest:
     spot: bool = False
     tags: Tags = field()
     machine_image: MachineImage | None = None
+    avoid: tuple[str, ...] = field(default=(), converter=_avoided)
 
     @tags.default
     def _only_the_pool(self) -> Tags:

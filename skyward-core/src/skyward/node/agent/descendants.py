@@ -42,7 +42,7 @@ def end_group(pid: int) -> None:
 
 
 def ended_children() -> Iterator[tuple[int, int, Any]]:
-    """Reap the children that have ended; yield the number, the status and the resources used of each."""
+    """Collect the children that have ended; yield the number, the status and the resources used of each."""
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG)

@@ -12,7 +12,7 @@ from skyward.node.volumes.changes import FileState, compared, listed
 from skyward.node.volumes.mount_point import MountPoint
 from skyward.node.volumes.rclone_command import delete_words, pull_words, push_words
 from skyward.node.volumes.rclone_failure import VolumeFailure, failure_of, last_words
-from skyward.node.volumes.rclone_process import Progress, RcloneRunner
+from skyward.node.volumes.rclone_process import RcloneRunner, WriteProgress
 
 __all__ = ["EVERY", "SETTLED", "BucketCopy"]
 
@@ -76,9 +76,9 @@ class BucketCopy:
             return []
         return await asyncio.to_thread(self._left)
 
-    def progress(self) -> Progress:
-        """Return what tells whether it goes on."""
-        return Progress(self._runner.moved(), self._failed, self._why)
+    def progress(self) -> WriteProgress:
+        """Return how far writing has come."""
+        return WriteProgress(self._runner.moved(), self._failed, self._why)
 
     async def leave(self) -> None:
         """Copy nothing any more, and keep the files."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from skyward.node.volumes.mount_point import MountPoint, mounted
 from skyward.node.volumes.rclone_command import mount_words
 from skyward.node.volumes.rclone_failure import VolumeFailure, failure_of, last_words, no_fuse
-from skyward.node.volumes.rclone_process import Progress, RcloneRunner, end
+from skyward.node.volumes.rclone_process import RcloneRunner, WriteProgress, end
 from skyward.node.volumes.unwritten import unwritten
 
 __all__ = ["MOUNTS_WITHIN", "BucketMount", "NotMountable"]
@@ -101,13 +101,13 @@ class BucketMount:
                 return left
             await asyncio.sleep(_LOOK)
 
-    def progress(self) -> Progress:
-        """Return what tells whether it goes on."""
+    def progress(self) -> WriteProgress:
+        """Return how far writing has come."""
         words = self._runner.words()
-        return Progress(self._runner.moved(), words.count("ERROR"), last_words(words) if "ERROR" in words else "")
+        return WriteProgress(self._runner.moved(), words.count("ERROR"), last_words(words) if "ERROR" in words else "")
 
     async def leave(self) -> None:
-        """Unmount it, and keep in the cache what is not written yet."""
+        """Close the mount, and keep in the cache what is not written yet."""
         if self._watch is not None:
             self._watch.cancel()
         await asyncio.to_thread(self._point.unmount)
@@ -116,7 +116,7 @@ class BucketMount:
         await asyncio.to_thread(self._point.remove)
 
     async def close(self) -> None:
-        """Unmount it, and remove what is left of it on the machine."""
+        """Close the mount, and remove what is left of it on the machine."""
         await self.leave()
         await asyncio.to_thread(shutil.rmtree, self._cache, ignore_errors=True)
 

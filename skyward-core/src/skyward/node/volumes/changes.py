@@ -11,7 +11,7 @@ __all__ = ["Changes", "FileState", "compared", "listed"]
 
 class FileState(NamedTuple):
     """
-    What tells whether a file is as it was.
+    What distinguishes a file from a later state of it.
 
     Args:
         size: Its bytes.

@@ -5,7 +5,8 @@ The process that keeps a node's volumes: it mounts or copies them, writes what i
 
 It reads questions from its standard input, a line of JSON each, and answers on its standard output, with the question's
 number; keys are in the questions, and so in no command line and no file.
-When its input ends, whoever asked is gone: it writes what is left to write, for a while, and takes the volumes away.
+When its input ends, the process that asked is gone: it writes what is left to write, for a while, and takes the
+volumes away.
 
 | do | with | answer |
 |---|---|---|
@@ -38,7 +39,7 @@ from skyward.node.volumes.rclone_process import RcloneRunner
 from skyward.node.volumes.rclone_search import NAMED, Rclone, find_rclone, provide_fuse
 from skyward.node.volumes.volume_order import VolumeOrder
 
-__all__ = ["CHECKED_WITHIN", "LEFT_WITHIN", "Keeper", "main"]
+__all__ = ["CHECKED_WITHIN", "LEFT_WITHIN", "VolumeKeeper", "main"]
 
 CHECKED_WITHIN = 45.0
 """Seconds in which a bucket answers that it is there."""
@@ -49,7 +50,7 @@ LEFT_WITHIN = 60.0
 _LIMIT = 16 << 20
 
 
-class Keeper:
+class VolumeKeeper:
     """Keep the volumes of one node."""
 
     def __init__(self) -> None:
@@ -198,7 +199,7 @@ def _tell(said: dict[str, Any]) -> None:
 
 
 async def _serve() -> None:
-    keeper = Keeper()
+    keeper = VolumeKeeper()
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LIMIT)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -15,7 +15,7 @@ from skyward.node.volumes.rclone_command import environment
 from skyward.node.volumes.rclone_search import Rclone
 from skyward.node.volumes.volume_order import VolumeOrder
 
-__all__ = ["ENDS_WITHIN", "Progress", "RcloneRunner", "end"]
+__all__ = ["ENDS_WITHIN", "WriteProgress", "RcloneRunner", "end"]
 
 ENDS_WITHIN = 10.0
 """Seconds in which rclone ends when it is asked to, before it is killed."""
@@ -23,9 +23,9 @@ ENDS_WITHIN = 10.0
 _OUTPUT = 64 << 10
 
 
-class Progress(NamedTuple):
+class WriteProgress(NamedTuple):
     """
-    What tells whether writing to a bucket goes on.
+    Say how far writing to a bucket has come.
 
     Args:
         moved: Bytes that rclone has read since it was started.
@@ -163,7 +163,7 @@ async def end(process: asyncio.subprocess.Process, number: int = signal.SIGTERM)
 
 
 def _end_with_parent() -> None:
-    """Have the kernel ask this process to end, and so to unmount, when the one that started it is gone."""
+    """Request that the kernel ends this process, which then unmounts, when the one that started it is gone."""
     if sys.platform == "linux":
         import ctypes
 

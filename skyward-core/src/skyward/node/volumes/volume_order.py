@@ -62,7 +62,7 @@ class VolumeOrder:
         Raises:
             ProtocolError: If it is something else.
         """
-        names = {each.name for each in fields(cls)}
+        names = [each.name for each in fields(cls)]
         try:
             return cls(**{name: said[name] for name in names})
         except KeyError as error:
