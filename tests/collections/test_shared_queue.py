@@ -13,6 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from skyward.collections.named_collections import Collections
+from skyward.collections.queue_items import LOOK_S
 from skyward.collections.store_address import StoreAddress
 from skyward.errors import SerializationError, UsageError
 from tests.collections.cutting_proxy import cutting
@@ -42,20 +43,23 @@ def test_an_empty_queue_is_empty(collections: Collections) -> None:
     started = time.monotonic()
     with pytest.raises(queue.Empty):
         shared.get(timeout=0.2)
-    assert 0.2 <= time.monotonic() - started < 5
+    assert 0.2 <= time.monotonic() - started < TIMEOUT_S
 
 
 def test_a_get_that_waits_is_woken(opened: Opener) -> None:
     """An item that is put wakes the getter at once, not at its next look."""
     getter, putter = opened("getter").queue("q"), opened("putter").queue("q")
     with ThreadPoolExecutor(1) as pool:
-        for number in range(5):
+        took: list[float] = []
+        for number in range(8):
             waiting = pool.submit(getter.get, TIMEOUT_S)
             time.sleep(0.05)
             started = time.monotonic()
             putter.put(number)
             assert number == waiting.result(TIMEOUT_S)
-            assert time.monotonic() - started < 0.5
+            took.append(time.monotonic() - started)
+        # A machine may be slow now and then; without the word each would take nearly as long as a look is away.
+        assert min(took) < LOOK_S / 2
 
 
 def test_a_full_queue_makes_putters_wait(collections: Collections) -> None:

@@ -38,7 +38,7 @@ def test_a_store_that_is_gone_is_lost(own_store: StoreServer) -> None:
     started = time.monotonic()
     with pytest.raises(StoreLostError, match=rf"cannot be reached at {own_store.path}: .*see the pool's log"):
         shared["k"]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_wrong_password_is_an_error_of_ours(store: StoreServer) -> None:
