@@ -273,7 +273,7 @@ def pool_queued(executor: PoolExecutor) -> int:
     """Count the calls that wait for a slot, once they were cancelled."""
     running = executor._running
     until(lambda: not running.dispatch.queued)
-    return int(running.queued)
+    return int(running.dispatch.queued)
 
 
 class Thing:
