@@ -64,6 +64,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         ports=(),
         budget=None,
         warm_image=False,
+        health_checker=None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from skyward.errors import AccessDeniedError, NoSuchBucketError, StorageError, StorageUnavailableError
 from skyward.model.spec.retry_setting import LONGEST, Retry
 from skyward.plan.pool.retry_policy import (
     LONGEST_REPLACEMENT_PAUSE,
@@ -14,6 +15,7 @@ from skyward.plan.pool.retry_policy import (
     delay_before,
     launch_pause,
     replacement_pause,
+    worth_another_start,
 )
 
 
@@ -63,6 +65,12 @@ def test_delays_are_bounded(failures: int, delay: float, backoff: float, jitter:
     """Whatever is asked for, however often a call failed."""
     retry = Retry(10_000, delay, backoff, jitter)
     assert 0.0 <= delay_before(retry, failures, draw) <= LONGEST
+
+
+@pytest.mark.parametrize("kind", [StorageError, NoSuchBucketError, AccessDeniedError, StorageUnavailableError])
+def test_a_volume_that_cannot_be_had_is_tried_once(kind: type[StorageError]) -> None:
+    """The next machine has the same keys and the same store."""
+    assert not worth_another_start(kind("There is no such bucket."), again=True)
 
 
 @given(failures=st.integers(1, 10_000), draw=st.floats(0, 1), refused=st.booleans())

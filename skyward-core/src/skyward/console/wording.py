@@ -30,6 +30,7 @@ from skyward.model.events.event import (
     LaunchDelayed,
     Log,
     NodeReady,
+    NodeUnhealthy,
     PoolStopping,
     SkywardEvent,
     TaskCompleted,
@@ -219,6 +220,11 @@ def _preempted(event: InstancePreempted) -> Line:
     return Line(f"{what}: {event.reason}", "warning", event.node)
 
 
+def _unhealthy(event: NodeUnhealthy) -> Line:
+    what = "is replaced" if event.replaced else "may be ill"
+    return Line(f"{what}: {event.reason}", "warning", event.node)
+
+
 def _replaced(event: InstanceReplaced) -> Line:
     return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
 
@@ -275,6 +281,7 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     ClusterReady: _ready,
     TaskCompleted: _completed,
     InstancePreempted: _preempted,
+    NodeUnhealthy: _unhealthy,
     InstanceReplaced: _replaced,
     LaunchDelayed: _delayed,
     PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),

@@ -36,6 +36,7 @@ from skyward.link.absent import AGAIN
 from skyward.link.data.maker import Refused
 from skyward.link.messages import TASK_BITS, Status, task_of
 from skyward.link.payload import Payload, load
+from skyward.link.stack_dump import frames_of
 from skyward.model.spec.retry_setting import Retries, Retry, times
 from skyward.model.spec.trust_setting import Data
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
@@ -390,11 +391,13 @@ class Answer:
         if kind == "CancelledError":
             return CancelledError(f"{self.function}() was cancelled.")
         if kind == "TaskTimeoutError":
-            limit = facts.get("timeout", 0.0)
+            limit, stack = facts.get("timeout", 0.0), frames_of(facts.get("stack", ()))
+            at = "\n  | ".join(["\nIt was at:", *stack]) if stack else ""
             return TaskTimeoutError(
                 f"{what} ran longer than its timeout of {limit:g} s and was stopped after {self.seconds:.1f} s. "
-                "Raise timeout= on the function or with .with_timeout(seconds).",
+                f"Raise timeout= on the function or with .with_timeout(seconds).{at}",
                 timeout=limit,
+                stack=stack,
                 output=tuple(facts.get("output", ())),
                 **about,
             )

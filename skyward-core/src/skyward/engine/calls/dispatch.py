@@ -101,10 +101,10 @@ class Dispatch:
         """Return the ready nodes by their index."""
         return self._members
 
-    def runs(self, node: int, number: int) -> bool:
-        """Return whether a call of this id is on a node, so that the node may report on it."""
+    def on_node(self, node: int, number: int) -> Call | None:
+        """Return the call of this id if it is on a node, which may report on it then."""
         call = self._calls.get(number)
-        return call is not None and call.on == node
+        return call if call is not None and call.on == node else None
 
     def idle(self, node: int) -> bool:
         """Return whether nothing runs on a node."""

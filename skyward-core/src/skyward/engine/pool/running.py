@@ -23,6 +23,7 @@ from skyward.engine.instances.drain import Drain
 from skyward.engine.instances.launch_batches import Orders
 from skyward.engine.instances.pool_instances import PoolInstances
 from skyward.engine.instances.provisioning import Provisioning
+from skyward.engine.instances.sick_machines import SickMachines
 from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
@@ -130,8 +131,11 @@ class Running:
         self._closed = False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
-        self._drains = Drain(self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine)
-        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
+        self._drains = Drain(
+            self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
+        )
+        self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
+        self._sick = SickMachines(self.clouds.of)
 
     # From the user's threads.
 
@@ -227,12 +231,12 @@ class Running:
         await self.store.close()
         self._patience = patience
         self._orders.leave()
-        await self._clouds.leave(patience)
+        await self.clouds.leave(patience)
         self._step(lifecycle.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         try:
-            for failed in await self._clouds.close():
+            for failed in await self.clouds.close():
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
@@ -247,7 +251,7 @@ class Running:
         for shell in self.instances.shells:
             shell.abort()
         await finished(self._tasks, within)
-        await self._clouds.abort()
+        await self.clouds.abort()
 
     def snapshot(self) -> dict[str, Any]:
         """Return what the pool is at this moment."""
@@ -315,7 +319,7 @@ class Running:
     async def _launch(self, nodes: tuple[int, ...]) -> None:
         self._step(lifecycle.Asked(nodes))
         self.sizing.asked(nodes)
-        failed = await self._clouds.launch(
+        failed = await self.clouds.launch(
             nodes,
             lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
             self._launched,
@@ -342,7 +346,7 @@ class Running:
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
         shell.listener = self._reports
-        provisioning = self._clouds.of(shell)
+        provisioning = self.clouds.of(shell)
         try:
             await provisioning.start(shell, self._shipping.all())
         except Exception as error:
@@ -391,26 +395,26 @@ class Running:
     async def _terminate_machine(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
         self.store.node_gone(shell)
-        failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
+        failed = await self.clouds.end(shell, self._patience)
         if failed:
             self.reporting.error(failed, fatal=True)
         else:
             self.reporting.destroyed(shell, reason)
 
     def _on_notice(self, shell: NodeShell, notice: dict[str, Any]) -> None:
+        notice = self._sick.judged(shell, notice)
         self.reporting.noticed(shell, notice)
         shell.notice = notice if notice["certain"] else None
         self._depart(shell)
 
     def _depart(self, shell: NodeShell) -> None:
-        """Replace a machine that is about to be reclaimed."""
+        """Replace a machine that is about to be reclaimed, or failed a check."""
         node = shell.index
         if shell.notice is None or self._nodes.get(node) is not shell or not self._state.is_ready(node):
             return
         self._lost[node] = self._nodes.pop(node)
         self._membership.drop(node)
-        self._spawn(self._drains.begin(shell, shell.notice["reason"]))
-        self._step(lifecycle.Leaves(node))
+        self._spawn(self._drains.begin(shell, shell.notice))
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
         if self._drains.lost(shell, why):

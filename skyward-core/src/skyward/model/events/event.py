@@ -54,6 +54,7 @@ __all__ = [
     "Metric",
     "Metrics",
     "NodeReady",
+    "NodeUnhealthy",
     "PoolStopping",
     "Progress",
     "ShutdownRequested",
@@ -283,6 +284,24 @@ class InstancePreempted(SkywardEvent):
 
 
 @frozen(kw_only=True)
+class NodeUnhealthy(SkywardEvent):
+    """
+    Report that `node` failed a check of its health.
+
+    Args:
+        check: Which one: `"user"` is that of `health_checker=`; others are built in.
+        reason: What is wrong, in words.
+        replaced: Whether the node is drained and replaced for it; if not, it goes on.
+    """
+
+    check: str
+    reason: str
+    node: int
+    instance_id: str = ""
+    replaced: bool = False
+
+
+@frozen(kw_only=True)
 class InstanceReplaced(SkywardEvent):
     """Report that `node` moved from the instance `old` to the instance `new` (their ids)."""
 
@@ -415,6 +434,7 @@ ALL: tuple[type[SkywardEvent], ...] = (
     Metrics,
     CostUpdate,
     InstancePreempted,
+    NodeUnhealthy,
     InstanceReplaced,
     LaunchDelayed,
     ShutdownRequested,

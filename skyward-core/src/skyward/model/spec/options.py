@@ -14,6 +14,7 @@ from skyward.model.fields.duration import seconds
 from skyward.model.fields.log_config import LogConfig, LogLevel
 from skyward.model.fields.port import ports
 from skyward.model.fields.setting import choice, lasting, optional, positive, suggesting, switch, waiting, whole
+from skyward.model.spec.health_checker import HealthChecker
 from skyward.model.spec.worker_layout import Executor, PerNode, Worker
 
 __all__ = [
@@ -113,6 +114,13 @@ def _on_event(instance: object, attribute: object, value: Any) -> None:
         raise ConfigError(f"on_event must be a function that takes an event, not {value!r}.")
 
 
+def _health_checker(instance: object, attribute: object, value: Any) -> None:
+    """Refuse what is no `HealthChecker`."""
+    if value is not None and not isinstance(value, HealthChecker):
+        hint = "Write health_checker=sky.HealthChecker(is_well)."
+        raise ConfigError(f"health_checker must be a sky.HealthChecker, not {value!r}.", hint=hint)
+
+
 def _cluster(instance: object, attribute: Any, value: object) -> None:
     """Refuse what neither joins nodes nor keeps them apart."""
     if value is not None:
@@ -166,6 +174,7 @@ class Options:
         budget: The most that the whole pool may cost, in USD; None for no limit.
         warm_image: Whether machines boot from an image of a machine that was made ready before for the same image and
             plugins; where the provider has none yet, it is made of the first node, and kept until it is deleted.
+        health_checker: Checks nodes while they are used, and has those replaced that fail again and again.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -197,6 +206,7 @@ class Options:
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
     warm_image: bool = field(default=False, validator=switch)
+    health_checker: HealthChecker | None = field(default=None, validator=_health_checker)
 
     @property
     def workers(self) -> Worker:

@@ -129,6 +129,20 @@ class Leaves:
 
 
 @frozen
+class Drains:
+    """A ready node is about to leave a machine of its own, which its place may get again; it drains by itself."""
+
+    node: int
+
+
+@frozen
+class Vacated:
+    """A node that drained has left its machine, which can be taken again."""
+
+    node: int
+
+
+@frozen
 class Resized:
     """The user, or the autoscaler, wants another number of nodes."""
 
@@ -148,7 +162,9 @@ class Closed:
     """The pool was left."""
 
 
-Event: TypeAlias = Opened | Asked | Launched | Started | StartFailed | Lost | Leaves | Resized | Ended | Closed
+Event: TypeAlias = (
+    Opened | Asked | Launched | Started | StartFailed | Lost | Leaves | Drains | Vacated | Resized | Ended | Closed
+)
 
 
 @frozen
@@ -226,6 +242,11 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             if state.closing or not state.is_ready(node):
                 return state, ()
             return _with(state, node, NodeStatus.LAUNCHING), (Launch((node,)),)
+        case Drains(node):
+            return (_with(state, node, NodeStatus.LAUNCHING) if state.is_ready(node) else state), ()
+        case Vacated(node):
+            waits = node in state.nodes and state.nodes[node].status is NodeStatus.LAUNCHING
+            return state, (Launch((node,)),) if waits and not state.closing else ()
         case Resized(desired, removable):
             return _resized(state, desired, removable)
         case Ended(node):

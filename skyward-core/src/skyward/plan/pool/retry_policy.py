@@ -14,6 +14,7 @@ from skyward.errors import (
     PoolEndedError,
     ProvisionError,
     SkywardError,
+    StorageError,
 )
 from skyward.model.spec.retry_setting import LONGEST, Retry
 
@@ -173,6 +174,10 @@ def launch_pause(
     return retry_pause(failures) if refused else 0.0
 
 
+_FINAL = (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolEndedError, StorageError)
+"""Errors that the next machine would raise as well: of volumes, those of their buckets."""
+
+
 def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     Return whether a node that could not be started is started again: not where that changes nothing.
@@ -188,7 +193,7 @@ def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     if isinstance(error, OfferError):
         return again
-    return not isinstance(error, BudgetExceededError | ConfigError | CredentialsError | PluginError | PoolEndedError)
+    return not isinstance(error, _FINAL)
 
 
 def start_failure(error: Exception) -> SkywardError:
