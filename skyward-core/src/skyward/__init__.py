@@ -134,10 +134,12 @@ if TYPE_CHECKING:
         InstanceRequested as InstanceRequested,
         InstanceRunning as InstanceRunning,
         InstanceStopping as InstanceStopping,
+        LaunchDelayed as LaunchDelayed,
         Log as Log,
         Metric as Metric,
         Metrics as Metrics,
         NodeReady as NodeReady,
+        NodeUnhealthy as NodeUnhealthy,
         PoolStopping as PoolStopping,
         Progress as Progress,
         ShutdownRequested as ShutdownRequested,
@@ -156,6 +158,7 @@ if TYPE_CHECKING:
         NetworkInfo as NetworkInfo,
         PeerInfo as PeerInfo,
     )
+    from skyward.model.instances.worker_stacks import Stacks as Stacks
     from skyward.model.spec import container
     from skyward.model.spec.allocation import (
         Allocation as Allocation,
@@ -163,6 +166,7 @@ if TYPE_CHECKING:
         AllocationStrategy as AllocationStrategy,
     )
     from skyward.model.spec.container import DockerImage as DockerImage
+    from skyward.model.spec.health_checker import HealthChecker as HealthChecker
     from skyward.model.spec.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
     from skyward.model.spec.nodes import Nodes as Nodes, NodeSpec as NodeSpec
     from skyward.model.spec.options import (

@@ -125,7 +125,7 @@ def test_nodes_and_workers_may_be_tables() -> None:
         ("[pools.train]\noptions = { selecton = 'first' }", "options has no setting 'selecton'. .*'selection'"),
         ("[pools.train]\noptions = 4", "options must be a table, not 4"),
         ("[pools.train]\nselection='first'\noptions={ selection='first' }", "selection is given twice"),
-        ("[pools.train]\nnodes = { min = 4 }", "nodes must have desired"),
+        ("[pools.train]\nnodes = { max = 4 }", "lacks desired, or min"),
         ("[pools.train]\non_event = 'print'", "on_event is a function and can only be given in Python"),
     ],
 )

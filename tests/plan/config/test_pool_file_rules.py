@@ -48,7 +48,7 @@ def test_what_only_the_user_may_say(line: str, wish: str) -> None:
     [
         'provider = { type = "AWS", region = "eu-central-1", zone = "a", use_ssm = false }',
         'provider = ["local", { type = "SSH", hosts = ["gpu-box", "me@10.0.0.5:2222"], user = "me", port = 22 }]',
-        'provider = { type = "DigitalOcean", region = ["ams3"], volume = "data", mount = "/data", ssh_port = 22 }',
+        'provider = { type = "DigitalOcean", region = ["ams3"], vpc = "760e09ef", ssh_port = 22 }',
         'provider = { type = "RunPod", cloud = "community", container_image = "runpod/base:1", disk_gb = 20 }',
         'provider = { type = "VastAI", docker_image = "nvidia/cuda:12.8", verified = true, bid_factor = 1.2 }',
         'provider = { type = "Container", image = "registry/own:1", binary = "podman" }',

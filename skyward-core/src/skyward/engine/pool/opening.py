@@ -24,6 +24,7 @@ from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
+from skyward.engine.pool.pool_door import answering
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
 from skyward.engine.store.client_collections import ClientCollections
@@ -121,6 +122,7 @@ def open_pool(
             _open_pools.add(opened)
             for remote, local in request.options.ports:
                 running.engine.run(running.forwards.open("head", remote, local))
+            stack.enter_context(answering(running))
             usable(opened)
             opened.around.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
@@ -154,6 +156,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     """
     running = opened.running
     engine = running.engine
+    running.sizing.leave()
     _open_pools.discard(opened)
     if error is not None:
         end_in_users_code(error)

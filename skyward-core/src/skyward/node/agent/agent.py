@@ -30,6 +30,7 @@ from skyward.node.agent.listening import AgentListener
 from skyward.node.agent.members import Members
 from skyward.node.agent.neighbours import Neighbours
 from skyward.node.agent.spool import Spool
+from skyward.node.agent.stack_dumps import StackDumps, with_stack
 from skyward.node.data.module_files import write_packed
 from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import PeerTransfers
@@ -69,7 +70,8 @@ class Agent:
         self._lines = Lines(self._tell, self._processes.values)
         self._results: ResultStore | None = None
         self._drained_for = 0
-        self._deadlines = Deadlines(loop, self._processes)
+        self._dumps = StackDumps(loop, self._workers, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
+        self._deadlines = Deadlines(loop, self._processes, self._dumps)
         self._watching = Watching(loop, self.leave)
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
@@ -177,7 +179,9 @@ class Agent:
             case Kind.PEERS:
                 self._members.answered(frame.body)
             case Kind.FILES:
-                self._files(frame.body, fds)
+                # The client's local modules, where workers import from.
+                write_packed(self._files_directory, frame.body, fds)
+                self._tell_workers(encode(Kind.FILES))
             case Kind.LOG_READ:
                 self._lines.read(CALL.unpack(frame.body)[0])
                 self._resume_workers()
@@ -200,7 +204,7 @@ class Agent:
         if "end_workers" in question:
             answer = encode_json(Kind.ANSWER, {"number": question["number"]})
             self._stop(float(question["end_workers"]), lambda: self._tell(answer))
-        elif not (self._shared.ask(question) or self._volumes.ask(question)):
+        elif not (self._dumps.ask(question) or self._shared.ask(question) or self._volumes.ask(question)):
             self._neighbours.ask(question)
 
     def _welcome(self, hello: dict[str, Any]) -> None:
@@ -215,7 +219,7 @@ class Agent:
             raise ProtocolError("A client started an agent that was started already.")
         self._config, self._plugins = decode_start(body)
         os.environ.update({MARK: self._config["mark"]})
-        self._watching.start(self._config, self._client)
+        self._watching.start(self._config | {"directory": self._files_directory}, self._client)
         self._lanes = [WorkerLane(index, config) for index, config in enumerate(self._config["lanes"])]
         for lane in self._lanes:
             lane.config["facts"] |= {name: self._said[name] for name in ("hostname", "network") if name in self._said}
@@ -292,17 +296,15 @@ class Agent:
     def _drop(self, frame: Frame) -> None:
         self._store.drop(frame.body)
         if len(frame.body) == FUNCTION_DIGEST:
-            for process in filter(None, (lane.process for lane in self._lanes)):
+            for process in self._workers():
                 process.forget(frame.body)
 
-    def _files(self, body: bytes, fds: tuple[int, ...]) -> None:
-        """Write the client's local modules where workers import from, and notify the workers."""
-        write_packed(self._files_directory, body, fds)
-        self._tell_workers(encode(Kind.FILES))
-
     def _tell_workers(self, frame: bytes) -> None:
-        for process in filter(None, (lane.process for lane in self._lanes)):
+        for process in self._workers():
             process.tasks.send(frame)
+
+    def _workers(self) -> list[ChildProcess]:
+        return [lane.process for lane in self._lanes if lane.process is not None]
 
     def _refresh(self) -> None:
         """Restart every worker; the client sends no task until that is done."""
@@ -366,7 +368,8 @@ class Agent:
             self._drained_for = self._batch.number
             process.drain_output(call if len(process.in_flight) == 1 else 0)
         process.ended(call)
-        result = encode(Kind.RESULT, frame.body, lane=lane, fds=len(fds))
+        body = with_stack(process, frame.body) if process.stacks else frame.body
+        result = encode(Kind.RESULT, body, lane=lane, fds=len(fds))
         if self._results is None:
             self._tell(result, fds, HeldFds(fds) if fds else None)
         else:

@@ -37,7 +37,7 @@ _TABLES: dict[str, type[Any]] = {"image": Image, "worker": Worker, "logging": Lo
 # A list of tables, or one: a disk has a name, and a bucket has none.
 _VOLUMES = ("volumes", "volume")
 # Only Python can write these.
-_NO_TOML = ("on_event",)
+_NO_TOML = ("health_checker", "on_event")
 
 
 @frozen(kw_only=True)

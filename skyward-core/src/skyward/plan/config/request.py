@@ -107,6 +107,11 @@ def request(
         made = _flat(flat, options, unnamed, "sky.Compute()")
     for spec in made.specs:
         check_python(spec.image)
+        if made.options.ports and not spec.nodes.floor:
+            raise ConfigError(
+                "ports= forwards ports of the head node, and a pool with nodes=sky.Nodes(min=0) opens without one.",
+                hint="Write min=1, or pool.forward(...) once a function has been called.",
+            )
     return made
 
 
