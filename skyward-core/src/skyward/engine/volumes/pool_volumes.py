@@ -21,7 +21,7 @@ from skyward.model.instances.machine import LocalAddress, SSHAddress
 from skyward.model.spec.volumes import Volume
 from skyward.node.volumes.keeper_process import KeeperProcess
 from skyward.node.volumes.volume_order import VolumeOrder
-from skyward.plan.pool.last_writes import LastWrites, Verdict, looked, named
+from skyward.plan.pool.last_writes import LastWrites, WriteVerdict, looked, named
 from skyward.providers.local import Local
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ class PoolVolumes:
             )
             before, verdict = looked(before, now, stalled=STALLED, kept=self._spec.ttl or None)
             files, why = named(now.unwritten), said["why"] or "no reason is known"
-            if verdict is Verdict.WARN:
+            if verdict is WriteVerdict.WARN:
                 _log.error(
                     "%s is kept, and billed: tasks wrote %s, which cannot be written to the bucket (%s). It is tried "
                     "on for %s. %s To end it at once, interrupt this program, or run `sky down %s`.",
@@ -296,7 +296,7 @@ class PoolVolumes:
                     reached,
                     self._pool,
                 )
-            elif verdict is Verdict.GIVE_UP:
+            elif verdict is WriteVerdict.GIVE_UP:
                 raise StorageError(f"{files} could not be written: {why}")
 
     def _not_written(self, where: str, error: BaseException) -> None:
