@@ -18,7 +18,7 @@ def frame(kind: Kind, size: int = 2) -> Frame:
 @pytest.mark.parametrize(
     ("kind", "most"),
     [
-        (Kind.NOTICE, 16),
+        (Kind.NOTICE, 4096),
         (Kind.READY, 16),
         (Kind.WELCOME, 16),
         (Kind.SERVING, 16),

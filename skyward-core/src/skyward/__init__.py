@@ -134,10 +134,12 @@ if TYPE_CHECKING:
         InstanceRequested as InstanceRequested,
         InstanceRunning as InstanceRunning,
         InstanceStopping as InstanceStopping,
+        LaunchDelayed as LaunchDelayed,
         Log as Log,
         Metric as Metric,
         Metrics as Metrics,
         NodeReady as NodeReady,
+        NodeUnhealthy as NodeUnhealthy,
         PoolStopping as PoolStopping,
         Progress as Progress,
         ShutdownRequested as ShutdownRequested,
@@ -156,6 +158,7 @@ if TYPE_CHECKING:
         NetworkInfo as NetworkInfo,
         PeerInfo as PeerInfo,
     )
+    from skyward.model.instances.worker_stacks import Stacks as Stacks
     from skyward.model.spec import container
     from skyward.model.spec.allocation import (
         Allocation as Allocation,
@@ -163,6 +166,7 @@ if TYPE_CHECKING:
         AllocationStrategy as AllocationStrategy,
     )
     from skyward.model.spec.container import DockerImage as DockerImage
+    from skyward.model.spec.health_checker import HealthChecker as HealthChecker
     from skyward.model.spec.image import DEFAULT_IMAGE as DEFAULT_IMAGE, Image as Image
     from skyward.model.spec.nodes import Nodes as Nodes, NodeSpec as NodeSpec
     from skyward.model.spec.options import (
@@ -174,6 +178,7 @@ if TYPE_CHECKING:
     from skyward.model.spec.retry_setting import Retry as Retry
     from skyward.model.spec.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.spec.trust_setting import Data as Data
+    from skyward.model.spec.volumes import Disk as Disk, S3Volume as S3Volume, Volume as Volume
     from skyward.model.spec.worker_layout import Worker as Worker
     from skyward.node.task.checkpoint import Checkpoint as Checkpoint
     from skyward.node.task.output import (

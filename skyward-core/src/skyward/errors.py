@@ -290,11 +290,16 @@ class TaskTimeoutError(TaskError, TimeoutError):
     Args:
         message: As for `SkywardError`.
         timeout: The limit that was passed, in seconds.
+        stack: Where the task was when its time was over: the innermost place first, then those in the user's own code,
+            and where its asyncio tasks waited. Empty where its node could not tell.
     """
 
-    def __init__(self, message: str, *, timeout: float | None = None, **facts: Any) -> None:
+    def __init__(
+        self, message: str, *, timeout: float | None = None, stack: tuple[str, ...] = (), **facts: Any
+    ) -> None:
         super().__init__(message, **facts)
         self.timeout = timeout
+        self.stack = stack
 
 
 class HangError(TaskError):

@@ -16,6 +16,7 @@ from skyward.mapper import Mapper
 from skyward.model.fields.keywords import PoolKeywords
 from skyward.model.fields.port import port
 from skyward.model.instances.cost_report import Cost, Receipt
+from skyward.model.instances.worker_stacks import Stacks
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
@@ -212,6 +213,26 @@ class Pool(RightOperand, Mapper, SharedState):
         """Return what the pool is at this moment, as plain values."""
         return {"name": self.name, "active": self.is_active, **(self._open.running.snapshot() if self._open else {})}
 
+    def stacks(self, *, node: int | Literal["head"] | None = None) -> Stacks:
+        """
+        Ask where the workers are now, for a call that hangs; also while C code holds their interpreters.
+
+        Args:
+            node: The only node to ask, by its index, or `"head"`; None for all.
+
+        Returns:
+            Threads, asyncio tasks and calls by node and process; `print` shows them like a traceback. A node that does
+            not answer within 5 s is listed with the reason.
+
+        Raises:
+            ConfigError: If there is no such node.
+        """
+        from skyward.engine.pool.pool_stacks import pool_stacks
+
+        running = self._running
+        only = running.check_node(node, "node")
+        return running.engine.run(pool_stacks(running.instances.shells, running.dispatch, only))
+
     def resize(self, size: NodeSpec) -> None:
         """
         Change how many nodes the pool has, which stays elastic if it is; returns at once.
@@ -221,6 +242,7 @@ class Pool(RightOperand, Mapper, SharedState):
 
         Raises:
             ConfigError: If it is no number of nodes, or one that the bounds of an elastic pool exclude.
+            PoolClosedError: If the pool is being left.
         """
         self._running.sizing.resize(size)
 
@@ -247,9 +269,11 @@ class Pool(RightOperand, Mapper, SharedState):
 
         Raises:
             ConfigError: If there is no such port or node, or the port here is taken.
+            UsageError: If the pool has drained to zero.
         """
         remote, local = port(remote_port, "remote_port"), port(local_port, "local_port", least=0)
         running = self._running
+        running.whole.check_awake("pool.forward")
         running.check_node(node, "node")
         forward: Forward = running.engine.run(running.forwards.open(node, remote, local))
         return forward

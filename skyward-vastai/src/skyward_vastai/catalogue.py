@@ -161,7 +161,7 @@ def to_offer(row: Mapping[str, Any], wish: Wish) -> Offer:
         # Who bids pays the bid, and the disk like everybody.
         spot_price=bid + max(0.0, total - gpus) if bid is not None else None,
         available=row.get("rentable") is not False,
-        data={"ask": ask, "bid": bid},
+        data={"ask": ask, "bid": bid, "machine": optional(row, "machine_id", whole)},
     )
 
 

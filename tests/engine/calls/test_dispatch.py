@@ -395,12 +395,12 @@ def test_a_node_may_report_only_the_calls_that_run_on_it() -> None:
         calls = [stage.send(returns(number, 5.0)) for number in range(3)]
         stage.run(1.0)
         on = {call.id: call.on for call in calls}
-        runs = {(node, call.id) for node in (0, 1) for call in calls if stage.dispatch.runs(node, call.id)}
+        runs = {(node, call.id) for node in (0, 1) for call in calls if stage.dispatch.on_node(node, call.id)}
         assert {(node, number) for number, node in on.items() if node is not None} == runs
         assert 2 == len(runs)
-        assert not stage.dispatch.runs(0, 10**15)
+        assert not stage.dispatch.on_node(0, 10**15)
         stage.run()
-        assert not any(stage.dispatch.runs(node, call.id) for node in (0, 1) for call in calls)
+        assert not any(stage.dispatch.on_node(node, call.id) for node in (0, 1) for call in calls)
 
 
 # What is kept from call to call.

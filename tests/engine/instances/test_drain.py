@@ -107,3 +107,23 @@ def test_a_machine_that_goes_is_counted_until_it_is_given_back(engine: Simulated
         engine.until(lambda: pool.current_nodes() == 1 and len(cloud.rows) == 2)
         engine.until(lambda: pool.instance_count == 1)
         assert ["cloud-1"] == [row.id for row in cloud.there]
+
+
+def fall_ill(engine: SimulatedEngine, row: Row) -> None:
+    """Have a machine fail its health check, which it passed before."""
+    notice = {"check": "user", "reason": "it returned False", "certain": True, "passed": True, "at": None}
+    engine.loop.call_soon_threadsafe(row.machine.tell, Kind.NOTICE, notice)
+
+
+def test_a_node_that_failed_a_check_has_a_minute_to_end_its_calls(engine: SimulatedEngine) -> None:
+    """Its machine stays until then; what still runs begins again elsewhere."""
+    cloud, pool, heard = open_one()
+    with pool:
+        first = work(100.0) > pool
+        engine.pass_by(1.0)
+        fall_ill(engine, cloud.rows[0])
+        assert "cloud-1" == engine.result(first)
+        engine.until(lambda: len(cloud.there) == 1, within=10.0)
+    assert [True] == [event.replaced for event in heard.of(sky.NodeUnhealthy)]
+    assert [] == heard.of(sky.InstancePreempted)
+    assert [("cloud-0", "cloud-1")] == [(event.old, event.new) for event in heard.of(sky.InstanceReplaced)]

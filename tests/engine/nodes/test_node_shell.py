@@ -43,7 +43,8 @@ async def connected(shell: NodeShell, **machine: Any) -> SimulatedMachine:
     """Have a node reach its agent, on a machine like this."""
     made = SimulatedMachine("i-1", **machine)
     shell.host = made.make_host("mark", None)  # type: ignore[arg-type]  # it is not prepared
-    await shell.connect(CONFIG, b"", ())
+    await shell.connect()
+    shell.start(CONFIG, b"", ())
     return made
 
 
@@ -247,11 +248,11 @@ def test_a_node_that_sends_more_than_it_may_is_refused(engine: SimulatedEngine) 
         shell.listener.noticed = lambda _, notice: told.append(notice)
         await connected(shell)
         notice = Frame(Kind.NOTICE, 0, 0, encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False})[8:])
-        for _ in range(16):
+        for _ in range(4096):
             shell._on_frame(notice, ())
-        with pytest.raises(sky.errors.ProtocolError, match="more than 16 NOTICE frames"):
+        with pytest.raises(sky.errors.ProtocolError, match="more than 4096 NOTICE frames"):
             shell._on_frame(notice, ())
-        assert 16 == len(told)
+        assert 4096 == len(told)
         with pytest.raises(sky.errors.ProtocolError, match="announced buffers of a FILES frame, which has none"):
             shell._on_announced(Frame(Kind.FILES, 0, 1, b""))
 

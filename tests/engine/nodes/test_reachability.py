@@ -134,3 +134,26 @@ def test_one_that_does_not_answer_is_not_waited_for_in_vain() -> None:
         return str(error)
 
     assert "node 1 and the others did not say within 0.1 s whether they can meet." == asyncio.run(look())
+
+
+def test_a_network_that_breaks_apart_is_told_once() -> None:
+    """The node that does not reach the next one any more says so, however often it is looked at."""
+
+    async def look() -> list[tuple[int, str]]:
+        told: list[tuple[int, str]] = []
+        reaching = Reaching(report=lambda node, sentence: told.append((node.index, sentence)), every=0.01)
+        first, second = await _made(2)
+        try:
+            await _meet(reaching, first)
+            await _meet(reaching, second)
+            second.walled = True
+            async with asyncio.timeout(20):
+                while len(first.asked) < 5:  # noqa: ASYNC110  # what is waited for counts questions
+                    await asyncio.sleep(0.01)
+        finally:
+            reaching.close()
+        return told
+
+    [(index, sentence)] = asyncio.run(look())
+    assert 0 == index
+    assert "node 0 cannot reach node 1 at 127.0.0.2:" in sentence

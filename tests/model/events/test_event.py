@@ -60,7 +60,9 @@ FIELDS = {
         "gpu_memory_used_mb gpu_memory_total_mb gpu_temperature"
     ),
     "InstancePreempted": "reason node instance_id certain ends_at",
+    "NodeUnhealthy": "check reason node instance_id replaced",
     "InstanceReplaced": "old new node",
+    "LaunchDelayed": "nodes failures retry_in reason",
     "InstanceStopping": "instance_id node reason",
     "InstanceDestroyed": "instance_id node reason",
     "PoolStopping": "reason",

@@ -49,6 +49,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         bootstrap_timeout=None,
         provision_retry_delay=None,
         max_provision_attempts=None,
+        max_replacement_attempts=None,
         default_compute_timeout=None,
         autoscale_cooldown=30.0,
         autoscale_idle_timeout=60.0,
@@ -63,6 +64,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         ports=(),
         budget=None,
         warm_image=False,
+        health_checker=None,
     )
 
 
@@ -143,6 +145,7 @@ def test_a_wait_may_be_nothing(name: str) -> None:
         ({"logging": "DEBUG"}, r"logging must be True, .*Write logging=sky.LogConfig\(level='DEBUG'\)"),
         ({"logging": None}, "logging must be True, False or a sky.LogConfig, not None"),
         ({"max_provision_attempts": 0}, "max_provision_attempts must be a whole number of at least 1, not 0"),
+        ({"max_replacement_attempts": 0}, "max_replacement_attempts must be a whole number of at least 1, not 0"),
         ({"retry_on_interruption": -1}, "retry_on_interruption must be a whole number of at least 0, not -1"),
         ({"retry_on_interruption": None}, "retry_on_interruption must be a whole number"),
         ({"on_event": "print"}, "on_event must be a function that takes an event, not 'print'"),

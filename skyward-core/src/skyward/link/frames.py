@@ -73,6 +73,7 @@ class Kind(IntEnum):
     GIVE = 38  # client -> agent: send a buffer that a task put
     KEEP = 39  # worker -> agent -> client and back: a file that the client keeps for tasks
     STORE = 40  # worker -> agent -> client and back: JSON, where the store of the collections is, and what became of it
+    STACKS = 45  # agent -> worker: tell of your event loops; worker -> agent: JSON, their tasks
 
 
 _KINDS = {int(kind): kind for kind in Kind}

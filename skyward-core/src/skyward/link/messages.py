@@ -49,6 +49,7 @@ _FACTS: Final[dict[str, tuple[Any, Any]]] = {
     "error": (str, ""),
     "message": (str, ""),
     "output": (list, ()),
+    "stack": (list, ()),
     "exit_code": (int | None, None),
     "signal": (str | None, None),
     "out_of_memory": (bool, False),
@@ -287,6 +288,7 @@ def decode_facts(text: bytes) -> dict[str, Any]:
         if name in reported and not isinstance(reported[name], kinds):
             raise ProtocolError(f"A failed result reports {name}={str(reported[name])[:100]!r}, which is no {kinds}.")
     facts["output"] = [str(line) for line in facts["output"]]
+    facts["stack"] = [str(line) for line in facts["stack"]]
     facts["memory"] = _memory(facts["memory"] or {})
     return facts
 

@@ -56,7 +56,7 @@ _IN_ALL: Final[Mapping[int, int]] = {
     Kind.WELCOME: 16,
     Kind.READY: 16,
     Kind.STOPPED: 16,
-    Kind.NOTICE: 16,
+    Kind.NOTICE: 4096,
     Kind.SERVING: 16,
     # Each process that fails to start says so; the first one counts.
     Kind.FAILED: 4096,
@@ -123,10 +123,10 @@ class Life:
 
     >>> life = Life()
     >>> for _ in range(17):
-    ...     life.arrived(Frame(Kind.NOTICE, 0, 0, b"{}"))
+    ...     life.arrived(Frame(Kind.SERVING, 0, 0, b"{}"))
     Traceback (most recent call last):
         ...
-    skyward.errors.ProtocolError: The node sent more than 16 NOTICE frames in its life.
+    skyward.errors.ProtocolError: The node sent more than 16 SERVING frames in its life.
     """
 
     __slots__ = ("_seen",)

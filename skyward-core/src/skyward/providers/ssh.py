@@ -190,7 +190,7 @@ class SSH:
     @hookimpl
     async def skyward_launch(self, request: LaunchRequest, infra: None) -> Sequence[Instance]:
         """
-        Take hosts: a node's own, or for a node that lost its host the next one, if there is one to spare.
+        Take hosts: a node's own, or where that is to be avoided the last one that is free.
 
         Raises:
             CapacityError: If there are more nodes than hosts.
@@ -198,7 +198,18 @@ class SSH:
         addresses = self.addresses
         if max(request.nodes) >= len(addresses):
             raise CapacityError(f"There are only {len(addresses)} hosts.", provider="ssh")
-        return [_instance(addresses[node], node) for node in request.nodes]
+        avoided = set(request.avoid)
+        taken = {node: addresses[node] for node in request.nodes if str(addresses[node]) not in avoided}
+        own = {str(address) for address in taken.values()}
+        spare = [address for address in addresses if str(address) not in avoided | own]
+        lacking = [node for node in request.nodes if node not in taken]
+        if len(lacking) > len(spare):
+            raise CapacityError(
+                f"None of the {len(addresses)} hosts is left: the others have nodes, or failed their checks twice.",
+                provider="ssh",
+            )
+        taken |= {node: spare.pop() for node in lacking}
+        return [_instance(taken[node], node) for node in request.nodes]
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: None) -> Sequence[Instance]:

@@ -9,18 +9,10 @@ from skyward.model.accelerators.accelerator import is_nvidia, recognise
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image
 from skyward.model.spec.spec import Spec
+from skyward.node.health.findings import FATAL_XIDS
 from skyward.ssh.probe import Findings
 
 __all__ = ["FATAL_XIDS", "NETWORK_FLOOR", "cuda_wanted", "faults", "too_slow"]
-
-FATAL_XIDS = frozenset({48, 64, 74, 79, 95, 119, 120})
-"""
-What NVIDIA's driver writes into the kernel's log when a GPU is broken rather than misused.
-
-Uncorrectable memory error, row that could not be remapped, NVLink, fallen off the bus, uncontained memory error, and
-the GPU's own processor timing out or failing.
-Source: https://docs.nvidia.com/deploy/xid-errors/
-"""
 
 NETWORK_FLOOR = 50_000.0
 """Bytes in a second that a machine has to take at least; with less, a gigabyte of packages takes half a day."""

@@ -11,12 +11,18 @@ from typing import Any, Protocol
 
 from skyward.engine.nodes.outflow import Outflow
 from skyward.errors import (
+    AllProvidersFailedError,
     BudgetExceededError,
+    CapacityError,
+    ConfigError,
+    CredentialsError,
     NodeLostError,
     PluginError,
     PoolClosedError,
     PoolEndedError,
     ProtocolError,
+    ProvisionError,
+    QuotaError,
     RefError,
     ResultError,
     SerializationError,
@@ -30,6 +36,7 @@ from skyward.link.absent import AGAIN
 from skyward.link.data.maker import Refused
 from skyward.link.messages import TASK_BITS, Status, task_of
 from skyward.link.payload import Payload, load
+from skyward.link.stack_dump import frames_of
 from skyward.model.spec.retry_setting import Retries, Retry, times
 from skyward.model.spec.trust_setting import Data
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
@@ -243,6 +250,13 @@ def unopened(what: str, error: Exception) -> str:
     )
 
 
+_STARTS: dict[str, type[SkywardError]] = {
+    kind.__name__: kind
+    for kind in (AllProvidersFailedError, CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError)
+}
+"""Why a pool that starts with its first call has no node for it."""
+
+
 class Answer:
     """
     Hold how a call ended, not yet unpickled.
@@ -377,11 +391,13 @@ class Answer:
         if kind == "CancelledError":
             return CancelledError(f"{self.function}() was cancelled.")
         if kind == "TaskTimeoutError":
-            limit = facts.get("timeout", 0.0)
+            limit, stack = facts.get("timeout", 0.0), frames_of(facts.get("stack", ()))
+            at = "\n  | ".join(["\nIt was at:", *stack]) if stack else ""
             return TaskTimeoutError(
                 f"{what} ran longer than its timeout of {limit:g} s and was stopped after {self.seconds:.1f} s. "
-                "Raise timeout= on the function or with .with_timeout(seconds).",
+                f"Raise timeout= on the function or with .with_timeout(seconds).{at}",
                 timeout=limit,
+                stack=stack,
                 output=tuple(facts.get("output", ())),
                 **about,
             )
@@ -407,6 +423,8 @@ class Answer:
             return PoolEndedError(message, pool=self.pool)
         if kind == "PluginError":
             return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        if (start := _STARTS.get(kind)) is not None:
+            return start(message, pool=self.pool)
         return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)
 
     def _worker_died(self, facts: dict[str, Any], what: str, about: dict[str, Any]) -> WorkerDiedError:

@@ -35,6 +35,9 @@ PROGRESS_INTERVAL = 0.1
 SHOWING = 1.0
 """Seconds for which a result waits for handlers to have what its call printed."""
 
+CLOCK_OFF = 5.0
+"""Seconds by which a node's clock may differ from the client's without a word."""
+
 UNOPENED_LIMIT = 100
 """Classes of events that could not be opened, at most so many of which are logged."""
 
@@ -330,21 +333,38 @@ class Reporting:
             events.InstanceReplaced(old=old.instance.id, new=new.instance.id, node=new.index, instance=new.info)
         )
 
+    def delayed(self, nodes: tuple[int, ...], failures: int, seconds: float, error: Exception | None) -> None:
+        """Report that nodes could not be started, and when they are asked for again."""
+        reason = "" if error is None else str(error)
+        self.publish(events.LaunchDelayed(nodes=nodes, failures=failures, retry_in=seconds, reason=reason))
+
     def node_ready(self, shell: NodeShell) -> None:
         """Report that a node takes calls."""
         self._infos[shell.index] = shell.info
         self.publish(events.NodeReady(node=shell.index, instance=shell.info))
+        if abs(shell.ahead) >= CLOCK_OFF:
+            way = "ahead of" if shell.ahead > 0 else "behind"
+            reason = f"its clock is {abs(shell.ahead):.1f} s {way} this computer's"
+            self.publish(self._of(events.NodeUnhealthy, shell, check="clock", reason=reason))
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Report that a node went away."""
         self.publish(self._of(events.InstancePreempted, shell, reason=why))
 
     def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
-        """Report that a node's machine is about to be reclaimed, or may be."""
+        """Report that a node is about to be lost, or may be: its machine is reclaimed, or failed a check."""
         certain = bool(notice["certain"])
+        if "check" in notice:
+            facts = {"check": notice["check"], "reason": notice["reason"], "replaced": certain}
+            self.publish(self._of(events.NodeUnhealthy, shell, **facts))
+            return
         ends_at = (notice.get("at") or time.time()) if certain else None
         event = self._of(events.InstancePreempted, shell, reason=notice["reason"], certain=certain, ends_at=ends_at)
         self.publish(event)
+
+    def unreached(self, shell: NodeShell, sentence: str) -> None:
+        """Report that a node does not reach another one any more."""
+        self.publish(self._of(events.NodeUnhealthy, shell, check="network", reason=sentence))
 
     def stopping(self, shell: NodeShell, reason: str) -> None:
         """Report that a machine is being terminated."""

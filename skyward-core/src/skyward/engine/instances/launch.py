@@ -36,6 +36,8 @@ from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
 from skyward.plan.instances.owned_instances import forgotten
 from skyward.plan.offers.choice import Candidate, must_be_spot
+from skyward.plan.offers.cloud_disk import check_attachable
+from skyward.registry import with_disks
 from skyward.ssh.boot_wait import listening
 from skyward.ssh.visits import KeptVisit, keeping
 
@@ -112,6 +114,7 @@ class Launching:
             reporting.meter,
             timeout=options.provision_timeout or PROVIDER_TIMEOUT,
         )
+        self._instances = instances
         self._records = records
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
@@ -145,6 +148,7 @@ class Launching:
             NoAvailableProviderError: If nothing meets the spec.
             ConfigError: If the spec asks for what cannot be.
         """
+        check_attachable(self._spec.volumes, self._provider.name, self._provider.facts.disks, with_disks)
         self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         tell = listening(lambda line: self._reporting.publish(events.Error(message=line)))
@@ -313,6 +317,7 @@ class Launching:
                 expires_at=self._expiry() if self._expires else None,
             ),
             machine_image=machine_image,
+            avoid=sorted(self._instances.taken(self._cluster.pool_id, nodes) | self.offers.shunned),
         )
         self._reporting.publish(
             events.InstanceLaunching(

@@ -367,7 +367,7 @@ class Meter:
 
     def _stopping(self, event: events.InstanceStopping) -> None:
         now, name = self._clock(), _machine(event)
-        if name is not None and self._change(name, stopping=now):
+        if name is not None and self._change(name, stopping=now, reason=event.reason):
             work = self._works[self._at[name]]
             work.end(now)
             if event.node is not None and self._at_work.get(event.node) is work:

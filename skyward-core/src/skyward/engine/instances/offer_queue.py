@@ -55,6 +55,8 @@ class OfferQueue:
         self._refusals: list[Refusal] = []
         self._last: SkywardError | None = None
         self._failing = Failing()
+        self.shunned: frozenset[str] = frozenset()
+        """Machines that failed their health checks twice, by their names."""
 
     @property
     def billed(self) -> bool:
@@ -105,6 +107,8 @@ class OfferQueue:
             since: When the search began, by the loop's clock: nothing is tried twice in one; None for now.
         """
         order = in_order(self._cluster.spec, self._choice, spot=spot)
+        if self.shunned:
+            order = tuple(made for made in order if str(made.offer.data.get("machine")) not in self.shunned)
         return remaining(order, self._refusals, now=_now() if since is None else since)
 
     def answered(self) -> None:

@@ -77,6 +77,15 @@ class PoolInstances:
         """List the ids of a cloud's instances that nodes have."""
         return tuple(record.id for record in self._table.of(cloud) if record.phase.of_node)
 
+    def taken(self, cloud: str, nodes: Iterable[int]) -> frozenset[str]:
+        """List the ids of a cloud's instances that nodes have other than these."""
+        others = [(key, shell) for key, shell in self._shells.items() if shell.index not in set(nodes)]
+        return frozenset(
+            shell.instance.id
+            for key, shell in others
+            if shell.blueprint.cluster.pool_id == cloud and (phase := self._phase(key)) is not None and phase.of_node
+        )
+
     def newest_boot(self, cloud: str) -> float | None:
         """Return when the latest of the instances was rented that do not run yet; None if all run."""
         pending = (record.since for record in self._table.of(cloud) if record.phase is Phase.PENDING)

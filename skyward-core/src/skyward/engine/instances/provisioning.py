@@ -15,6 +15,7 @@ from skyward import plugin as hooks
 from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.durable_records import Records
+from skyward.engine.instances.health_setting import CHECK_PROCESS, health_setting
 from skyward.engine.instances.launch import Launching
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
@@ -30,6 +31,7 @@ from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.nodes.upload_rates import Uploads
 from skyward.engine.pool.event_loop import EngineLoop
+from skyward.engine.volumes.pool_volumes import PoolVolumes
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
@@ -90,9 +92,12 @@ class Provisioning:
         self._provider = ProviderHandle(spec.provider)
         self._local = LocalEnvironments(reporting, request.options.bootstrap_timeout)
         self._plugins_pickle = b""
+        self._health: dict[str, Any] = {}
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
-        self._reaching = Reaching()
+        self._reaching = Reaching(report=reporting.unreached)
+        within = self._bootstrap_timeout(spec.image)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -144,6 +149,8 @@ class Provisioning:
         Raises:
             LeftBehindError: If instances are left.
         """
+        await self.volumes.close()
+        self._reaching.close()
         try:
             failed = await self.terminator.close()
         finally:
@@ -168,6 +175,16 @@ class Provisioning:
         return self.ranks_per_node * self._worker.concurrency
 
     @property
+    def hourly_rate(self) -> float:
+        """Return what a node costs by the offer that is tried first, in USD an hour; 0 where nothing is billed."""
+        return self.cluster.offer.least_price or 0.0
+
+    @property
+    def collective(self) -> bool:
+        """Return whether the ranks of a broadcast form one job."""
+        return self._launching.first.collective or bool(self._options.cluster)
+
+    @property
     def lanes(self) -> tuple[tuple[int, int, int], ...]:
         """List a node's lanes: number, rank, slots."""
         processes = self._worker.processes_per_rank
@@ -186,7 +203,9 @@ class Provisioning:
         """
         check_python(self.spec.image)
         await self._launching.open()
+        await self.volumes.check(self.cluster.offer.region)
         self._plugins_pickle = _pickled(self.spec.plugins)
+        self._health = health_setting(self._options.health_checker)
 
     async def launch(
         self, nodes: tuple[int, ...], staying: Sequence[Instance], take: Callable[[NodeShell], None]
@@ -237,7 +256,10 @@ class Provisioning:
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
-        await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
+        await shell.connect()
+        if self.spec.volumes:
+            await shell.while_there(self.volumes.attach(shell))
+        shell.start(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
         joined = shell.blueprint.collective or self._options.cluster
         if isinstance(shell.instance.address, LocalAddress):
@@ -271,6 +293,10 @@ class Provisioning:
         if again:
             self._launching.offers.refuse(shell.rented.candidate, "failed", str(error))
         return True
+
+    def shun(self, machine: str) -> None:
+        """Take a machine no more, by the name of `machine_of`."""
+        self._launching.offers.shunned |= {machine}
 
     def _any_offer(self) -> Cluster:
         """Describe the pool before anything is chosen."""
@@ -372,6 +398,8 @@ class Provisioning:
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
             "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+            "checks": self._options.collect_metrics,
+            "health": self._health and {**self._health, "argv": [python, *CHECK_PROCESS], "env": env},
         }
 
     def _metrics(self, image: Image) -> list[dict[str, Any]]:

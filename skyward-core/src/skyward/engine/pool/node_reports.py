@@ -62,7 +62,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def emitting(self, shell: NodeShell, frame: Frame) -> bool:
         """Return whether an event is of a call that runs on the node."""
-        return self._dispatch.runs(shell.seat, *CALL.unpack_from(frame.body))
+        return self._dispatch.on_node(shell.seat, *CALL.unpack_from(frame.body)) is not None
 
     def behind(self, shell: NodeShell) -> bool:
         """Return whether handlers are behind."""

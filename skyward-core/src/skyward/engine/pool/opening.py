@@ -24,10 +24,11 @@ from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
+from skyward.engine.pool.pool_door import answering
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
 from skyward.engine.store.client_collections import ClientCollections
-from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError
+from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError, StorageError
 from skyward.model.events import event as events
 from skyward.model.spec.trust_setting import Data, opened_as
 from skyward.plan.offers.tried import each
@@ -121,6 +122,7 @@ def open_pool(
             _open_pools.add(opened)
             for remote, local in request.options.ports:
                 running.engine.run(running.forwards.open("head", remote, local))
+            stack.enter_context(answering(running))
             usable(opened)
             opened.around.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
@@ -150,9 +152,11 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
         BudgetExceededError: If the pool was stopped for it, and no call has raised it.
         PoolEndedError: If it was ended from outside, and no call has raised it.
         LeftBehindError: If machines could not be ended; what the pool is left by bears that as a note instead.
+        StorageError: If what tasks wrote to a volume may not be in its bucket, likewise.
     """
     running = opened.running
     engine = running.engine
+    running.sizing.leave()
     _open_pools.discard(opened)
     if error is not None:
         end_in_users_code(error)
@@ -184,11 +188,21 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     if error is None:
         opened.meter.raise_undelivered()
         running.stopping.raise_undelivered()
+    _report_unwritten(running.clouds.unwritten, error)
 
 
 def _trust(running: Running) -> Data | None:
     """Return what is opened as data of what the nodes of a pool send."""
     return opened_as(running.spec.trust, strangers=running.provisioning.facts.strangers)
+
+
+def _report_unwritten(unwritten: list[str], error: BaseException | None) -> None:
+    """Report what may be lost of what tasks wrote to volumes: by an error, or by a note on the one that there is."""
+    if unwritten and error is None:
+        raise StorageError(" ".join(unwritten))
+    for said in unwritten:
+        assert error is not None
+        error.add_note(said)
 
 
 def _terminate(running: Running, error: BaseException | None, patience: float) -> None:

@@ -48,11 +48,13 @@ __all__ = [
     "InstanceRequested",
     "InstanceRunning",
     "InstanceStopping",
+    "LaunchDelayed",
     "Log",
     "LogLine",
     "Metric",
     "Metrics",
     "NodeReady",
+    "NodeUnhealthy",
     "PoolStopping",
     "Progress",
     "ShutdownRequested",
@@ -282,12 +284,48 @@ class InstancePreempted(SkywardEvent):
 
 
 @frozen(kw_only=True)
+class NodeUnhealthy(SkywardEvent):
+    """
+    Report that `node` failed a check of its health.
+
+    Args:
+        check: Which one: `"user"` is that of `health_checker=`; others are built in.
+        reason: What is wrong, in words.
+        replaced: Whether the node is drained and replaced for it; if not, it goes on.
+    """
+
+    check: str
+    reason: str
+    node: int
+    instance_id: str = ""
+    replaced: bool = False
+
+
+@frozen(kw_only=True)
 class InstanceReplaced(SkywardEvent):
     """Report that `node` moved from the instance `old` to the instance `new` (their ids)."""
 
     old: str
     new: str
     node: int
+
+
+@frozen(kw_only=True)
+class LaunchDelayed(SkywardEvent):
+    """
+    Report that `nodes` could not be started, and are asked for again.
+
+    Args:
+        nodes: The nodes.
+        failures: How often each of them could not be started, in a row.
+        retry_in: Seconds until they are asked for again.
+        reason: Why the last start failed.
+    """
+
+    nodes: tuple[int, ...]
+    failures: int
+    retry_in: float
+    reason: str = ""
 
 
 @frozen(kw_only=True)
@@ -396,7 +434,9 @@ ALL: tuple[type[SkywardEvent], ...] = (
     Metrics,
     CostUpdate,
     InstancePreempted,
+    NodeUnhealthy,
     InstanceReplaced,
+    LaunchDelayed,
     ShutdownRequested,
     PoolStopping,
     InstanceStopping,

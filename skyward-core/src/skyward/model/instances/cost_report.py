@@ -105,6 +105,7 @@ class NodeReceipt:
         ending: Seconds from the request to terminate it until the provider confirmed that.
         cost: In USD: its rate times the billed seconds.
         ended: Whether the provider confirmed its end; if not, it may still be billed.
+        reason: Why it was terminated, such as a failed health check; empty where it was not.
     """
 
     node: int
@@ -123,6 +124,7 @@ class NodeReceipt:
     cost: float
     ended: bool
     accelerator: str | None = None
+    reason: str = ""
 
 
 @frozen(kw_only=True)

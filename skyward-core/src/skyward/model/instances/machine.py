@@ -61,6 +61,11 @@ def _words(value: Iterable[str]) -> tuple[str, ...]:
     return texts(value, "end_command")
 
 
+def _avoided(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of machines, checked."""
+    return texts(value, "avoid")
+
+
 def _asking(value: Iterable[str]) -> tuple[str, ...]:
     """Return the words of a command, checked."""
     # It may be a script of many lines.
@@ -241,6 +246,8 @@ class LaunchRequest:
         tags: What is to be written on each of them in the call that rents it, besides its node.
         machine_image: What they boot from, one that the provider listed for the cluster; None is what it takes by
             itself.
+        avoid: Ids of machines that must not be taken, because nodes of the pool have them or because they failed their
+            health checks twice; it concerns only providers whose machines are there anyway.
     """
 
     cluster: Cluster
@@ -249,6 +256,7 @@ class LaunchRequest:
     spot: bool = False
     tags: Tags = field()
     machine_image: MachineImage | None = None
+    avoid: tuple[str, ...] = field(default=(), converter=_avoided)
 
     @tags.default
     def _only_the_pool(self) -> Tags:
@@ -303,6 +311,7 @@ class ProviderFacts:
         machine_images: Whether it keeps images of machines that others boot from: its hooks for machine images.
         strangers: Whether its machines belong to third parties, neither the user nor the provider: what nodes send is
             opened as data then, unless the spec's `trust` says otherwise.
+        disks: How many disks that the user keeps there it attaches to a machine at most, see `sky.Disk`; 0 for none.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -325,3 +334,4 @@ class ProviderFacts:
     rents: bool = True
     machine_images: bool = False
     strangers: bool = False
+    disks: int = 0

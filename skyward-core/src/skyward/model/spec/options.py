@@ -14,6 +14,7 @@ from skyward.model.fields.duration import seconds
 from skyward.model.fields.log_config import LogConfig, LogLevel
 from skyward.model.fields.port import ports
 from skyward.model.fields.setting import choice, lasting, optional, positive, suggesting, switch, waiting, whole
+from skyward.model.spec.health_checker import HealthChecker
 from skyward.model.spec.worker_layout import Executor, PerNode, Worker
 
 __all__ = [
@@ -82,6 +83,11 @@ def _max_provision_attempts(value: int | None) -> int | None:
     return None if value is None else whole(value, "max_provision_attempts", least=1)
 
 
+def _max_replacement_attempts(value: int | None) -> int | None:
+    """Return how often the start of a node is tried in a pool that has worked, checked."""
+    return None if value is None else whole(value, "max_replacement_attempts", least=1)
+
+
 def _retry_on_interruption(value: int) -> int:
     """Return how often a task is sent again after its node was lost, checked."""
     return whole(value, "retry_on_interruption")
@@ -106,6 +112,13 @@ def _on_event(instance: object, attribute: object, value: Any) -> None:
     """Refuse a handler that cannot be called."""
     if value is not None and not callable(value):
         raise ConfigError(f"on_event must be a function that takes an event, not {value!r}.")
+
+
+def _health_checker(instance: object, attribute: object, value: Any) -> None:
+    """Refuse what is no `HealthChecker`."""
+    if value is not None and not isinstance(value, HealthChecker):
+        hint = "Write health_checker=sky.HealthChecker(is_well)."
+        raise ConfigError(f"health_checker must be a sky.HealthChecker, not {value!r}.", hint=hint)
 
 
 def _cluster(instance: object, attribute: Any, value: object) -> None:
@@ -137,9 +150,11 @@ class Options:
         ssh_retry_interval: How long to wait before a machine is dialled again; None waits longer each time.
         bootstrap_timeout: How long making a node ready may take; None is what the image says.
         provision_retry_delay: How long to wait before a failed launch is tried again; None waits longer each time.
-        max_provision_attempts: How often a launch is tried.
+        max_provision_attempts: How often a launch is tried until the pool has worked; None is 3 times.
+        max_replacement_attempts: How often in a row the start of a node is tried once the pool has worked; after that
+            it goes on with one node fewer. None tries for as long as the pool lives, with growing pauses.
         default_compute_timeout: Limit for each call that has none of its own.
-        autoscale_cooldown: How long the pool keeps its size after it changed.
+        autoscale_cooldown: How long the pool does not shrink after it grew.
         autoscale_idle_timeout: How long a node has nothing to do before the pool gives it up.
         reconcile_tick_interval: How often the provider is asked which machines there still are, while all run; machines
             on their way, or that do not answer, are polled every few seconds. An elastic pool looks at its size as
@@ -159,6 +174,7 @@ class Options:
         budget: The most that the whole pool may cost, in USD; None for no limit.
         warm_image: Whether machines boot from an image of a machine that was made ready before for the same image and
             plugins; where the provider has none yet, it is made of the first node, and kept until it is deleted.
+        health_checker: Checks nodes while they are used, and has those replaced that fail again and again.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -175,6 +191,7 @@ class Options:
     bootstrap_timeout: float | None = field(default=None, validator=optional(lasting))
     provision_retry_delay: float | None = field(default=None, validator=optional(seconds))
     max_provision_attempts: int | None = field(default=None, converter=_max_provision_attempts)
+    max_replacement_attempts: int | None = field(default=None, converter=_max_replacement_attempts)
     default_compute_timeout: float | None = field(default=None, validator=optional(lasting))
     autoscale_cooldown: float = field(default=30.0, validator=waiting)
     autoscale_idle_timeout: float = field(default=60.0, validator=waiting)
@@ -189,6 +206,7 @@ class Options:
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
     warm_image: bool = field(default=False, validator=switch)
+    health_checker: HealthChecker | None = field(default=None, validator=_health_checker)
 
     @property
     def workers(self) -> Worker:

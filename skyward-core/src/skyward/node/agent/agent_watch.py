@@ -1,14 +1,21 @@
-"""What the agent watches beside the calls: measurements, the node's own end, and whether the machine is reclaimed."""
+"""What the agent watches beside the calls: measurements, health, the node's end, and whether it is reclaimed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from skyward.link.channel import Link
+from skyward.link.frames import Kind, encode_json
 from skyward.node.agent.notice import NoticeWatch
+from skyward.node.health.built_in import BuiltInChecks
+from skyward.node.health.user_check import UserCheck
 from skyward.node.metrics.metrics import Sampler
+
+MOST_REPORTS = 1000
+"""Warnings of checks that are sent in a node's life."""
 
 
 class Watching:
@@ -26,6 +33,10 @@ class Watching:
         self._end: asyncio.TimerHandle | None = None
         self._sampler = Sampler(loop)
         self._notices = NoticeWatch(loop)
+        self._client: Link | None = None
+        self._reports = 0
+        self._check = UserCheck(loop, self._report)
+        self._built_in = BuiltInChecks(loop, self._report)
 
     def start(self, config: Mapping[str, Any], client: Link | None) -> None:
         """
@@ -37,6 +48,11 @@ class Watching:
         """
         self._sampler.start(config.get("metrics", ()), client)
         self._notices.start(config.get("notice", ()), client)
+        self._client = client
+        if config.get("health"):
+            self._check.start({**config["health"], "directory": config["directory"]})
+        if config.get("checks"):
+            self._built_in.start([config["directory"], os.getcwd()])
         if config.get("life"):
             self._end = self._loop.call_later(config["life"], self._leave)
 
@@ -46,8 +62,18 @@ class Watching:
             self._end.cancel()
         self._sampler.stop()
         self._notices.stop()
+        self._check.stop()
+        self._built_in.stop()
 
     def reaped(self, pid: int, status: int) -> None:
         """Record that a child of the agent ended, which may be a command of ours."""
         self._sampler.reaped(pid, status)
         self._notices.reaped(pid, status)
+        self._check.reaped(pid, status)
+        self._built_in.reaped(pid, status)
+
+    def _report(self, failed: Mapping[str, Any]) -> None:
+        self._reports += 1
+        # The client takes so many of a node in its life; what is certain has to come through.
+        if self._client is not None and (self._reports < MOST_REPORTS or failed["certain"]):
+            self._client.send(encode_json(Kind.NOTICE, {**failed, "at": None}))

@@ -16,12 +16,13 @@ from typing import Any
 
 from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel
-from skyward.link.frames import Frame, Kind, encode
+from skyward.link.frames import Frame, Kind, decode_json, encode
 from skyward.link.messages import BLOB, LogLine
 from skyward.link.pickling import MOST_BUFFERS
 from skyward.link.segment import Segment
 from skyward.node.agent.descendants import end_group
-from skyward.node.agent.entry import CONTROL_FD, SLOT_TABLE_FD, TASK_FD
+from skyward.node.agent.dump_file import DumpFile
+from skyward.node.agent.entry import CONTROL_FD, DUMP_FD, SLOT_TABLE_FD, TASK_FD
 from skyward.node.agent.out_of_memory import kills, limit_mb, total_mb
 from skyward.node.agent.slot_table import RunningCall, new_slot_table
 from skyward.node.worker.tagged_lines import TaggedReader
@@ -113,6 +114,11 @@ class ChildProcess:
         self._kills_before = kills()
         self._peak_mb = 0.0
         self.slot_table = new_slot_table(slots)
+        self.dump_file = DumpFile()
+        # Where calls were when they ran out of time; None while that is asked.
+        self.stacks: dict[int, list[str] | None] = {}
+        # The tasks of its event loops; None while it has not sent them.
+        self.loop_tasks: list[Any] | None = None
         tasks, its_tasks = socket.socketpair()
         control, its_control = socket.socketpair()
         for end in (tasks, its_tasks):
@@ -125,15 +131,15 @@ class ChildProcess:
         for pipe in self.pipes:
             self._waiting_output.register(pipe.fd, select.POLLIN)
         try:
-            self.pid = _spawn(
-                argv, env, [its_out, its_err, its_tasks.fileno(), its_control.fileno(), self.slot_table.fd]
-            )
+            ours = [its_tasks.fileno(), its_control.fileno(), self.slot_table.fd, self.dump_file.fd]
+            self.pid = _spawn(argv, env, [its_out, its_err, *ours])
         except BaseException:
             for end in (tasks, control):
                 end.close()
             for pipe in self.pipes:
                 pipe.close()
             self.slot_table.close()
+            self.dump_file.close()
             raise
         finally:
             for end in (its_tasks, its_control):
@@ -222,6 +228,7 @@ class ChildProcess:
         self.tasks.close()
         self.control.close()
         self.slot_table.close()
+        self.dump_file.close()
         self._on_ended(self)
 
     def cause(self) -> dict[str, Any]:
@@ -230,7 +237,7 @@ class ChildProcess:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         facts: dict[str, Any] = {
             "exit_code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-            "signal": _signal_name(number) if number else None,
+            "signal": signal_name(number) if number else None,
         }
         if number == signal.SIGKILL:
             facts["memory"] = {
@@ -259,6 +266,9 @@ class ChildProcess:
             name, size = BLOB.unpack(frame.body)
             self._put[name] = segment = Segment(fds[0], size)
             segment.expect(size)
+            return
+        if frame.kind == Kind.STACKS:
+            self.loop_tasks = decode_json(frame.body)["tasks"]
             return
         if self._put:
             put, self._put = self._put, {}
@@ -293,8 +303,8 @@ class ChildProcess:
 
 
 def _spawn(argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> int:
-    """Start a process that leads its own session, with these descriptors as 1, 2, 3, 4, 5."""
-    targets = (1, 2, TASK_FD, CONTROL_FD, SLOT_TABLE_FD)
+    """Start a process that leads its own session, with these descriptors as 1 to 6."""
+    targets = (1, 2, TASK_FD, CONTROL_FD, SLOT_TABLE_FD, DUMP_FD)
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE_TARGETS) for fd in fds]
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, source, target) for source, target in zip(sources, targets, strict=True)]
@@ -313,11 +323,11 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> i
             os.close(source)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     """
     Name a signal; those for programs' own use have no names.
 
-    >>> _signal_name(11), _signal_name(44)
+    >>> signal_name(11), signal_name(44)
     ('SIGSEGV', 'signal 44')
     """
     try:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import CANCEL, CancelReason
 from skyward.node.agent.child_process import ChildProcess
+from skyward.node.agent.stack_dumps import StackDumps
 
 GRACE = 5.0
 """Seconds that a call has to leave after it was cancelled or timed out, before its process is ended."""
@@ -25,11 +26,15 @@ class Deadlines:
     Args:
         loop: The agent's loop.
         processes: The agent's processes by their pid.
+        dumps: Notes where a call is before it is made to leave.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, processes: Mapping[int, ChildProcess]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, processes: Mapping[int, ChildProcess], dumps: StackDumps
+    ) -> None:
         self._loop = loop
         self._processes = processes
+        self._dumps = dumps
         self._ticking = False
 
     def watch(self) -> None:
@@ -64,6 +69,6 @@ class Deadlines:
     def _past(self, process: ChildProcess, call: int, over: float) -> None:
         if over >= GRACE:
             process.kill(f"timeout:{call}")
-        else:
+        elif self._dumps.at_timeout(process, call):
             # Sent at each look until the call is over; the worker acts on the first alone.
             process.control.send(encode(Kind.CANCEL, CANCEL.pack(call, CancelReason.TIMEOUT)))

@@ -9,11 +9,14 @@ from typing import Any
 
 from skyward.link.frames import decode_json
 
-TASK_FD, CONTROL_FD, SLOT_TABLE_FD = 3, 4, 5
+TASK_FD, CONTROL_FD, SLOT_TABLE_FD, DUMP_FD = 3, 4, 5, 6
 """The descriptors that the agent hands to a process."""
 
 INTERRUPT_SIGNAL = signal.SIGURG
 """What wakes the main thread from a system call to be interrupted; ignored by default, and by everybody else."""
+
+STACKS_SIGNAL = signal.SIGRTMIN + 7 if sys.platform == "linux" else signal.SIGUSR2
+"""What has a worker write its stacks to `DUMP_FD`; no program is known that uses it, and its handler runs in C."""
 
 
 def read_start(tasks: socket.socket) -> tuple[dict[str, Any], bytes]:

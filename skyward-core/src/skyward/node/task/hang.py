@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import re
 import tempfile
 import threading
 import time
@@ -16,6 +15,7 @@ from contextvars import copy_context
 from typing import Any
 
 from skyward.errors import ConfigError, HangError
+from skyward.link.stack_dump import OTHERS_CODE
 from skyward.model.instances.instance import InstanceInfo
 from skyward.node.task.blackboard import Blackboard, Notes
 from skyward.node.task.rendezvous import exchange
@@ -32,7 +32,6 @@ _PATIENCE = 5.0
 
 _POLL = 0.05
 _RETURNED = "returned"
-_OTHERS_CODE = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|/src/skyward(?:_\w+)?/|\"<frozen ")
 
 
 def checked_hang_timeout(instance: object, attribute: object, value: Any) -> None:
@@ -153,7 +152,7 @@ def innermost(stacks: str) -> str:
     '/code/train.py, line 5 in train'
     """
     frames = [line.strip() for line in stacks.rpartition("most recent call first")[2].splitlines() if "File " in line]
-    own = [frame for frame in frames if not _OTHERS_CODE.search(frame)] or frames
+    own = [frame for frame in frames if not OTHERS_CODE.search(frame)] or frames
     return own[0].removeprefix("File ").replace('"', "") if own else "at an unknown place"
 
 

@@ -24,12 +24,22 @@ from skyward.link.messages import BLOB, CALL, CANCEL, CREDIT, ITEM, RECALL, TASK
 from skyward.link.payload import Payload, decode
 from skyward.link.payload_parts import Place
 from skyward.link.recycling import recycling
-from skyward.node.agent.entry import CONTROL_FD, INTERRUPT_SIGNAL, SLOT_TABLE_FD, TASK_FD, die_with_parent, read_start
+from skyward.node.agent.entry import (
+    CONTROL_FD,
+    DUMP_FD,
+    INTERRUPT_SIGNAL,
+    SLOT_TABLE_FD,
+    STACKS_SIGNAL,
+    TASK_FD,
+    die_with_parent,
+    read_start,
+)
 from skyward.node.agent.slot_table import SlotTable
 from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.client_files import Keeping
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
+from skyward.node.worker.loop_tasks import loop_tasks
 from skyward.node.worker.peer_lookup import Directory
 from skyward.node.worker.routes import STDERR
 from skyward.node.worker.standard_descriptors import DESCRIPTORS
@@ -208,6 +218,8 @@ class WorkerProcess:
 
     def _listen(self) -> None:
         """Handle what cannot wait, until the agent is gone; then so is this process."""
+        # Here alone: a signal cuts short what user code waits for in C.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {STACKS_SIGNAL})
         parser, fds = Parser(), deque[int]()
         while True:
             data = receive(self._control, fds)
@@ -223,6 +235,10 @@ class WorkerProcess:
             return
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
+            return
+        if frame.kind == Kind.STACKS:
+            # In a thread of its own: what sends may wait for the agent, and cancelling must not.
+            threading.Thread(target=self._tell_tasks, name="skyward-stacks", daemon=True).start()
             return
         if frame.kind == Kind.STORE:
             self._store.received(frame.body)
@@ -244,6 +260,9 @@ class WorkerProcess:
         else:
             for fd in fds:
                 os.close(fd)
+
+    def _tell_tasks(self) -> None:
+        self.send(encode_json(Kind.STACKS, {"tasks": loop_tasks()}))
 
     def _share(self, *, shared: bool) -> None:
         """Start or stop another thread that reads while one runs a task."""
@@ -332,6 +351,8 @@ def _install_streams(slots: int) -> None:
 
     # A crash is reported also while stderr leads elsewhere.
     faulthandler.enable(DESCRIPTORS.copy(2))
+    faulthandler.register(STACKS_SIGNAL, DUMP_FD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {STACKS_SIGNAL})
     sys.stdout = TaggedStream(1, current_call)
     sys.stderr = TaggedStream(2, current_call, STDERR)
 

@@ -82,6 +82,7 @@ class BilledLife:
         stopping: When its termination was asked for.
         ended: When the provider confirmed its end; it is billed until then.
         computed: Seconds in which at least one call ran on it.
+        reason: Why its termination was asked for.
     """
 
     node: int
@@ -98,6 +99,7 @@ class BilledLife:
     stopping: float | None = None
     ended: float | None = None
     computed: float = 0.0
+    reason: str = ""
 
     @property
     def billed(self) -> bool:
@@ -316,4 +318,5 @@ def _node_receipt(life: BilledLife, now: float) -> NodeReceipt:
         ending=end - stop,
         cost=life.cost(now),
         ended=life.ended is not None,
+        reason=life.reason,
     )

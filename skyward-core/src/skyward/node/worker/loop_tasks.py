@@ -1,0 +1,65 @@
+"""Where the tasks of this process's event loops wait."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from skyward.link.stack_dump import MOST_FRAMES, MOST_TASKS
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["loop_tasks"]
+
+_TURNS = frozenset({"run", "run_forever", "run_until_complete"})
+"""Names of functions that run an event loop as long as they are on a thread's stack."""
+
+
+def loop_tasks() -> list[list[Any]]:
+    """
+    List the tasks of the event loops that threads of this process run: name, thread, frames with the innermost first.
+
+    >>> import asyncio
+    >>> async def wait():
+    ...     return sum(frames[-1][2] == "wait" for _, _, frames in loop_tasks())
+    >>> asyncio.run(wait())
+    1
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return []
+    found: list[list[Any]] = []
+    for thread, frame in sys._current_frames().items():
+        for loop in {id(loop): loop for loop in _loops(frame, asyncio)}.values():
+            for task in asyncio.all_tasks(loop):
+                if len(found) < MOST_TASKS:
+                    found.append([task.get_name(), thread, _frames(task.get_coro())])
+    return sorted(found, key=lambda task: str(task[0]))
+
+
+def _loops(frame: FrameType | None, asyncio: Any) -> Iterator[Any]:
+    """Return the loops that a thread runs."""
+    while frame is not None:
+        if frame.f_code.co_name in _TURNS:
+            runs = frame.f_locals.get("self")
+            for loop in (runs, getattr(runs, "_loop", None)):
+                if isinstance(loop, asyncio.AbstractEventLoop):
+                    yield loop
+        frame = frame.f_back
+
+
+def _frames(coroutine: Any) -> list[list[Any]]:
+    """Return where a coroutine is, through all that it awaits."""
+    frames: list[list[Any]] = []
+    while coroutine is not None and len(frames) < MOST_FRAMES:
+        for kind, awaits in (("cr", "await"), ("gi", "yieldfrom"), ("ag", "await")):
+            frame = getattr(coroutine, f"{kind}_frame", None)
+            if frame is not None:
+                frames.insert(0, [frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname])
+                coroutine = getattr(coroutine, f"{kind}_{awaits}", None)
+                break
+        else:
+            break
+    return frames
