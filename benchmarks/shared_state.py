@@ -22,11 +22,13 @@ import valkey
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from skyward.collections.named_collections import Collections
+from skyward.collections.store_connections import StoreConnections
 from tests.collections.store_server import PASSWORD, StoreServer, address_of, running_store
 
 CALLS = 3000
 ITEMS = 10_000
 WORKERS = 4
+TASKS = 300
 PARTICIPANTS = 8
 BARRIER_ROUNDS = 40
 
@@ -136,6 +138,18 @@ def at_a_barrier(server: StoreServer) -> list[float]:
     return [max(left for _, left in each) - max(arrived for arrived, _ in each) for each in rounds]
 
 
+def first_of_a_task(server: StoreServer, connections: StoreConnections | None) -> float:
+    """Return the seconds of a task's first increment, by many tasks, with the connections of its process or its own."""
+    took = []
+    for number in range(TASKS):
+        collections = Collections(lambda holder=f"task {number}": address_of(server, holder), connections=connections)
+        began = time.perf_counter()
+        collections.counter("first").increment()
+        took.append(time.perf_counter() - began)
+        collections.finish(True)
+    return statistics.median(took)
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -152,6 +166,10 @@ def main() -> None:
         compare("dict get", lambda: shared["k"], lambda: bare.hget("bare", "k"), options.rounds)
         compare("dict set", lambda: shared.__setitem__("k", 1), lambda: bare.hset("bare", "k", "1"), options.rounds)
         print()
+        kept = StoreConnections()
+        mine, own = (first_of_a_task(server, connections) * 1e6 for connections in (kept, None))
+        kept.close()
+        print(f"first increment of a task: {mine:.0f} µs, {own:.0f} µs with a connection of its own")
         for name, way in (("that are put meanwhile", while_they_take), ("that were put before", before_they_take)):
             rates = [way(server, collections) for _ in range(options.rounds)]
             print(f"{ITEMS:,} items {name} through {WORKERS} workers: {statistics.median(rates):,.0f}/s", flush=True)

@@ -21,6 +21,7 @@ from skyward import hookspecs
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.errors import ConfigError, CredentialsError, PluginError
 from skyward.hookspecs import (
+    BucketStorage,
     Cluster,
     Command,
     Device,
@@ -131,6 +132,10 @@ class Cloud:
     @hookimpl
     async def skyward_clock(self) -> float | None:
         return -90.0
+
+    @hookimpl
+    async def skyward_volume_storage(self, region: str | None) -> BucketStorage:
+        return BucketStorage(endpoint=f"https://{region}.example", access_key="id", secret_key="hidden")
 
     @hookimpl
     async def skyward_owned(self) -> list[Instance]:
@@ -354,6 +359,13 @@ def test_hook_clock() -> None:
     handle = ProviderHandle(Cloud())
     assert "1 min ahead of that of cloud" in asyncio.run(handle.measure_clock())
     assert time.time() - 90.0 == pytest.approx(handle.now(), abs=1.0)
+
+
+def test_hook_volume_storage() -> None:
+    """The object store that buckets without a store of their own are in, with its keys, which no repr shows."""
+    store = ask(Cloud(), "skyward_volume_storage", spec=Spec(), region="here")
+    assert BucketStorage(endpoint="https://here.example", access_key="id", secret_key="hidden") == store
+    assert "hidden" not in repr(store)
 
 
 def test_hook_owned() -> None:

@@ -106,22 +106,6 @@ def test_what_is_not_built_yet_does_not_exist(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (
-            "Volume",
-            r"sky\.Volume comes with a later version \(mounted buckets\)\. Until then, sky\.Storage downloads",
-        ),
-    ],
-)
-def test_what_is_not_built_yet_says_where_it_stands(name: str, said: str) -> None:
-    """Nothing that merely sounds like it is offered."""
-    with pytest.raises(AttributeError, match=said):
-        getattr(sky, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("Volume", r"^sky\.Volume comes with a later version"),
         ("Compte", r"no attribute 'Compte'\. Did you mean sky\.Compute\?$"),
         ("_private", "cannot import name '_private'"),
     ],

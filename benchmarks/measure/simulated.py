@@ -118,6 +118,9 @@ class Machine:
 
     async def flush(self) -> None: ...
 
+    async def unmount(self, folders: Sequence[str]) -> str:
+        return ""
+
     def last_words(self) -> str:
         return ""
 

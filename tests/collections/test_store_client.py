@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +38,7 @@ def test_a_store_that_is_gone_is_lost(own_store: StoreServer) -> None:
     started = time.monotonic()
     with pytest.raises(StoreLostError, match=rf"cannot be reached at {own_store.path}: .*see the pool's log"):
         shared["k"]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_wrong_password_is_an_error_of_ours(store: StoreServer) -> None:
@@ -184,6 +185,25 @@ def test_a_fork_has_connections_of_its_own(collections: Collections) -> None:
     child.join(20)
     assert 0 == child.exitcode
     assert 102 == counter.value
+
+
+def test_an_interrupt_leaves_no_reply_behind(collections: Collections) -> None:
+    """A wait that Ctrl-C ends takes nothing, and the thread's next operations read their own replies."""
+    shared, counter = collections.queue("q"), collections.counter("c")
+    assert 1 == counter.increment()
+    main, before = threading.main_thread().ident, signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert main is not None
+    timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            shared.get(timeout=20)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert [2, 3] == [counter.increment(), counter.increment()]
+    shared.put("a")
+    assert "a" == shared.get(timeout=20)
 
 
 def test_what_the_store_refuses_is_an_error_of_ours(store: StoreServer, collections: Collections) -> None:

@@ -20,6 +20,7 @@ from skyward.model.events.event import (
     InstanceLaunching,
     InstancePreempted,
     InstanceProvisioned,
+    LaunchDelayed,
     Log,
     SkywardEvent,
     TaskCompleted,
@@ -57,6 +58,11 @@ from skyward.model.instances.instance import InstanceInfo
         (BootstrapProgress(instance_id="i", step="pulling image", instance=InstanceInfo(node=2)), "pulling image"),
         (BootstrapFailed(phase="apt", error="no such package"), "bootstrap failed in apt: no such package"),
         (ClusterReady(nodes=4, elapsed=61.0), "ready: 4 nodes in 1:01"),
+        (
+            LaunchDelayed(nodes=(3,), failures=2, retry_in=4.0, reason="none."),
+            "2 starts failed: none. (tried again in 4.0 s)",
+        ),
+        (LaunchDelayed(nodes=(3, 4), failures=2, retry_in=4.0), "2 nodes could not be started (tried again in 4.0 s)"),
         (TaskCompleted(task_id="1", function="train", node=0, duration=90.0), "train returned after 1:30"),
         (
             TaskCompleted(task_id="1", function="train", node=0, success=False, duration=2.0, error="ValueError: no"),

@@ -22,15 +22,16 @@ _NAMES = (
     "billed by",
     "nodes reach each other",
     "machine images",
-    "volumes of yours",
+    "disks of yours",
     "limits of its API",
 )
 _HEAD = f"|{'|'.join(f' {name} ' if name else ' ' for name in _NAMES)}|\n|{'---|' * len(_NAMES)}\n"
-_VOLUMES = {
-    "digitalocean": "a disk, for one node",
+_DISKS = {
+    "aws": "disks, for one node; for all to read",
+    "digitalocean": "disks, for one node",
     "runpod": "a network volume, for all nodes",
     "vastai": "a local volume, for nodes on its machine",
-    "verda": "a disk, for one node; a share, for all",
+    "verda": "disks, for one node; shares, for all",
 }
 _ENDS: dict[EndsOwnBill, str] = {
     True: "machines terminate themselves",
@@ -64,7 +65,7 @@ def row(provider: object) -> str:
         billed + least,
         "yes" if facts.nodes_reach_each_other else "no",
         "yes" if facts.machine_images else "no",
-        f"[{_VOLUMES[facts.name]}]({facts.name}.md#volumes)" if hasattr(provider, "volume") else "no",
+        f"[{_DISKS[facts.name]}]({facts.name}.md#disks)" if facts.disks else "no",
         _LIMITS[facts.name],
     ]
     return f"| {' | '.join(cells)} |\n"

@@ -59,6 +59,33 @@ def test_outside_a_block_the_operator_is_shown_too(tmp_path: Path) -> None:
     assert 1 == printed.count("/skyward/")
 
 
+WAITING = {
+    "queue": "jobs.get()",
+    "lock": "lock.acquire(timeout=None)",
+    "barrier": "barrier.wait()",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expression", WAITING.values(), ids=WAITING)
+def test_an_interrupt_of_a_wait_for_others_shows_the_users_line(tmp_path: Path, expression: str) -> None:
+    """And no frame of ours, or of the store's client library."""
+    calling = f"""
+with pool:
+    jobs, barrier, lock = pool.queue("q"), pool.barrier("b", 2), pool.lock("l", timeout=None)
+    taken = threading.Thread(target=pool.lock("l").acquire)
+    taken.start()
+    taken.join()
+    open(path, "w").close()
+    {expression}
+"""
+    printed = _printed(tmp_path, WITH, calling)
+    assert expression in printed
+    assert "/skyward/" not in printed
+    assert "/valkey/" not in printed
+    assert printed.rstrip().endswith("KeyboardInterrupt")
+
+
 LEAVING = """
 import os, signal, threading
 import skyward as sky

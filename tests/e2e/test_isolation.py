@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +151,50 @@ def test_threads_are_interrupted_at_their_next_bytecode() -> None:
             spin().with_timeout(0.1) >> pool
         assert other.result() == 0.5
         assert pid() >> pool == before
+
+
+class Dropped:
+    """Wait in a finalizer, where Python drops what comes up."""
+
+    def __del__(self) -> None:
+        time.sleep(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slots", [1, 2], ids=["main thread", "threads"])
+def test_an_interrupt_that_python_drops_comes_again(slots: int) -> None:
+    """The call ends within its grace, so that its process is kept."""
+
+    @sky.function
+    def goes_on() -> None:
+        Dropped()
+        while True:
+            time.sleep(0.01)
+
+    with sky.Compute(console="silent", concurrency=slots) as pool:
+        before = pid() >> pool
+        with pytest.raises(sky.TaskTimeoutError):
+            goes_on().with_timeout(0.5) >> pool
+        assert before == pid() >> pool
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slots", [1, 2], ids=["main thread", "threads"])
+def test_what_an_interrupt_leads_to_is_not_interrupted(tmp_path: Path, slots: int) -> None:
+    """A `finally` has the whole grace, also in a function that it calls."""
+
+    @sky.function
+    def cleans_up() -> None:
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            time.sleep(2.5)
+            (tmp_path / "cleaned").touch()
+
+    with sky.Compute(console="silent", concurrency=slots) as pool, pytest.raises(sky.TaskTimeoutError):
+        cleans_up().with_timeout(0.3) >> pool
+    assert (tmp_path / "cleaned").exists()
 
 
 @pytest.mark.slow

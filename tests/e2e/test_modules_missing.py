@@ -22,6 +22,7 @@ from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.spec.image import Image
 from skyward.node.agent.descendants import MARK
+from tests.hosts import environments
 
 pytestmark = pytest.mark.slow
 
@@ -265,19 +266,11 @@ class Watch:
     """Tell which processes of nodes this test has started, whatever their parents are now."""
 
     def __init__(self, mark: str) -> None:
-        self._mark = f"OF_TEST={mark}".encode()
+        self._mark = f"\0OF_TEST={mark}\0".encode()
 
     def processes(self) -> list[int]:
         """List those that live; agents, workers, app hosts and all that they started."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                entries = path.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if self._mark in entries and any(entry.startswith(f"{MARK}=".encode()) for entry in entries):
-                found.append(int(path.parent.name))
-        return found
+        return [pid for pid, environ in environments() if self._mark in environ and f"\0{MARK}=".encode() in environ]
 
 
 @pytest.fixture

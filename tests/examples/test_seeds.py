@@ -51,6 +51,7 @@ LAST_LINES = {
         r"learned: True \| initialised, samples seen: \[\(True, 16\), \(True, 16\)\] \| by hand: \['done', None\]"
     ),
     "transformers_training.py": r"world and progress: \[\(2, True\), \(2, True\)\]",
+    "volumes.py": r"first \| first \| 2 rows",
     "workers.py": r"threads: 1 process \| fresh processes: 4 for 4 tasks",
 }
 # Those of frameworks each train in another one: a run that has a share of what is drawn has two of them.

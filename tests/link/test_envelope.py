@@ -90,11 +90,11 @@ def test_what_is_no_envelope_is_refused(data: bytes, why: str) -> None:
 @pytest.mark.parametrize("bomb", bombs())
 def test_a_headline_opens_no_pickle(bomb: bytes) -> None:
     """It is cut out of the bytes: what would keep a pickle busy for ever is not looked at."""
-    began = time.monotonic()
+    began = time.thread_time()
     assert "a failure that cannot be read" == headline_of(bomb)
     envelope = Envelope("", (ROW._replace(pickled=bomb),)).encode()
     assert "KeyError: 'gone'" == headline_of(envelope)
-    assert time.monotonic() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_a_headline_is_one_short_line() -> None:

@@ -26,10 +26,11 @@ def test_pieces_are_read_like_the_whole(pieces: list[bytes], steps: list[tuple[s
         assert cut.tell() == whole.tell()
 
 
-@given(st.integers(0, 300_000), st.integers(1, 70_000))
-def test_a_pickle_in_pieces_is_unpickled(size: int, step: int) -> None:
+@given(st.integers(0, 300_000), st.integers(1, 1000))
+def test_a_pickle_in_pieces_is_unpickled(size: int, count: int) -> None:
     """Also where a large object is cut."""
     value = [{"a": b"x" * size, "b": "y" * size}, list(range(100))]
     whole = pickle.dumps(value, 5)
+    step = -(-len(whole) // count)
     pieces = [whole[at : at + step] for at in range(0, len(whole), step)]
     assert pickle.Unpickler(Pieces(pieces)).load() == value

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any, TypeVar
 from unittest.mock import patch
 
@@ -55,6 +57,24 @@ class SimulatedEngine(EngineLoop):
         began = self.now
         self.run(self._until(holds, began + within))
         return self.now - began
+
+    @contextmanager
+    def beside(self, do: Callable[[], T], begun: Callable[[], object]) -> Iterator[list[T]]:
+        """
+        Do in a thread of its own what waits for the engine; yield what takes its result once it has begun.
+
+        No time goes on until it has, and the block has to let enough of it go on for the thread to end.
+        """
+        done: list[T] = []
+        thread = Thread(target=lambda: done.append(do()), daemon=True)
+        thread.start()
+        deadline = monotonic() + 20.0
+        while not begun():
+            assert monotonic() < deadline, "it never began"
+            sleep(0.001)
+        yield done
+        thread.join(timeout=20.0)
+        assert not thread.is_alive()
 
     def result(self, future: Future[T]) -> T:
         """Let time go on until a call is answered, and return its result."""

@@ -7,7 +7,7 @@ import inspect
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -55,6 +55,7 @@ class SimulatedMachine:
         self.dies = dies
         self.ends_itself = ends_itself
         self.redials = 5.0
+        self.unmount_fails = ""
         self.off = False
         self.hosts: list[SimulatedHost] = []
 
@@ -90,6 +91,7 @@ class SimulatedHost:
         self.machine = machine
         self.agent: Agent | None = None
         self.flushed = 0
+        self.unmounted: tuple[str, ...] = ()
         self.closed = False
         self.patience: float | None = None
         self._recipe = recipe
@@ -129,6 +131,11 @@ class SimulatedHost:
     async def flush(self) -> None:
         """Count it."""
         self.flushed += 1
+
+    async def unmount(self, folders: Sequence[str]) -> str:
+        """Record which disks it is asked for."""
+        self.unmounted = tuple(folders)
+        return self.machine.unmount_fails
 
     def last_words(self) -> str:
         """Say nothing."""

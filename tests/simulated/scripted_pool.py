@@ -18,6 +18,7 @@ from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.pool.running import Running
+from skyward.engine.pool.wholeness import Wholeness
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.spec.options import Options
 from skyward.plan.pool.lifecycle import PoolState
@@ -54,6 +55,17 @@ class _Silent:
         """Nothing was printed."""
 
 
+class CountedWaits(Wholeness):
+    """Count the threads that wait for lost nodes to be replaced."""
+
+    waited = 0
+
+    def wait(self) -> None:
+        """Count it, and wait."""
+        self.waited += 1
+        super().wait()
+
+
 class ScriptedPool(Running):
     """
     Run calls on scripted nodes, as an open pool does; its loop has a thread and virtual time.
@@ -84,9 +96,7 @@ class ScriptedPool(Running):
         self.maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
         self.scripted: dict[int, ScriptedNode] = {}
         self.errors: list[BaseException] = []
-        self.waited = 0
-        self._given_up = ""
-        self._whole = threading.Condition()
+        self.whole = CountedWaits(self.name, lambda: self._state, lambda: False)
         self._script = script
         self._state = PoolState(desired=len(nodes), needed=1)
         self.engine.loop.set_exception_handler(lambda loop, context: self.errors.append(context["exception"]))
@@ -98,8 +108,8 @@ class ScriptedPool(Running):
 
     def leave(self) -> None:
         """Close the pool, as leaving its block does."""
-        with self._whole:
-            self._state = evolve(self._state, closing=True)
+        self._state = evolve(self._state, closing=True)
+        self.whole.changed()
         self.do(self.dispatch.close, "The pool 'train' is closed.")
 
     def __exit__(self, *_: object) -> None:
@@ -135,9 +145,8 @@ class ScriptedPool(Running):
         self.dispatch.add(member)
 
     def _ready(self, index: int, nodes: dict[int, NodeState]) -> None:
-        with self._whole:
-            self._state = PoolState(desired=self._state.desired, needed=1, nodes=nodes)
-            self._whole.notify_all()
+        self._state = PoolState(desired=self._state.desired, needed=1, nodes=nodes)
+        self.whole.changed()
 
     def _left(self, index: int, slots: Sequence[int], why: str) -> None:
         """Have another node in the place of a lost one, a minute later."""
@@ -145,11 +154,6 @@ class ScriptedPool(Running):
         self._membership.drop(index)
         self.dispatch.remove(index, why)
         self.engine.loop.call_later(60.0, self._add, index, slots)
-
-    def wait_until_whole(self) -> None:
-        """Count who waits for lost nodes to be replaced."""
-        self.waited += 1
-        super().wait_until_whole()
 
 
 @contextlib.contextmanager

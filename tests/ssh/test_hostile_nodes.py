@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 
@@ -133,9 +133,13 @@ def node(attack: str, directory: Path) -> Iterator[tuple[sky.SSH, Callable[[], N
         process.stdout.close()
 
 
-def slow(event: Any) -> None:
-    """Handle events more slowly than they come."""
-    time.sleep(0.001)
+@contextlib.contextmanager
+def ended(over: threading.Event) -> Iterator[None]:
+    """Let the handler, which is slow until then, take all events that it has not: the pool waits for it."""
+    try:
+        yield
+    finally:
+        over.set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads a process's memory from Linux's /proc")
@@ -148,16 +152,17 @@ def test_a_hostile_node_exhausts_nothing(attack: str, tmp_path: Path) -> None:
 
     The curve of the client's memory is printed: `pytest -s`.
     """
+    over = threading.Event()
     with node(attack, tmp_path) as (provider, _):
         pool = sky.Compute(
-            provider=provider, console="silent", logging=False, on_event=slow, max_provision_attempts=1,
-            retry_on_interruption=0, bootstrap_timeout=5.0, shutdown_timeout=1.0,
+            provider=provider, console="silent", logging=False, on_event=lambda event: over.wait(0.001),
+            max_provision_attempts=1, retry_on_interruption=0, bootstrap_timeout=5.0, shutdown_timeout=1.0,
         )  # fmt: skip
         said: list[str] = []
         seconds = PATIENCE if EXPECTED[attack] else SECONDS
         with Memory() as memory:
             try:
-                with pool:
+                with pool, ended(over):
                     if attack == "items without credit":
                         items = stream() >> pool
                         time.sleep(SECONDS / 4)

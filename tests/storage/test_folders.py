@@ -121,6 +121,9 @@ def test_no_link_leads_out_of_the_folder(store: Storage, bucket: str, file: Make
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "server", [*CHECKING, pytest.param("moto", marks=[pytest.mark.everything] if CHECKING else [])], indirect=True
+)
 def test_lists_have_all_pages(store: Storage, bucket: str, tmp_path: Path) -> None:
     """A page has a thousand; so has a request that removes objects."""
     folder = tmp_path / "many"

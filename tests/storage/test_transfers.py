@@ -92,7 +92,7 @@ def test_a_finished_transfer_is_one_line_in_the_log(
     """With the bucket and the bytes, and no key of ours."""
     with caplog.at_level(logging.INFO, "skyward.storage"):
         store.upload(bucket, file(10))
-    assert f"upload.done bucket={bucket} files=1 bytes=10" in caplog.text
+    assert f"upload.done bucket={bucket} objects=1 bytes=10" in caplog.text
 
 
 @pytest.mark.parametrize("size", [1000, PART + 1000])

@@ -8,6 +8,7 @@ Those in its `external_deps` load models and data from a hub, `test_ddp_comm_hoo
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ runs = sky.function(run)
 
 
 def launched(name: str) -> list[str]:
-    """Run it in two ranks, and give the last line of each."""
+    """Run it in two ranks, and give what each says at its end; their lines may run into one."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
@@ -41,7 +42,7 @@ def launched(name: str) -> list[str]:
         timeout=LIMIT,
         check=False,
     )
-    return [line for line in done.stdout.splitlines() if line.startswith("(")]
+    return re.findall(r"\('\w+', \d+\)", done.stdout)
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skyward.provider import CredentialsError, Inventory, NoCredentialsError, Shared, ahead_of_reply
 from skyward_aws.failure import Refusal, failure, pause
 from skyward_aws.preflight import ends_at
 
-__all__ = ["Account", "Login", "in_thread", "whose"]
+__all__ = ["Account", "Keys", "Login", "in_thread", "whose"]
 
 T = TypeVar("T")
 
@@ -54,6 +54,24 @@ class Login:
     session_token: str | None = None
 
 
+@frozen(kw_only=True)
+class Keys:
+    """
+    Hold what calls are signed with.
+
+    Args:
+        access_key: Access key id.
+        secret_key: Secret access key.
+        session_token: Token of a temporary session.
+        expires_at: When they end, in seconds since 1970; None if that is not known.
+    """
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
+
+
 class Account:
     """
     Ask AWS.
@@ -72,6 +90,8 @@ class Account:
         """Answers that hold for a while, such as prices."""
         self.inventories: defaultdict[str, Inventory[Mapping[str, Any]]] = defaultdict(lambda: Inventory({}))
         """The machines that were rented here, by region: lists are asked for by tag, and lack them for a while."""
+        self.with_disks: set[str] = set()
+        """Ids of machines that have had all their disks."""
         self.ahead: float | None = None
         """Seconds by which AWS's clock is ahead of ours, by its last answer; None before one."""
 
@@ -146,6 +166,36 @@ class Account:
     async def regions(self) -> tuple[str, ...]:
         """Return the names of all regions that the library knows."""
         return await in_thread(lambda: tuple(self._opened().get_available_regions("ec2")))
+
+    async def endpoint(self, service: str, region: str) -> str:
+        """Return the address of a service, as the user's own settings may name it."""
+        return await in_thread(lambda: str(self._client(service, region).meta.endpoint_url))
+
+    async def keys(self) -> Keys:
+        """
+        Return the keys that calls are signed with, renewed if they have to be.
+
+        Raises:
+            NoCredentialsError: If there are none.
+        """
+        found = await in_thread(self._keys)
+        if found is None:
+            raise self._nobody()
+        return found
+
+    def _keys(self) -> Keys | None:
+        credentials = self._opened().get_credentials()
+        if credentials is None:
+            return None
+        frozen = credentials.get_frozen_credentials()
+        # Only those that are renewed know it by themselves.
+        end = getattr(credentials, "_expiry_time", None)
+        return Keys(
+            access_key=frozen.access_key,
+            secret_key=frozen.secret_key,
+            session_token=frozen.token,
+            expires_at=end.timestamp() if end is not None else self._ends_at(),
+        )
 
     async def ends_at(self) -> float | None:
         """Return when the credentials run out that nothing renews, in seconds since 1970; None if unknown."""

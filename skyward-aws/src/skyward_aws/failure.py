@@ -46,6 +46,7 @@ _QUOTA = {
     "InstanceLimitExceeded": "Ask for a larger quota in Service Quotas, or take another family or region.",
     "VolumeLimitExceeded": "Ask for a larger EBS quota, or delete volumes that are not needed.",
     "MaxIOPSLimitExceeded": "Ask for a larger EBS quota, or delete volumes that are not needed.",
+    "AttachmentLimitExceeded": "Leave some disks out, or take an instance type that may have more.",
     "SnapshotLimitExceeded": "Delete machine images that are not needed: sky images delete --older-than 30d",
     "PendingSnapshotLimitExceeded": "Wait until other snapshots of the account are made.",
     "ConcurrentSnapshotLimitExceeded": "Wait until other snapshots of the account are made.",

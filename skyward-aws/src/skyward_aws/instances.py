@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FLEET_TAG",
     "Door",
+    "alive",
     "check_end",
     "described",
     "is_of_fleet",
@@ -333,6 +334,18 @@ async def check_end(account: Account, region: str, ids: Sequence[str]) -> None:
                 _log.debug("aws.dry_run code=%s", code_of(error))
                 return
         await asyncio.sleep(wait)
+
+
+async def alive(account: Account, region: str, ids: Sequence[str]) -> list[str]:
+    """
+    Return those of some machines that exist, and are not being ended.
+
+    Args:
+        account: Who asks.
+        region: Where they are.
+        ids: Which.
+    """
+    return [name for name, word in (await _states(account, region, ids)).items() if word not in _UNBILLED]
 
 
 async def _states(account: Account, region: str, ids: Sequence[str]) -> dict[str, str | None]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skyward.provider import CapacityError, Instance, InstanceState, SkywardError, rented
+from skyward.provider import CapacityError, Disks, Instance, InstanceState, SkywardError, rented
 from skyward_aws.account import Account
+from skyward_aws.disks import EBSVolume
 from skyward_aws.failure import code_of
 from skyward_aws.fleet import MANY, named, rent_together
 from skyward_aws.instances import described, machines, node_of, state, tags_of
@@ -48,7 +49,7 @@ class _Course:
         self.over = True
 
 
-async def launch(account: Account, order: Order, zone: str | None) -> Sequence[Instance]:
+async def launch(account: Account, order: Order, zone: str | None, disks: Disks[EBSVolume]) -> Sequence[Instance]:
     """
     Rent a machine for each node, as far as there are any.
 
@@ -58,6 +59,7 @@ async def launch(account: Account, order: Order, zone: str | None) -> Sequence[I
         account: Who rents.
         order: What.
         zone: The only zone to try; None for all that sell the type.
+        disks: The disks of the user's that they get once they run.
 
     Returns:
         An instance for each node that got one.
@@ -65,11 +67,13 @@ async def launch(account: Account, order: Order, zone: str | None) -> Sequence[I
     Raises:
         CapacityError: If there is none in any zone.
         QuotaError: If the account may have none.
+        ProvisionError: If another machine still has a disk.
     """
     order = await _with_zones(account, order, zone)
     rows = await _present(account, order)
     course = _Course()
     missing = [node for node in order.request.nodes if node not in rows]
+    await disks.free(len(missing))
     if len(missing) >= MANY:
         course.together = asyncio.ensure_future(rent_together(account, order, missing, lambda: course.over))
     calls = {node: _one(account, order, node, course) for node in missing}

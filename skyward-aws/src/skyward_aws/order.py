@@ -9,6 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from skyward.provider import LaunchRequest, host_key
+from skyward_aws.disks import mount_script
 from skyward_aws.instances import FLEET_TAG, Door, label
 from skyward_aws.machine_image import RootDisk
 from skyward_aws.place import Place
@@ -97,9 +98,11 @@ def machine(order: Order, node: int | None) -> dict[str, Any]:
     """
     request, cluster = order.request, order.request.cluster
     own = host_key(cluster.key, label(request.token, node))
+    disks, several = order.place.disks, cluster.spec.nodes.ceiling > 1
+    first = [mount_script(disks, read_only=several)] if disks else []
     found: dict[str, Any] = {
         "ImageId": order.disk.image,
-        "UserData": user_data(cluster.key.public, own, order.door.user, _deadline(cluster.spec.ttl)),
+        "UserData": user_data(cluster.key.public, own, order.door.user, _deadline(cluster.spec.ttl), first),
         # A shutdown from within has to end the bill.
         "InstanceInitiatedShutdownBehavior": "terminate",
         # Two hops, so that containers reach it.

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from skyward.provider import MachineImage, SkywardError
 from skyward_aws.account import Account
+from skyward_aws.disks import DEVICES
 from skyward_aws.failure import code_of
 
 __all__ = ["Base", "create_image", "delete_image", "delete_images", "described", "images"]
@@ -57,7 +58,9 @@ class Base:
         return {"skyward:base": self.image, "skyward:user": self.user}
 
 
-async def create_image(account: Account, region: str, instance: str, content_hash: str, base: Base) -> MachineImage:
+async def create_image(
+    account: Account, region: str, instance: str, content_hash: str, base: Base, disks: int = 0
+) -> MachineImage:
     """
     Make an image of a machine, which goes on running meanwhile.
 
@@ -69,6 +72,7 @@ async def create_image(account: Account, region: str, instance: str, content_has
         instance: The machine's id.
         content_hash: What the machine was made to hold.
         base: What it booted from.
+        disks: How many disks of the user's it has, which are not part of the image.
 
     Returns:
         The image; where there is one of that name already, or one is being made, that one.
@@ -79,6 +83,7 @@ async def create_image(account: Account, region: str, instance: str, content_has
     name = base.name(content_hash)
     written = {"Name": name, _TAG: content_hash, **base.tags}
     tags = [{"Key": key, "Value": value} for key, value in written.items()]
+    without = [{"DeviceName": f"/dev/sd{letter}", "NoDevice": ""} for letter in DEVICES[:disks]]
     try:
         made = await account.call(
             "ec2",
@@ -88,6 +93,7 @@ async def create_image(account: Account, region: str, instance: str, content_has
             InstanceId=instance,
             Name=name,
             NoReboot=True,
+            **({"BlockDeviceMappings": without} if without else {}),
             TagSpecifications=[{"ResourceType": kind, "Tags": tags} for kind in ("image", "snapshot")],
         )
     except SkywardError as error:

@@ -22,8 +22,8 @@ CLOSED_GROUP = "skyward-closed"
 _ANYWHERE = "0.0.0.0/0"
 
 
-def _subnets(value: Mapping[str, str]) -> dict[str, str]:
-    """Return subnets by zone, as a copy."""
+def _copy(value: Mapping[str, str]) -> dict[str, str]:
+    """Return a mapping as a copy."""
     return dict(value)
 
 
@@ -39,14 +39,16 @@ class Place:
         group: The security group.
         own_group: Whether the group is ours to change and to remove.
         port: The port that it lets in; None for no port.
+        disks: Folders of the user's disks by their ids, in the order in which they are attached.
     """
 
     region: str
     vpc: str
-    subnets: Mapping[str, str] = field(converter=_subnets)
+    subnets: Mapping[str, str] = field(converter=_copy)
     group: str
     own_group: bool
     port: int | None
+    disks: Mapping[str, str] = field(factory=dict, converter=_copy)
 
 
 async def find_place(

@@ -11,22 +11,35 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from skyward.provider import (
+    BucketStorage,
     ConfigError,
+    Disks,
     Instance,
     MachineImage,
     Offer,
     ProviderFacts,
     RegionsLike,
     SkywardError,
+    disks_of,
     hookimpl,
     port,
     regions,
     suggesting,
 )
 from skyward_aws.account import Account, Login, whose
+from skyward_aws.buckets import bucket_storage
+from skyward_aws.disks import (
+    DEVICES,
+    EBSVolume,
+    check_nodes,
+    detach,
+    find_volume,
+    living,
+    with_disks,
+)
 from skyward_aws.fleet import drop_templates
 from skyward_aws.instances import Door, check_end, described, machines, owned, renew, terminate
 from skyward_aws.launching import launch
@@ -161,6 +174,10 @@ class AWS:
             return (spec.region,)
         return self.region or (await self._home(),)
 
+    def _disks(self, spec: Spec, regions: Sequence[str]) -> Disks[EBSVolume]:
+        find = partial(find_volume, self._account, regions)
+        return Disks(provider="aws", title="AWS", find=find, wanted=disks_of(spec.volumes))
+
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
         """Return what holds here: a machine that shuts down is terminated; seconds are billed, a minute at least."""
@@ -176,6 +193,7 @@ class AWS:
             notice_command=command(),
             end_command=end if self.user == "root" else ("sudo", "-n", *end),
             machine_images=True,
+            disks=len(DEVICES),
         )
 
     @hookimpl
@@ -185,7 +203,7 @@ class AWS:
 
         Raises:
             CredentialsError: If there are none, they are about to run out, or AWS refuses them.
-            ConfigError: If there is no such region.
+            ConfigError: If there is no such region or disk, or the pool cannot have that.
         """
         wanted, known = await self._wanted(spec), await self._account.regions()
         for region in wanted:
@@ -199,6 +217,9 @@ class AWS:
         missing = [name for name in ("aws", "session-manager-plugin") if self.use_ssm and shutil.which(name) is None]
         if missing:
             raise ConfigError(f"use_ssm=True needs {' and '.join(missing)} on this machine, which is not there.")
+        disks = self._disks(spec, wanted)
+        await disks.check((self.zone,) if self.zone else (), spec.nodes.ceiling, partial(living, self._account, wanted))
+        check_nodes([disk for disk, _ in await disks.mounts()], spec.nodes.ceiling)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -208,8 +229,10 @@ class AWS:
         Raises:
             SkywardError: If none answers.
         """
-        wanted = await self._wanted(spec)
-        asked = (offers(self._account, region, spec, self.zone) for region in wanted)
+        wanted, zone = await self._wanted(spec), self.zone
+        for volume, _ in await self._disks(spec, wanted).mounts():
+            wanted, zone = (volume.region,), volume.place
+        asked = (offers(self._account, region, spec, zone) for region in wanted)
         found = await asyncio.gather(*asked, return_exceptions=True)
         failures = [each for each in found if isinstance(each, BaseException)]
         for region, answer in zip(wanted, found, strict=True):
@@ -223,9 +246,10 @@ class AWS:
 
     @hookimpl
     async def skyward_open(self, cluster: Cluster) -> Place:
-        """Find the network, and make the group where it is missing."""
+        """Find the network and the disks, and make the group where it is missing."""
         region = cluster.offer.region or (await self._wanted(cluster.spec))[0]
-        return await find_place(
+        mounts = await self._disks(cluster.spec, (region,)).mounts()
+        place = await find_place(
             self._account,
             region,
             vpc=self.vpc,
@@ -233,6 +257,7 @@ class AWS:
             group=self.security_group,
             port=None if self.use_ssm else self.ssh_port,
         )
+        return evolve(place, disks={disk.id: where for disk, where in mounts})
 
     @hookimpl
     async def skyward_launch(self, request: LaunchRequest, infra: Place) -> Sequence[Instance]:
@@ -242,23 +267,27 @@ class AWS:
         Raises:
             CapacityError: If no zone has any left.
             QuotaError: If the account may have no more.
+            ProvisionError: If another machine still has a disk.
         """
         offer, door = request.cluster.offer, self._door(request.cluster)
         await check_quota(self._account, infra.region, offer, len(request.nodes), spot=request.spot)
         image = request.machine_image.id if request.machine_image is not None else self.ami
         disk = await find_image(self._account, infra.region, offer, image)
         order = Order(request=request, place=infra, disk=disk, door=door, profile=self.instance_profile)
-        return await launch(self._account, order, self.zone or offer.zone)
+        disks = self._disks(request.cluster.spec, (infra.region,))
+        return await launch(self._account, order, self.zone or offer.zone, disks)
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster, infra: Place) -> Sequence[Instance]:
-        """List the pool's machines by tag; one just rented that listings do not know yet is pending."""
+        """List the pool's machines by tag; one that listings do not know yet, or without its disks, is pending."""
         region, offer, door = infra.region, cluster.offer, self._door(cluster)
+        disks = tuple(infra.disks)
         found = []
         for name, row in (await machines(self._account, region, cluster.pool_id)).items():
             rate = self._account.inventories[region].rate(name)
             rate = offer.price(spot=row.get("InstanceLifecycle") == "spot") if rate is None else rate
-            found.append(described(row, region, door, rate=rate, on_demand=offer.on_demand_price))
+            instance = described(row, region, door, rate=rate, on_demand=offer.on_demand_price)
+            found.append(await with_disks(self._account, region, row, instance, disks))
         return found
 
     @hookimpl
@@ -270,11 +299,12 @@ class AWS:
     @hookimpl
     async def skyward_terminate(self, infra: Place, ids: Sequence[str]) -> None:
         """
-        End machines, and return when AWS says that they are billed no longer.
+        End machines, and return when AWS says that they are billed no longer; disks are detached, and stay.
 
         Raises:
             ProvisionError: If one may still be billed.
         """
+        await detach(self._account, infra.region, ids, tuple(infra.disks))
         await terminate(self._account, infra.region, ids)
 
     @hookimpl
@@ -297,6 +327,11 @@ class AWS:
     async def skyward_clock(self) -> float | None:
         """Return how far AWS's clock is ahead of ours."""
         return self._account.ahead
+
+    @hookimpl
+    async def skyward_volume_storage(self, region: str | None) -> BucketStorage:
+        """Return S3 in the region: by the instance profile if there is one, else by the keys that are used here."""
+        return await bucket_storage(self._account, region or await self._home(), self.instance_profile)
 
     @hookimpl
     async def skyward_owned(self) -> Sequence[Instance]:
@@ -341,7 +376,7 @@ class AWS:
             SkywardError: If EC2 makes none.
         """
         base = self._base(cluster.offer)
-        return await create_image(self._account, infra.region, instance.id, content_hash, base)
+        return await create_image(self._account, infra.region, instance.id, content_hash, base, len(infra.disks))
 
     @hookimpl
     async def skyward_delete_machine_images(self, images: Sequence[MachineImage]) -> None:

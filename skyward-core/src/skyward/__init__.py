@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         InstanceRequested as InstanceRequested,
         InstanceRunning as InstanceRunning,
         InstanceStopping as InstanceStopping,
+        LaunchDelayed as LaunchDelayed,
         Log as Log,
         Metric as Metric,
         Metrics as Metrics,
@@ -177,6 +178,7 @@ if TYPE_CHECKING:
     from skyward.model.spec.retry_setting import Retry as Retry
     from skyward.model.spec.spec import Architecture as Architecture, ProviderName as ProviderName, Spec as Spec
     from skyward.model.spec.trust_setting import Data as Data
+    from skyward.model.spec.volumes import Disk as Disk, S3Volume as S3Volume, Volume as Volume
     from skyward.model.spec.worker_layout import Worker as Worker
     from skyward.node.task.checkpoint import Checkpoint as Checkpoint
     from skyward.node.task.output import (

@@ -32,6 +32,7 @@ from skyward.hookspecs_distribution import (
 )
 from skyward.model.accelerators.device import Device, Variant
 from skyward.model.cli_command import Command
+from skyward.model.instances.bucket_storage import BucketStorage
 from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext, Topology
 from skyward.model.instances.machine import (
     Instance,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 # Beside the hooks, plugins import from here what hooks take and return.
 __all__ = ["Cluster", "Command", "Device", "Instance", "InstanceState", "LaunchCommand", "LaunchContext"]
 __all__ += ["AptInstall", "KeyPair", "LocalAddress", "MachineImage", "Offer", "PipInstall", "ProviderFacts", "Shell"]
-__all__ += ["LaunchRequest", "SSHAddress", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
+__all__ += ["BucketStorage", "LaunchRequest", "SSHAddress", "Tags", "Topology", "Variant", "hookimpl", "hookspec"]
 # The hooks of a distribution; their text is in a file of their own.
 __all__ += ["skyward_accelerators", "skyward_commands", "skyward_integrations", "skyward_names", "skyward_plugins"]
 __all__ += ["skyward_providers"]
@@ -391,6 +392,31 @@ async def skyward_delete_machine_images(images: Sequence[MachineImage]) -> None:
         SkywardError: If one may go on costing money; its id is in the message.
 
     Example: `await asyncio.gather(*(delete_image(image.id) for image in images))`
+    Since: 0.1
+    """
+
+
+@hookspec(firstresult=True)
+async def skyward_volume_storage(spec: Spec, region: str | None) -> BucketStorage | None:
+    """
+    Return where buckets of a `Volume` without a `storage` of its own are: the provider's own object store.
+
+    When: once per pool whose volumes need it, after offers were listed and before anything is rented; and again when
+        the keys that it returned are about to end.
+    Runs on: the client, in the event loop.
+
+    Args:
+        spec: What the user asks for.
+        region: Region of the offer that is tried first; None where the provider has none.
+
+    Returns:
+        The store; without keys where its machines have a role of their own that opens it. None where there is none,
+        or the account has no keys for it.
+
+    Raises:
+        CredentialsError: If there is one that the account cannot use, with what to do about it.
+
+    Example: `return BucketStorage(endpoint=f"https://s3.{region}.example.org", access_key=..., secret_key=...)`
     Since: 0.1
     """
 

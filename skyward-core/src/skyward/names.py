@@ -125,6 +125,7 @@ LIVES_IN: Mapping[str, str] = {
             "InstanceRequested",
             "InstanceRunning",
             "InstanceStopping",
+            "LaunchDelayed",
             "Log",
             "Metric",
             "Metrics",
@@ -150,6 +151,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.model.spec.retry_setting": ("Retry",),
         "skyward.model.spec.spec": ("Architecture", "ProviderName", "Spec"),
         "skyward.model.spec.trust_setting": ("Data",),
+        "skyward.model.spec.volumes": ("Disk", "S3Volume", "Volume"),
         "skyward.model.spec.worker_layout": ("Worker",),
         "skyward.plan.offers.selection": ("select_available", "select_cheapest", "select_first"),
     }.items()
@@ -180,13 +182,6 @@ OLDER: Mapping[str, str] = {
 }
 """Newer name of each older one; both are the same object, and `dir(sky)` lists the newer one."""
 
-_BUCKETS = "Until then, sky.Storage downloads and uploads, and volume= of a provider mounts a disk."
-
-LATER: Mapping[str, str] = {
-    **dict.fromkeys("S3Volume Volume".split(), f"Mounted buckets. {_BUCKETS}"),
-}
-"""Announced names that do not exist yet: their feature, and the replacement until then."""
-
 
 def resolve(name: str) -> Any:
     """
@@ -215,9 +210,6 @@ def resolve(name: str) -> Any:
         return getattr(import_module(LIVES_IN[newer]), newer)
     if (module := _submodule(name)) is not None:
         return module
-    if name in LATER:
-        subject, _, instead = LATER[name].partition(". ")
-        raise AttributeError(f"sky.{name} comes with a later version ({subject.lower()}). {instead}", name=name)
     from skyward.registry import EXTRAS, named, names, providers
 
     if name in providers() or name in names() or f"sky.{name}" in EXTRAS:

@@ -242,6 +242,7 @@ class Pool(RightOperand, Mapper, SharedState):
 
         Raises:
             ConfigError: If it is no number of nodes, or one that the bounds of an elastic pool exclude.
+            PoolClosedError: If the pool is being left.
         """
         self._running.sizing.resize(size)
 
@@ -268,9 +269,11 @@ class Pool(RightOperand, Mapper, SharedState):
 
         Raises:
             ConfigError: If there is no such port or node, or the port here is taken.
+            UsageError: If the pool has drained to zero.
         """
         remote, local = port(remote_port, "remote_port"), port(local_port, "local_port", least=0)
         running = self._running
+        running.whole.check_awake("pool.forward")
         running.check_node(node, "node")
         forward: Forward = running.engine.run(running.forwards.open(node, remote, local))
         return forward

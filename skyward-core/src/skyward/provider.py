@@ -21,6 +21,7 @@ from skyward.errors import (
 
 # The hooks, and the values that they take and return.
 from skyward.hookspecs import (
+    BucketStorage,
     Cluster,
     Instance,
     InstanceState,
@@ -49,22 +50,15 @@ from skyward.plan.bootstrap.container_start import END_COMMAND, container_start
 from skyward.plan.bootstrap.first_boot import HostKey, boot_deadline, cloud_config, host_key
 from skyward.plan.instances.clocks import ahead_of_reply
 
-# Volumes that the user keeps at the cloud.
-from skyward.plan.offers.volume import (
-    Volume,
-    chosen,
-    mount_disk,
-    mount_path,
-    mount_point,
-    mount_share,
-    volume_name,
-)
+# Disks that the user keeps at the cloud.
+from skyward.plan.offers.cloud_disk import CloudDisk, buckets_of, chosen, disks_of, mount_disk, mount_share
 
-# Accounts, what clouds tell of machines, creating machines and finding them, volumes.
+# Accounts, what clouds tell of machines, creating machines and finding them, disks.
 from skyward.providers.account_hooks import AccountHooks
 from skyward.providers.call_batch import CallBatch, rented
 from skyward.providers.created import Created, Inventory, of_pool, of_token
 from skyward.providers.credentials import Credential
+from skyward.providers.disks import Disks
 from skyward.providers.facts import by_id, facts, identified, sold
 from skyward.providers.host_pins import HostPins
 from skyward.providers.key_account import KeyAccount
@@ -72,7 +66,6 @@ from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
 from skyward.providers.place_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
-from skyward.providers.volumes import Mount
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.
 from skyward.rest import (
@@ -113,13 +106,16 @@ __all__ = [
     "AccountHooks",
     "Api",
     "Architecture",
+    "BucketStorage",
     "CallBatch",
     "CapacityError",
+    "CloudDisk",
     "Cluster",
     "ConfigError",
     "Created",
     "Credential",
     "CredentialsError",
+    "Disks",
     "DockerImage",
     "ErrorRow",
     "HostKey",
@@ -138,7 +134,6 @@ __all__ = [
     "MachineImage",
     "Meaning",
     "Misread",
-    "Mount",
     "NoCredentialsError",
     "Offer",
     "ProviderFacts",
@@ -155,9 +150,9 @@ __all__ = [
     "Tags",
     "Token",
     "TokenLogin",
-    "Volume",
     "ahead_of_reply",
     "boot_deadline",
+    "buckets_of",
     "by_id",
     "check_places",
     "choice",
@@ -165,6 +160,7 @@ __all__ = [
     "cloud_config",
     "container_start",
     "cuda",
+    "disks_of",
     "docker_image",
     "end_for_good",
     "escaped",
@@ -183,8 +179,6 @@ __all__ = [
     "listed",
     "meaning_by",
     "mount_disk",
-    "mount_path",
-    "mount_point",
     "mount_share",
     "nearest",
     "node_number",
@@ -210,7 +204,6 @@ __all__ = [
     "text",
     "text_setting",
     "unescaped",
-    "volume_name",
     "whole",
     "word",
 ]

@@ -4,6 +4,7 @@ What the installed distributions bring: providers, further public names, plugins
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -40,6 +41,7 @@ __all__ = [
     "provider",
     "providers",
     "read",
+    "with_disks",
 ]
 
 GROUP = "skyward"
@@ -179,6 +181,22 @@ def providers() -> Mapping[str, Callable[..., Any]]:
     True
     """
     return installed().providers
+
+
+def with_disks() -> tuple[str, ...]:
+    """
+    Return the names of installed providers that attach disks of the user's, see `sky.Disk`.
+
+    >>> "Local" in with_disks()
+    False
+    """
+    found = []
+    for name, make in sorted(providers().items()):
+        # One that cannot be made without settings has to be tried by the user.
+        with contextlib.suppress(Exception):
+            if make().skyward_facts().disks:
+                found.append(name)
+    return tuple(found)
 
 
 def names() -> Mapping[str, Any]:

@@ -92,10 +92,10 @@ def set(name: str, *, consistency: Consistency | None = None) -> SharedSet:  # n
 
     >>> import skyward as sky
     >>> @sky.function
-    ... def first_of(word: str) -> bool:
-    ...     return bool(sky.set("seen").add(word))
+    ... def note(word: str) -> None:
+    ...     sky.set("seen").add(word)
     >>> with sky.Compute(console="silent") as pool:
-    ...     _ = pool.map(first_of, ["a", "b", "a"])
+    ...     _ = pool.map(note, ["a", "b", "a"])
     ...     len(pool.set("seen"))
     2
     """

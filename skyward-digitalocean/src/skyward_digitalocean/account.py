@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from skyward.provider import (
+    CloudDisk,
     ConfigError,
     Created,
     Credential,
@@ -18,7 +19,6 @@ from skyward.provider import (
     KeyAccount,
     Limit,
     Service,
-    Volume,
     by_id,
     chosen,
     end_for_good,
@@ -216,7 +216,7 @@ class Account(KeyAccount):
         for tag in sorted(worn - others):
             await self.api.delete(f"/v2/tags/{tag}", also=(404,))
 
-    async def volume(self, wanted: str) -> Volume:
+    async def volume(self, wanted: str) -> CloudDisk:
         """
         Look for a volume of block storage, which is for one droplet of its region.
 
@@ -291,9 +291,9 @@ def _droplet(answer: Any) -> Mapping[str, Any]:
     return row
 
 
-def _volume(row: Any) -> Volume:
+def _volume(row: Any) -> CloudDisk:
     holders = optional(row, "droplet_ids", listed) or []
-    return Volume(
+    return CloudDisk(
         id=text(row, "id"),
         name=text(row, "name"),
         place=text(row, "region.slug"),

@@ -11,19 +11,18 @@ from attrs import evolve, frozen
 
 from skyward.provider import (
     CallBatch,
+    CloudDisk,
     ConfigError,
+    Disks,
     Instance,
     LaunchRequest,
     Misread,
-    Mount,
     Registered,
     SkywardError,
-    Volume,
     cloud_config,
     host_key,
     listed,
     mount_disk,
-    mount_point,
     reply_of,
     shell_file,
     text,
@@ -54,26 +53,24 @@ class Order:
         key: The key that they let in.
         image: Slug or id of their image; None for the one that fits.
         vpc: Id of their network; None for the region's default.
-        volume: The volume that the droplet gets; None for none.
-        mount: Where it is found there; None for below `/mnt` by its name.
+        disks: The disks that the droplet gets, each with its folder there.
     """
 
     request: LaunchRequest
     key: Registered
     image: str | None = None
     vpc: str | None = None
-    volume: Volume | None = None
-    mount: str | None = None
+    disks: tuple[tuple[CloudDisk, str], ...] = ()
 
 
-async def launch(account: Account, order: Order, mount: Mount[Volume]) -> Sequence[Instance]:
+async def launch(account: Account, order: Order, disks: Disks[CloudDisk]) -> Sequence[Instance]:
     """
     Rent a droplet for each node, as far as there are any.
 
     Args:
         account: Who rents.
         order: What.
-        mount: The volume that the droplet gets.
+        disks: The disks that the droplet gets.
 
     Returns:
         An instance for each node that got one.
@@ -88,24 +85,24 @@ async def launch(account: Account, order: Order, mount: Mount[Volume]) -> Sequen
     account.gpus[pool] = is_gpu(request.cluster.offer) or account.gpus.get(pool, False)
     before = await account.inventory.of_token(request, tags_of, state)
     missing = [node for node in request.nodes if node not in before]
-    order = evolve(order, volume=await mount.free(len(missing)))
+    order = evolve(order, disks=await disks.free(len(missing)))
     rows = await CallBatch(partial(_created, account, order), per_call=AT_ONCE).rented(missing, before=before)
     return [account.instance(row, request.cluster) for node, row in rows.items() if node in request.nodes]
 
 
-def mount_script(volume: Volume, where: str) -> str:
+def mount_script(disk: CloudDisk, where: str) -> str:
     """
-    Write the shell commands by which a droplet mounts a volume, or its first partition, if either holds a filesystem.
+    Write the shell commands by which a droplet mounts a disk, or its first partition, if either holds a filesystem.
 
     Args:
-        volume: The volume.
-        where: The directory.
+        disk: The disk.
+        where: The folder.
 
-    >>> "scsi-0DO_Volume_data-part1" in mount_script(Volume(id="v1", name="data", place="nyc3"), "/data")
+    >>> "scsi-0DO_Volume_data-part1" in mount_script(CloudDisk(id="v1", name="data", place="nyc3"), "/data")
     True
     """
-    disk = shlex.quote(f"/dev/disk/by-id/scsi-0DO_Volume_{volume.name}")
-    return mount_disk(shell_file(__package__, "find_volume.sh", DISK=disk), where)
+    device = shlex.quote(f"/dev/disk/by-id/scsi-0DO_Volume_{disk.name}")
+    return mount_disk(shell_file(__package__, "find_volume.sh", DISK=device), where)
 
 
 def body(order: Order, nodes: Sequence[int]) -> dict[str, Any]:
@@ -118,8 +115,7 @@ def body(order: Order, nodes: Sequence[int]) -> dict[str, Any]:
     """
     request, cluster = order.request, order.request.cluster
     own = host_key(cluster.key, request.token)
-    volume = order.volume
-    first = [mount_script(volume, mount_point(volume, order.mount))] if volume is not None else []
+    first = [mount_script(disk, where) for disk, where in order.disks]
     data = cloud_config(cluster.key.public, own, "root", first=first)
     assert len(data) <= _LARGEST
     image = order.image or image_for(cluster.offer)
@@ -134,7 +130,7 @@ def body(order: Order, nodes: Sequence[int]) -> dict[str, Any]:
         "monitoring": False,
         "with_droplet_agent": False,
         **({"vpc_uuid": order.vpc} if order.vpc else {}),
-        **({"volumes": [volume.id]} if volume is not None else {}),
+        **({"volumes": [disk.id for disk, _ in order.disks]} if order.disks else {}),
     }
 
 

@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import Factory, field, frozen
-from attrs.converters import optional
 
 from skyward.provider import (
     AccountHooks,
+    BucketStorage,
+    CloudDisk,
     ConfigError,
     CredentialsError,
+    Disks,
     Instance,
-    Mount,
     Offer,
     ProviderFacts,
     RegionsLike,
     Registered,
-    Volume,
     check_places,
+    disks_of,
     hookimpl,
-    mount_path,
     port,
     regions,
     suggesting,
     text,
-    volume_name,
 )
 from skyward_digitalocean.account import Account
 from skyward_digitalocean.catalogue import to_offers
 from skyward_digitalocean.keys import close_keys, forget_tags, open_key
 from skyward_digitalocean.launching import Order, launch
+from skyward_digitalocean.spaces import bucket_storage
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
 
 __all__ = ["DigitalOcean"]
+
+DISKS = 15
+"""Volumes of a droplet at most: "up to fifteen volumes may be attached to a Droplet at a time", API v2, 2026."""
 
 
 def _regions(value: RegionsLike) -> tuple[str, ...]:
@@ -62,8 +66,6 @@ class DigitalOcean(AccountHooks):
         image: Slug or id of the droplets' image; None for Ubuntu, with drivers where there are GPUs.
         vpc: Id of the network; None for the region's default.
         ssh_port: Where the image's SSH server listens.
-        volume: Id or name of a volume of the account that the droplet gets; it is rented in its region.
-        mount: Where it is found there; None for `/mnt/` and its name.
         endpoint: Address of the API; None for what `DIGITALOCEAN_API_URL` says, else DigitalOcean's own.
 
     Raises:
@@ -78,8 +80,6 @@ class DigitalOcean(AccountHooks):
     image: str | None = None
     vpc: str | None = None
     ssh_port: int = field(default=22, converter=_port)
-    volume: str | None = field(default=None, converter=optional(volume_name))
-    mount: str | None = field(default=None, converter=optional(mount_path))
     endpoint: str | None = None
     _account: Account = field(
         default=Factory(lambda self: Account(self.token, self.endpoint, self.ssh_port), takes_self=True),
@@ -91,10 +91,9 @@ class DigitalOcean(AccountHooks):
     def _wanted(self, spec: Spec) -> tuple[str, ...]:
         return (spec.region,) if spec.region is not None else self.region
 
-    @property
-    def _mount(self) -> Mount[Volume]:
-        find = self._account.volume
-        return Mount(provider="digitalocean", title="DigitalOcean", find=find, wanted=self.volume, path=self.mount)
+    def _disks(self, spec: Spec) -> Disks[CloudDisk]:
+        find, wanted = self._account.volume, disks_of(spec.volumes)
+        return Disks(provider="digitalocean", title="DigitalOcean", find=find, wanted=wanted)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -106,6 +105,7 @@ class DigitalOcean(AccountHooks):
             minimum_billed_s=60.0,
             regions=self.region,
             offers_key=self._account.known_key,
+            disks=DISKS,
         )
 
     @hookimpl
@@ -115,7 +115,7 @@ class DigitalOcean(AccountHooks):
 
         Raises:
             CredentialsError: If there is no token, it is refused or lacks a scope, or the account is locked.
-            ConfigError: If there is no such region, VPC or volume, the pool cannot have that, or only spot will do.
+            ConfigError: If there is no such region, VPC or disk, the pool cannot have that, or only spot will do.
         """
         if not spec.allocation.allows_on_demand:
             raise ConfigError(
@@ -136,14 +136,14 @@ class DigitalOcean(AccountHooks):
             await self._account.check_vpc(self.vpc)
         if spec.ttl:
             await self._account.check_renewing()
-        await self._mount.check(wanted, spec.nodes.ceiling, self._account.living)
+        await self._disks(spec).check(wanted, spec.nodes.ceiling, self._account.living)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
         """List what the regions sell now, with GPUs and without."""
         account = self._account
         rows = await account.pages("/v2/sizes", "sizes")
-        wanted, now = await self._mount.places(self._wanted(spec)), time.time()
+        wanted, now = await self._disks(spec).places(self._wanted(spec)), time.time()
         return account.api.understood(rows, lambda rows: to_offers(rows, wanted, now), "GET /v2/sizes")
 
     @hookimpl
@@ -165,9 +165,13 @@ class DigitalOcean(AccountHooks):
             key=infra,
             image=self.image,
             vpc=self.vpc,
-            mount=self.mount,
         )
-        return await launch(self._account, order, self._mount)
+        return await launch(self._account, order, self._disks(request.cluster.spec))
+
+    @hookimpl
+    async def skyward_volume_storage(self, region: str | None) -> BucketStorage | None:
+        """Return Spaces in the droplets' region, by the keys in the variables that DigitalOcean's tools know."""
+        return bucket_storage(region, os.environ) if region is not None else None
 
     @hookimpl
     async def skyward_renew(self, cluster: Cluster, ids: Sequence[str], expires_at: float) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.provider import (
+    CloudDisk,
     Credential,
     Instance,
     InstanceState,
     Inventory,
     KeyAccount,
     Service,
-    Volume,
     by_id,
     chosen,
     end_for_good,
@@ -119,7 +119,7 @@ class Account(KeyAccount):
         hint = "Type: for pod in {ids}; do runpodctl pod delete $pod; done"
         await end_for_good(ids, end=end, left=left, provider="runpod", hint=hint)
 
-    async def volume(self, wanted: str) -> Volume:
+    async def volume(self, wanted: str) -> CloudDisk:
         """
         Look for a network volume, which several pods of its own data centre may have at a time.
 
@@ -130,7 +130,7 @@ class Account(KeyAccount):
             ConfigError: If there is none, or there are several of the name.
             SkywardError: If RunPod does not answer.
         """
-        known: list[Volume] = await self.api.get(
+        known: list[CloudDisk] = await self.api.get(
             VOLUMES, read=lambda answer: [_volume(row) for row in listed(answer, "networkVolumes")]
         )
         return chosen(known, wanted, "RunPod")
@@ -145,5 +145,5 @@ class Account(KeyAccount):
         return rows
 
 
-def _volume(row: Any) -> Volume:
-    return Volume(id=text(row, "id"), name=text(row, "name"), place=text(row, "dataCenter"), shared=True)
+def _volume(row: Any) -> CloudDisk:
+    return CloudDisk(id=text(row, "id"), name=text(row, "name"), place=text(row, "dataCenter"), shared=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,26 +12,28 @@ from attrs.converters import optional
 from skyward.provider import (
     END_COMMAND,
     AccountHooks,
+    BucketStorage,
+    CloudDisk,
     ConfigError,
+    Disks,
     DockerImage,
     Instance,
-    Mount,
     Offer,
     ProviderFacts,
     RegionsLike,
-    Volume,
+    buckets_of,
     check_places,
     choice,
+    disks_of,
     docker_image,
     gigabytes,
     hookimpl,
-    mount_path,
     several,
     suggesting,
     text_setting,
-    volume_name,
 )
 from skyward_runpod.account import Account
+from skyward_runpod.buckets import bucket_storage
 from skyward_runpod.launching import BASE_CUDA, Order, launch
 from skyward_runpod.market import Cloud, Wish, data_centers, offers
 
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from skyward.provider import LaunchRequest, Spec
 
 __all__ = ["RunPod"]
+
+DISKS = 1
+"""Network volumes of a pod at most: `mounts.network` has `maxItems` 1 in the description of RunPod's REST v2."""
 
 _CLOUDS: dict[str, tuple[Cloud, ...]] = {
     "secure": ("SECURE",),
@@ -96,8 +102,6 @@ class RunPod(AccountHooks):
         disk_gb: Room in a container, in GB, where the pool says nothing.
         global_networking: Whether pods join RunPod's network between its data centres, of about 100 Mbit/s, where nodes
             reach each other; for NVIDIA GPUs in the Secure Cloud.
-        volume: Id or name of a network volume of the account that pods have; they are rented in its data centre.
-        mount: Where pods find it; None for `/mnt/` and its name.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -115,8 +119,6 @@ class RunPod(AccountHooks):
     registry: str | None = field(default=None, converter=optional(_registry))
     disk_gb: float | None = field(default=None, converter=optional(_disk_gb))
     global_networking: bool = False
-    volume: str | None = field(default=None, converter=optional(volume_name))
-    mount: str | None = field(default=None, converter=optional(mount_path))
     _account: Account = field(
         default=Factory(lambda self: Account(self.api_key), takes_self=True), init=False, eq=False, repr=False
     )
@@ -127,13 +129,10 @@ class RunPod(AccountHooks):
                 f'global_networking=True goes with cloud="secure", not with cloud={self.cloud!r}.',
                 hint="The Community Cloud has no such network.",
             )
-        if self.volume is not None and self.cloud == "community":
-            raise ConfigError('volume= does not go with cloud="community".', hint="Only the Secure Cloud has volumes.")
 
-    @property
-    def _mount(self) -> Mount[Volume]:
-        find = self._account.volume
-        return Mount(provider="runpod", title="RunPod", find=find, wanted=self.volume, path=self.mount)
+    def _disks(self, spec: Spec) -> Disks[CloudDisk]:
+        find, wanted = self._account.volume, disks_of(spec.volumes)
+        return Disks(provider="runpod", title="RunPod", find=find, wanted=wanted)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -145,6 +144,7 @@ class RunPod(AccountHooks):
             nodes_reach_each_other=self.global_networking,
             end_command=END_COMMAND,
             strangers=self.cloud != "secure",
+            disks=DISKS,
         )
 
     @hookimpl
@@ -154,7 +154,7 @@ class RunPod(AccountHooks):
 
         Raises:
             CredentialsError: If there is no key, or RunPod refuses it.
-            ConfigError: If spot machines are asked for, there is no such data centre or volume, or that is elsewhere.
+            ConfigError: If spot machines are asked for, there is no such data centre or disk, or that is elsewhere.
         """
         if not spec.allocation.allows_on_demand or spec.allocation.least_spot(spec.nodes.desired):
             raise ConfigError(
@@ -166,7 +166,13 @@ class RunPod(AccountHooks):
         if asked := (*self.data_center, *((spec.region,) if spec.region else ())):
             known = await data_centers(self._account)
             check_places(asked, known, provider="runpod", title="RunPod", noun="data centre")
-        await self._mount.check((spec.region,) if spec.region else self.data_center)
+        if disks_of(spec.volumes) and self.cloud == "community":
+            raise ConfigError(
+                'sky.Disk does not go with cloud="community".',
+                provider="runpod",
+                hint="Only the Secure Cloud has network volumes.",
+            )
+        await self._disks(spec).check((spec.region,) if spec.region else self.data_center)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -181,9 +187,9 @@ class RunPod(AccountHooks):
             reached = await data_centers(self._account)
             networked = frozenset(name for name, joined in reached.items() if joined)
         wish = Wish(
-            # Only the Secure Cloud has volumes.
-            clouds=_CLOUDS[self.cloud if self.volume is None else "secure"],
-            places=await self._mount.places(self.data_center),
+            # Only the Secure Cloud has network volumes.
+            clouds=_CLOUDS["secure" if disks_of(spec.volumes) else self.cloud],
+            places=await self._disks(spec).places(self.data_center),
             countries=self.country,
             region=spec.region,
             networked=networked,
@@ -207,6 +213,19 @@ class RunPod(AccountHooks):
             disk_gb=self.disk_gb,
             registry=self.registry,
             networked=self.global_networking,
-            mounts=await self._mount.paths(),
+            mounts={disk.id: where for disk, where in await self._disks(request.cluster.spec).mounts()},
         )
         return await launch(self._account, order)
+
+    @hookimpl
+    async def skyward_volume_storage(self, spec: Spec) -> BucketStorage | None:
+        """
+        Return the S3 API of the data centre in which the network volumes are that are given as buckets.
+
+        Raises:
+            ConfigError: If one is not there, not written by its id, or in another data centre than the others.
+            CredentialsError: If there are no keys for it.
+        """
+        buckets = buckets_of(spec.volumes)
+        volumes = [await self._account.volume(bucket) for bucket in buckets]
+        return bucket_storage(buckets, volumes, os.environ) if buckets else None

@@ -16,13 +16,13 @@ from typing import Any
 from attrs import frozen
 
 from skyward.errors import ChecksumError, ConfigError, NoSuchKeyError, StorageError
-from skyward_storage.checksum import Checksum, Declared, declared
+from skyward_storage.bucket_transfer import BucketTransfer
+from skyward_storage.checksum import Declared, declared
 from skyward_storage.given import paths_below
-from skyward_storage.line import Line
 from skyward_storage.listing import listed
 from skyward_storage.part_file import PartFile, write_whole
 from skyward_storage.parts import Part, parts_of
-from skyward_storage.transfer import Deadline, Transfer
+from skyward_storage.transfer import Deadline
 
 __all__ = ["Downloader"]
 
@@ -58,18 +58,10 @@ class Downloader:
     Download objects of a bucket.
 
     Args:
-        line: The store.
-        transfer: The operation that it is.
-        bucket: The bucket.
-        part_size: Bytes from which an object goes in ranges, and of each range.
-        checksum: What requests carry: where it is `"CRC32"`, the server is asked for what it declares.
+        at: The bucket, and how its objects are transferred.
     """
 
-    line: Line
-    transfer: Transfer
-    bucket: str
-    part_size: int
-    checksum: Checksum | None
+    at: BucketTransfer
 
     def download(self, key: str, target: Path) -> None:
         """
@@ -86,13 +78,13 @@ class Downloader:
         """
         began = time.monotonic()
         facts = self._facts(key)
-        self.transfer.expect(facts.size)
+        self.at.transfer.expect(facts.size)
         self._check_space(target.parent, facts.size)
-        if facts.size <= self.part_size:
+        if facts.size <= self.at.part_size:
             self._whole(key, target)
         else:
             self._large(key, target, facts)
-        self._log(1, facts.size, began)
+        self.at.done("download", 1, facts.size, began)
 
     def download_below(self, prefix: str, folder: Path) -> None:
         """
@@ -108,35 +100,39 @@ class Downloader:
             StorageError: If one could not be downloaded.
         """
         began = time.monotonic()
-        rows = {each.key: each.size for page in listed(self.line, self.transfer, self.bucket, prefix) for each in page}
+        rows = {
+            each.key: each.size
+            for page in listed(self.at.line, self.at.transfer, self.at.bucket, prefix)
+            for each in page
+        }
         if not rows:
             raise NoSuchKeyError(
-                f"s3://{self.bucket}/{prefix} holds no object.",
-                endpoint=self.line.endpoint,
-                bucket=self.bucket,
+                f"s3://{self.at.bucket}/{prefix} holds no object.",
+                endpoint=self.at.line.endpoint,
+                bucket=self.at.bucket,
                 key=prefix,
                 hint="List what is there with ls().",
             )
         targets = {key: folder / path for key, path in paths_below(prefix, rows).items()}
         _check_inside(folder, targets)
         total = sum(rows[key] for key in targets)
-        self.transfer.expect(total)
+        self.at.transfer.expect(total)
         self._check_space(folder, total)
-        small = [partial(self._whole, key, path) for key, path in targets.items() if rows[key] <= self.part_size]
-        self.transfer.run(small)
-        for key, path in targets.items():
-            if rows[key] > self.part_size:
-                self._large(key, path, self._facts(key))
+        self.at.run(
+            [(key, rows[key]) for key in targets],
+            lambda key: self._whole(key, targets[key]),
+            lambda key: self._large(key, targets[key], self._facts(key)),
+        )
         folder.mkdir(parents=True, exist_ok=True)
-        self._log(len(targets), total, began)
+        self.at.done("download", len(targets), total, began)
 
     def _facts(self, key: str) -> Facts:
         """Ask what an object is."""
-        answer = self.line.call(self.transfer, "head_object", Bucket=self.bucket, Key=key, **self._asking())
-        size, checksum, step = int(answer["ContentLength"]), declared(answer), self.part_size
-        if checksum is not None and checksum.parts and size > self.part_size:
+        answer = self.at.line.call(self.at.transfer, "head_object", Bucket=self.at.bucket, Key=key, **self._asking())
+        size, checksum, step = int(answer["ContentLength"]), declared(answer), self.at.part_size
+        if checksum is not None and checksum.parts and size > self.at.part_size:
             # It is made of the checksums of parts, so ranges have to be those.
-            first = self.line.call(self.transfer, "head_object", Bucket=self.bucket, Key=key, PartNumber=1)
+            first = self.at.line.call(self.at.transfer, "head_object", Bucket=self.at.bucket, Key=key, PartNumber=1)
             length = int(first["ContentLength"])
             if 0 < length < size and -(-size // length) == checksum.parts:
                 step = length
@@ -146,19 +142,19 @@ class Downloader:
 
     def _asking(self) -> Mapping[str, Any]:
         """Return what makes a server declare checksums; some refuse the question."""
-        return {"ChecksumMode": "ENABLED"} if self.checksum == "CRC32" else {}
+        return {"ChecksumMode": "ENABLED"} if self.at.checksum == "CRC32" else {}
 
     def _whole(self, key: str, target: Path) -> None:
         """Download an object with one request."""
 
         def fetch(client: Any) -> tuple[bytes, Declared | None]:
-            answer = client.get_object(Bucket=self.bucket, Key=key, **self._asking())
+            answer = client.get_object(Bucket=self.at.bucket, Key=key, **self._asking())
             size = int(answer["ContentLength"])
             with contextlib.closing(answer["Body"]) as body:
-                deadline, found = Deadline(size, self.line.timeout), []
+                deadline, found = Deadline(size, self.at.line.timeout), []
                 while chunk := body.read(CHUNK):
                     found.append(chunk)
-                    self.transfer.check()
+                    self.at.transfer.check()
                     deadline.check()
             content = b"".join(found)
             if len(content) != size:
@@ -166,8 +162,8 @@ class Downloader:
             return content, declared(answer)
 
         try:
-            content, checksum = self.line.attempt(
-                self.transfer, "get_object", {"Bucket": self.bucket, "Key": key}, fetch
+            content, checksum = self.at.line.attempt(
+                self.at.transfer, "get_object", {"Bucket": self.at.bucket, "Key": key}, fetch
             )
         except StorageError as error:
             # botocore compares what it can, too.
@@ -177,7 +173,7 @@ class Downloader:
         if checksum is not None and not _amounts(content, checksum):
             raise self._wrong(key)
         write_whole(target, content)
-        self.transfer.advance(len(content), key)
+        self.at.transfer.advance(len(content), key)
 
     def _large(self, key: str, target: Path, facts: Facts) -> None:
         """Download an object in ranges, those that are in NAME.part already left out."""
@@ -187,7 +183,7 @@ class Downloader:
             if error.code not in _CHANGED:
                 raise
         # It was replaced meanwhile, so that it begins again.
-        self.transfer.restart(key)
+        self.at.transfer.restart(key)
         return self._in_ranges(key, target, self._facts(key))
 
     def _in_ranges(self, key: str, target: Path, facts: Facts) -> None:
@@ -197,10 +193,10 @@ class Downloader:
             there = dict(file.there)
             if there:
                 count, all_of_them = len(there), len(ranges)
-                _log.info("download.resumed bucket=%s key=%s ranges=%d of=%d", self.bucket, key, count, all_of_them)
-            self.transfer.advance(sum(ranges[number - 1].length for number in there), key)
+                _log.info("download.resumed bucket=%s key=%s ranges=%d of=%d", self.at.bucket, key, count, all_of_them)
+            self.at.transfer.advance(sum(ranges[number - 1].length for number in there), key)
             missing = [part for part in ranges if part.number not in there]
-            fetched = self.transfer.run([partial(self._range, key, facts.etag, file, part) for part in missing])
+            fetched = self.at.transfer.run([partial(self._range, key, facts.etag, file, part) for part in missing])
             crcs = there | {part.number: crc for part, crc in zip(missing, fetched, strict=True)}
             fits = _fits(file, [(crcs[part.number], part.length) for part in ranges], facts.checksum)
         except BaseException as error:
@@ -220,20 +216,20 @@ class Downloader:
 
         def fetch(client: Any) -> int:
             answer = client.get_object(
-                Bucket=self.bucket, Key=key, Range=f"bytes={part.offset}-{end - 1}", IfMatch=etag
+                Bucket=self.at.bucket, Key=key, Range=f"bytes={part.offset}-{end - 1}", IfMatch=etag
             )
             if int(answer["ContentLength"]) != part.length:
                 raise StorageError(
-                    f"{self.line.endpoint} sends other bytes of s3://{self.bucket}/{key} than a range asks for.",
-                    endpoint=self.line.endpoint,
-                    bucket=self.bucket,
+                    f"{self.at.line.endpoint} sends other bytes of s3://{self.at.bucket}/{key} than a range asks for.",
+                    endpoint=self.at.line.endpoint,
+                    bucket=self.at.bucket,
                     key=key,
                     code="InvalidRange",
                 )
-            deadline, offset, crc = Deadline(part.length, self.line.timeout), part.offset, 0
+            deadline, offset, crc = Deadline(part.length, self.at.line.timeout), part.offset, 0
             with contextlib.closing(answer["Body"]) as body:
                 while chunk := body.read(CHUNK):
-                    self.transfer.check()
+                    self.at.transfer.check()
                     deadline.check()
                     file.write(chunk, offset)
                     offset, crc = offset + len(chunk), zlib.crc32(chunk, crc)
@@ -241,9 +237,9 @@ class Downloader:
                 raise ConnectionError(f"{offset - part.offset} of {part.length} bytes arrived")
             return crc
 
-        crc = self.line.attempt(self.transfer, "get_object", {"Bucket": self.bucket, "Key": key}, fetch)
+        crc = self.at.line.attempt(self.at.transfer, "get_object", {"Bucket": self.at.bucket, "Key": key}, fetch)
         file.record(part, crc)
-        self.transfer.advance(part.length, key)
+        self.at.transfer.advance(part.length, key)
         return crc
 
     def _check_space(self, folder: Path, size: int) -> None:
@@ -253,23 +249,20 @@ class Downloader:
         if free < size:
             raise StorageError(
                 f"The disk of {str(folder)!r} has {free} bytes free, and {size} are to be written.",
-                endpoint=self.line.endpoint,
-                bucket=self.bucket,
+                endpoint=self.at.line.endpoint,
+                bucket=self.at.bucket,
                 hint="Free some, or write elsewhere.",
             )
 
     def _wrong(self, key: str) -> ChecksumError:
         return ChecksumError(
-            f"The bytes of s3://{self.bucket}/{key} that arrived are not those that {self.line.endpoint} declares.",
-            endpoint=self.line.endpoint,
-            bucket=self.bucket,
+            f"The bytes of s3://{self.at.bucket}/{key} that arrived are not those that {self.at.line.endpoint}"
+            " declares.",
+            endpoint=self.at.line.endpoint,
+            bucket=self.at.bucket,
             key=key,
             hint="Nothing was written. Download it again; if that fails too, the object is damaged: upload it again.",
         )
-
-    def _log(self, objects: int, size: int, began: float) -> None:
-        seconds = time.monotonic() - began
-        _log.info("download.done bucket=%s objects=%d bytes=%d seconds=%.1f", self.bucket, objects, size, seconds)
 
 
 def _amounts(content: bytes, checksum: Declared) -> bool:

@@ -10,6 +10,7 @@ from attrs import Attribute, Factory, field, fields, frozen
 
 from skyward.errors import ConfigError
 from skyward.model.fields.setting import lasting, switch, text, whole
+from skyward_storage.bucket_transfer import BucketTransfer
 from skyward_storage.checksum import Checksum
 from skyward_storage.downloading import Downloader
 from skyward_storage.given import bucket_name, endpoint_url, key_prefix, object_key, source_path, target_path
@@ -311,14 +312,7 @@ class Storage:
         files = files_of(source, wanted)
 
         def job(transfer: Transfer) -> None:
-            Uploader(
-                line=self._line,
-                transfer=transfer,
-                bucket=place,
-                part_size=self.part_size,
-                checksum=self.checksum,
-                resume=resume,
-            ).upload(files)
+            Uploader(at=self._at(place, transfer), resume=resume).upload(files)
 
         return job
 
@@ -327,12 +321,15 @@ class Storage:
         target = target_path(local_path, wanted)
 
         def job(transfer: Transfer) -> None:
-            downloader = Downloader(
-                line=self._line, transfer=transfer, bucket=place, part_size=self.part_size, checksum=self.checksum
-            )
+            downloader = Downloader(at=self._at(place, transfer))
             (downloader.download_below if wanted.endswith("/") else downloader.download)(wanted, target)
 
         return job
+
+    def _at(self, bucket: str, transfer: Transfer) -> BucketTransfer:
+        return BucketTransfer(
+            line=self._line, transfer=transfer, bucket=bucket, part_size=self.part_size, checksum=self.checksum
+        )
 
     def _listing(self, bucket: str, prefix: str) -> Callable[[Transfer], list[str]]:
         place, wanted = bucket_name(bucket), key_prefix(prefix)

@@ -15,9 +15,9 @@ from typing import Any
 from attrs import frozen
 
 from skyward.errors import ConfigError, SkywardError, StorageError, StorageUnavailableError
-from skyward_storage.checksum import METADATA, Checksum, crc_text, of_request, whole_crc
+from skyward_storage.bucket_transfer import BucketTransfer
+from skyward_storage.checksum import METADATA, crc_text, of_request, whole_crc
 from skyward_storage.given import object_key
-from skyward_storage.line import Line
 from skyward_storage.parts import Begun, Part, Sent, begun_upload, etag_of_parts, kept, part_size_for, parts_of
 from skyward_storage.transfer import Deadline, Transfer
 
@@ -121,19 +121,11 @@ class Uploader:
     Upload files to a bucket.
 
     Args:
-        line: The store.
-        transfer: The operation that it is.
-        bucket: The bucket.
-        part_size: Bytes from which a file goes in parts, and of each part.
-        checksum: What requests carry.
+        at: The bucket, and how its objects are transferred.
         resume: Whether parts of an earlier upload are used, and kept where this one fails.
     """
 
-    line: Line
-    transfer: Transfer
-    bucket: str
-    part_size: int
-    checksum: Checksum | None
+    at: BucketTransfer
     resume: bool
 
     def upload(self, files: Sequence[LocalFile]) -> None:
@@ -146,24 +138,20 @@ class Uploader:
         Raises:
             StorageError: If one could not be uploaded.
         """
-        began = time.monotonic()
-        self.transfer.expect(sum(file.size for file in files))
-        self.transfer.run([partial(self._whole, file) for file in files if file.size <= self.part_size])
-        for file in files:
-            if file.size > self.part_size:
-                self._large(file)
-        size, seconds = sum(file.size for file in files), time.monotonic() - began
-        _log.info("upload.done bucket=%s files=%d bytes=%d seconds=%.1f", self.bucket, len(files), size, seconds)
+        began, size = time.monotonic(), sum(file.size for file in files)
+        self.at.transfer.expect(size)
+        self.at.run([(file, file.size) for file in files], self._whole, self._large)
+        self.at.done("upload", len(files), size, began)
 
     def _whole(self, file: LocalFile) -> None:
         """Upload a file with one request."""
         content = file.path.read_bytes()
-        facts = of_request(content, self.checksum)
-        if self.checksum == "MD5":
+        facts = of_request(content, self.at.checksum)
+        if self.at.checksum == "MD5":
             # Such servers declare no checksum when the object is downloaded.
             facts["Metadata"] = {METADATA: f"{zlib.crc32(content):08x}"}
         self._send("put_object", content, Key=file.key, **facts)
-        self.transfer.advance(file.size, file.key)
+        self.at.transfer.advance(file.size, file.key)
 
     def _large(self, file: LocalFile) -> None:
         """Upload a file in parts, those that an earlier upload has sent left out."""
@@ -174,17 +162,17 @@ class Uploader:
             except StorageError as error:
                 if error.code not in _GONE:
                     raise
-                self.transfer.restart(file.key)
+                self.at.transfer.restart(file.key)
         return self._in_parts(file, self._created(file.key))
 
     def _in_parts(self, file: LocalFile, begun: Begun) -> None:
         """Send what is missing of an upload, and complete it."""
-        parts = [*parts_of(file.size, part_size_for(file.size, self.part_size))]
+        parts = [*parts_of(file.size, part_size_for(file.size, self.at.part_size))]
         try:
             with file.path.open("rb") as stream:
                 before = _state(stream.fileno())
                 jobs = [partial(self._part, file, stream.fileno(), begun, part) for part in parts]
-                sent = self.transfer.run(jobs)
+                sent = self.at.transfer.run(jobs)
                 if _state(stream.fileno()) != before or before[0] != file.size:
                     raise _changed(file)
             self._complete(file, begun, parts, sent)
@@ -197,51 +185,51 @@ class Uploader:
 
     def _part(self, file: LocalFile, handle: int, begun: Begun, part: Part) -> tuple[Sent, int]:
         """Send a part unless the server has it."""
-        self.transfer.check()
+        self.at.transfer.check()
         content = _read(handle, part.offset, part.length)
         if len(content) != part.length:
             raise _changed(file)
         crc = zlib.crc32(content)
         there = begun.parts.get(part.number)
         if there is None or not kept(part, there, content, crc):
-            facts = of_request(content, self.checksum)
+            facts = of_request(content, self.at.checksum)
             answer = self._send(
                 "upload_part", content, Key=file.key, UploadId=begun.upload_id, PartNumber=part.number, **facts
             )
             there = Sent(etag=str(answer["ETag"]), size=part.length)
-        self.transfer.advance(part.length, file.key)
+        self.at.transfer.advance(part.length, file.key)
         return there, crc
 
     def _send(self, operation: str, content: bytes, **parameters: Any) -> Any:
         """Send a request with a body, which takes no longer than its size explains."""
-        parameters["Bucket"] = self.bucket
+        parameters["Bucket"] = self.at.bucket
 
         def send(client: Any) -> Any:
-            deadline = Deadline(len(content), self.line.timeout)
+            deadline = Deadline(len(content), self.at.line.timeout)
 
             def check() -> None:
-                self.transfer.check()
+                self.at.transfer.check()
                 deadline.check()
 
             body = content if len(content) <= WHOLE else Body(content, check)
             return getattr(client, operation)(Body=body, **parameters)
 
-        return self.line.attempt(self.transfer, operation, parameters, send)
+        return self.at.line.attempt(self.at.transfer, operation, parameters, send)
 
     def _begun(self, key: str) -> Begun | None:
         """Find an earlier upload of an object that was broken off; None where there is none, or none may be listed."""
         try:
-            answer = self.line.call(self.transfer, "list_multipart_uploads", Bucket=self.bucket, Prefix=key)
-            upload_id = begun_upload(answer.get("Uploads") or (), key, self.checksum)
+            answer = self.at.line.call(self.at.transfer, "list_multipart_uploads", Bucket=self.at.bucket, Prefix=key)
+            upload_id = begun_upload(answer.get("Uploads") or (), key, self.at.checksum)
             if upload_id is None:
                 return None
             parts: dict[int, Sent] = {}
             marker = 0
             while True:
-                answer = self.line.call(
-                    self.transfer,
+                answer = self.at.line.call(
+                    self.at.transfer,
                     "list_parts",
-                    Bucket=self.bucket,
+                    Bucket=self.at.bucket,
                     Key=key,
                     UploadId=upload_id,
                     PartNumberMarker=marker,
@@ -256,30 +244,30 @@ class Uploader:
         except StorageUnavailableError:
             raise
         except SkywardError as error:
-            _log.debug("upload.not-listed bucket=%s key=%s reason=%s", self.bucket, key, error)
+            _log.debug("upload.not-listed bucket=%s key=%s reason=%s", self.at.bucket, key, error)
             return None
-        _log.info("upload.resumed bucket=%s key=%s parts=%d", self.bucket, key, len(parts))
+        _log.info("upload.resumed bucket=%s key=%s parts=%d", self.at.bucket, key, len(parts))
         return Begun(upload_id=upload_id, parts=parts)
 
     def _created(self, key: str) -> Begun:
-        facts = {"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"} if self.checksum == "CRC32" else {}
-        answer = self.line.call(self.transfer, "create_multipart_upload", Bucket=self.bucket, Key=key, **facts)
+        facts = {"ChecksumAlgorithm": "CRC32", "ChecksumType": "FULL_OBJECT"} if self.at.checksum == "CRC32" else {}
+        answer = self.at.line.call(self.at.transfer, "create_multipart_upload", Bucket=self.at.bucket, Key=key, **facts)
         return Begun(upload_id=str(answer["UploadId"]))
 
     def _complete(self, file: LocalFile, begun: Begun, parts: Sequence[Part], sent: Sequence[tuple[Sent, int]]) -> None:
         rows: list[dict[str, Any]] = []
         for part, (there, crc) in zip(parts, sent, strict=True):
             row: dict[str, Any] = {"PartNumber": part.number, "ETag": there.etag}
-            rows.append({**row, "ChecksumCRC32": crc_text(crc)} if self.checksum == "CRC32" else row)
+            rows.append({**row, "ChecksumCRC32": crc_text(crc)} if self.at.checksum == "CRC32" else row)
         facts = {}
-        if self.checksum == "CRC32":
+        if self.at.checksum == "CRC32":
             crc = whole_crc((crc, part.length) for part, (_, crc) in zip(parts, sent, strict=True))
             facts = {"ChecksumCRC32": crc_text(crc), "ChecksumType": "FULL_OBJECT"}
         try:
-            self.line.call(
-                self.transfer,
+            self.at.line.call(
+                self.at.transfer,
                 "complete_multipart_upload",
-                Bucket=self.bucket,
+                Bucket=self.at.bucket,
                 Key=file.key,
                 UploadId=begun.upload_id,
                 MultipartUpload={"Parts": rows},
@@ -293,7 +281,7 @@ class Uploader:
     def _is_there(self, file: LocalFile, etags: Sequence[str]) -> bool:
         """Return whether the object is what was to be completed."""
         try:
-            answer = self.line.call(self.transfer, "head_object", Bucket=self.bucket, Key=file.key)
+            answer = self.at.line.call(self.at.transfer, "head_object", Bucket=self.at.bucket, Key=file.key)
         except StorageError:
             return False
         return bool(answer["ContentLength"] == file.size and answer.get("ETag") == etag_of_parts(etags))
@@ -301,9 +289,11 @@ class Uploader:
     def _abort(self, key: str, begun: Begun) -> None:
         """Abort an upload, so that the server deletes what was sent; where it does not, the rules of the bucket do."""
         try:
-            self.line.call(Transfer(), "abort_multipart_upload", Bucket=self.bucket, Key=key, UploadId=begun.upload_id)
+            self.at.line.call(
+                Transfer(), "abort_multipart_upload", Bucket=self.at.bucket, Key=key, UploadId=begun.upload_id
+            )
         except SkywardError as error:
-            _log.debug("upload.not-aborted bucket=%s key=%s reason=%s", self.bucket, key, error)
+            _log.debug("upload.not-aborted bucket=%s key=%s reason=%s", self.at.bucket, key, error)
 
 
 def _goes_on(error: BaseException) -> bool:

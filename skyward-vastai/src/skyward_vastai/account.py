@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward.provider import (
+    CloudDisk,
     HostPins,
     Instance,
     Inventory,
     Joined,
     KeyAccount,
     SkywardError,
-    Volume,
     by_id,
     chosen,
     end_for_good,
@@ -109,7 +109,7 @@ class Account(KeyAccount):
             self._ordered.discard(each)
             self._refused.pop(each, None)
 
-    async def volume(self, wanted: str) -> Volume:
+    async def volume(self, wanted: str) -> CloudDisk:
         """
         Look for a local volume; its place is the number of its machine, whose listings alone can have it.
 
@@ -121,8 +121,8 @@ class Account(KeyAccount):
             SkywardError: If Vast.ai does not answer.
         """
 
-        async def ask() -> list[Volume]:
-            found: list[Volume] = await self.api.get(
+        async def ask() -> list[CloudDisk]:
+            found: list[CloudDisk] = await self.api.get(
                 "/api/v0/volumes",
                 params={"owner": "me", "type": "local_volume"},
                 lane="volumes",
@@ -177,9 +177,9 @@ def _more(answer: object) -> dict[str, str] | None:
     return None if after is None else {"after_token": after}
 
 
-def _volume(row: Any) -> Volume:
+def _volume(row: Any) -> CloudDisk:
     number = whole(row, "id")
     # What the user calls it is its label.
     name = optional(row, "label", text) or optional(row, "name", text) or f"V.{number}"
     # Every container on its machine may have it.
-    return Volume(id=str(number), name=name, place=str(whole(row, "machine_id")), shared=True)
+    return CloudDisk(id=str(number), name=name, place=str(whole(row, "machine_id")), shared=True)

@@ -7,30 +7,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
-from attrs.converters import optional
 
 from skyward.provider import (
     END_COMMAND,
     AccountHooks,
+    CloudDisk,
     ConfigError,
+    Disks,
     DockerImage,
     Instance,
-    Mount,
     Offer,
     ProviderFacts,
     RegionsLike,
-    Volume,
     cuda,
+    disks_of,
     docker_image,
     hookimpl,
     listed,
-    mount_path,
     positive,
     readable,
     regions,
     suggesting,
     switch,
-    volume_name,
 )
 from skyward_vastai.account import Account
 from skyward_vastai.catalogue import HIGHEST_BID, Wish, is_country, query, to_offer
@@ -38,6 +36,9 @@ from skyward_vastai.launching import Order, launch
 
 if TYPE_CHECKING:
     from skyward.provider import LaunchRequest, Spec
+
+DISKS = 1
+"""Volumes of a container at most: `volume_info` of the call that rents it is one object, in Vast.ai's description."""
 
 _OFFERS_TTL = 120.0
 _COUNTRY = "the code of a country such as 'US'"
@@ -89,8 +90,6 @@ class VastAI(AccountHooks):
         verified: Whether only machines that Vast.ai has verified will do.
         reliability: The least reliability of a machine, from 0 to 1, as Vast.ai has measured it.
         bid_factor: What is bid for a machine that may be reclaimed, as a multiple of the lowest that would run now.
-        volume: Id or name of a local volume of the account; its machine is the only one that is rented.
-        mount: Where containers find it; None for `/mnt/` and its name.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -106,16 +105,13 @@ class VastAI(AccountHooks):
     verified: bool = field(default=True, validator=switch)
     reliability: float = field(default=0.95, converter=_reliability)
     bid_factor: float = field(default=1.2, converter=_bid_factor)
-    volume: str | None = field(default=None, converter=optional(volume_name))
-    mount: str | None = field(default=None, converter=optional(mount_path))
     _account: Account = field(
         default=Factory(lambda self: Account(self.api_key), takes_self=True), init=False, eq=False, repr=False
     )
 
-    @property
-    def _mount(self) -> Mount[Volume]:
-        find = self._account.volume
-        return Mount(provider="vastai", title="Vast.ai", find=find, wanted=self.volume, path=self.mount)
+    def _disks(self, spec: Spec) -> Disks[CloudDisk]:
+        find, wanted = self._account.volume, disks_of(spec.volumes)
+        return Disks(provider="vastai", title="Vast.ai", find=find, wanted=wanted)
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -131,6 +127,7 @@ class VastAI(AccountHooks):
             offers_key=self._account.url,
             end_command=END_COMMAND,
             strangers=True,
+            disks=DISKS,
         )
 
     @hookimpl
@@ -140,7 +137,7 @@ class VastAI(AccountHooks):
 
         Raises:
             CredentialsError: If there is none, or Vast.ai refuses it.
-            ConfigError: If a region is no code of a country, or there is no such volume.
+            ConfigError: If a region is no code of a country, or there is no such disk.
         """
         if spec.region is not None and not is_country(spec.region):
             raise ConfigError(
@@ -151,7 +148,7 @@ class VastAI(AccountHooks):
         # A key may have the right to rent and none to know whose it is.
         if await self._account.api.get("/api/v0/users/current/", also=(403,)) is None:
             await self._account.inventory.rows()
-        await self._mount.paths()
+        await self._disks(spec).mounts()
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -161,7 +158,7 @@ class VastAI(AccountHooks):
         Raises:
             QuotaError: If the account's searches of today are used up.
         """
-        machine = next(iter(await self._mount.places(())), None)
+        machine = next(iter(await self._disks(spec).places(())), None)
         wish = Wish(
             countries=self.region,
             verified=self.verified,
@@ -186,7 +183,6 @@ class VastAI(AccountHooks):
         Raises:
             CapacityError: If another customer took it, or bids more.
         """
-        order = Order(
-            request=request, image=self.docker_image.tag, registry=self.registry, mounts=await self._mount.paths()
-        )
+        mounts = {disk.id: where for disk, where in await self._disks(request.cluster.spec).mounts()}
+        order = Order(request=request, image=self.docker_image.tag, registry=self.registry, mounts=mounts)
         return await launch(self._account, order)

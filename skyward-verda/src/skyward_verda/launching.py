@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from skyward.provider import CallBatch, ConfigError, Instance, InstanceState, LaunchRequest, Mount
+from skyward.provider import CallBatch, ConfigError, Disks, Instance, InstanceState, LaunchRequest
 from skyward_verda.account import Account
 from skyward_verda.catalogue import choose_image
 from skyward_verda.instances import described, hostname, state, to_tags
@@ -37,13 +37,13 @@ class Order:
         request: What core asks for.
         place: Where they are put, and what they get there.
         image: What they boot.
-        volume: The volume of the user's that they get; None for none.
+        disks: The disks of the user's that they get, each with its folder there.
     """
 
     request: LaunchRequest
     place: Place
     image: str
-    volume: OwnVolume | None = None
+    disks: tuple[tuple[OwnVolume, str], ...] = ()
 
 
 async def find_image(account: Account, instance_type: str, wanted: str | None, *, gpus: bool) -> str:
@@ -63,14 +63,14 @@ async def find_image(account: Account, instance_type: str, wanted: str | None, *
     return await account.api.get("/images", params={"instance_type": instance_type}, read=read)
 
 
-async def launch(account: Account, order: Order, volume: Mount[OwnVolume]) -> Sequence[Instance]:
+async def launch(account: Account, order: Order, disks: Disks[OwnVolume]) -> Sequence[Instance]:
     """
     Rent a machine for each node, as far as there are any.
 
     Args:
         account: Who rents.
         order: What.
-        volume: The volume of the user's that they get.
+        disks: The disks of the user's that they get.
 
     Returns:
         An instance for each node that got one.
@@ -81,7 +81,7 @@ async def launch(account: Account, order: Order, volume: Mount[OwnVolume]) -> Se
     """
     cluster = order.request.cluster
     before = await _present(account, order)
-    order = evolve(order, volume=await volume.free(sum(node not in before for node in order.request.nodes)))
+    order = evolve(order, disks=await disks.free(sum(node not in before for node in order.request.nodes)))
     batch = CallBatch(lambda nodes: _create(account, order, nodes[0]), at_once=AT_ONCE)
     rows = await batch.rented(order.request.nodes, before=before)
     door, on_demand = account.door(cluster), cluster.offer.data.get("on_demand")
@@ -119,8 +119,8 @@ def parameters(order: Order, node: int, *, tagged: bool = True) -> dict[str, Any
         "pricing": "FIXED_PRICE",
         "os_volume": disk,
     }
-    if order.volume is not None:
-        found["existing_volumes"] = [order.volume.id]
+    if order.disks:
+        found["existing_volumes"] = [disk.id for disk, _ in order.disks]
     return {**found, "tags": to_tags(tags)} if tagged else found
 
 

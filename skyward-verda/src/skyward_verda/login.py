@@ -24,7 +24,7 @@ from skyward.provider import (
     text,
 )
 
-__all__ = ["BASE_URL", "Credentials", "Wish", "find_credentials", "token_login"]
+__all__ = ["BASE_URL", "Credentials", "Wish", "find_credentials", "find_profile", "token_login"]
 
 BASE_URL = "https://api.verda.com/v1"
 
@@ -96,11 +96,7 @@ def find_credentials(wish: Wish, environment: Mapping[str, str]) -> Credentials:
     >>> found.client_id, found.base_url
     ('me', 'https://api.verda.com/v1')
     """
-    home = environment.get("VERDA_HOME")
-    path = Path(home or "~/.verda").expanduser() / "credentials"
-    shown = f"{'$VERDA_HOME' if home else '~/.verda'}/credentials"
-    name = wish.profile or environment.get("VERDA_PROFILE") or "default"
-    kept = _profile(path, name, shown)
+    kept, place = find_profile(wish, environment)
     named = {} if wish.profile is not None else environment
     base_url = (kept.get("verda_base_url") or BASE_URL).rstrip("/")
     for found_id, secret in (
@@ -110,7 +106,7 @@ def find_credentials(wish: Wish, environment: Mapping[str, str]) -> Credentials:
     ):
         if found_id and secret:
             return Credentials(client_id=found_id, client_secret=secret, base_url=base_url)
-    places = [f"profile {name!r} of {shown}"]
+    places = [place]
     if wish.profile is None:
         places.insert(0, "VERDA_CLIENT_ID and VERDA_CLIENT_SECRET")
     raise NoCredentialsError(
@@ -118,6 +114,24 @@ def find_credentials(wish: Wish, environment: Mapping[str, str]) -> Credentials:
         provider="verda",
         hint='Make some under "Keys" in Verda\'s console, and set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET.',
     )
+
+
+def find_profile(wish: Wish, environment: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
+    """
+    Return what Verda's own command keeps for a profile, and what errors call that place.
+
+    Args:
+        wish: What the user gives.
+        environment: The variables.
+
+    Raises:
+        ConfigError: If the file cannot be read.
+    """
+    home = environment.get("VERDA_HOME")
+    path = Path(home or "~/.verda").expanduser() / "credentials"
+    shown = f"{'$VERDA_HOME' if home else '~/.verda'}/credentials"
+    name = wish.profile or environment.get("VERDA_PROFILE") or "default"
+    return _profile(path, name, shown), f"profile {name!r} of {shown}"
 
 
 def _noticed(environment: Mapping[str, str]) -> str:

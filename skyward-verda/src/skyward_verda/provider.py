@@ -8,27 +8,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
-from attrs.converters import optional
 
 from skyward.provider import (
+    BucketStorage,
     ConfigError,
     CredentialsError,
+    Disks,
     Instance,
     InstanceState,
-    Mount,
     Offer,
     ProviderFacts,
     RegionsLike,
+    disks_of,
     hookimpl,
     host_key,
-    mount_path,
-    mount_point,
     port,
     regions,
     suggesting,
-    volume_name,
 )
 from skyward_verda.account import Account
+from skyward_verda.buckets import bucket_storage
 from skyward_verda.ending import end_machines, loose, remove_loose, volume_as_instance, volumes
 from skyward_verda.instances import described
 from skyward_verda.launching import Order, find_image, launch
@@ -38,7 +37,7 @@ from skyward_verda.place import Place, close_pools, open_place
 from skyward_verda.startup import startup_script
 from skyward_verda.tagging import renew
 from skyward_verda.together import together
-from skyward_verda.volumes import PATH, OwnVolume, find_volume, living, mount_script
+from skyward_verda.volumes import DISKS, PATH, OwnVolume, find_volume, living, mount_scripts
 
 if TYPE_CHECKING:
     from skyward.provider import Cluster, LaunchRequest, Spec
@@ -74,8 +73,6 @@ class Verda:
         region: The location to rent in, or several to choose from; None for all.
         image: Image that machines boot; None for Ubuntu, with drivers and CUDA where there are GPUs.
         ssh_port: Where its SSH server listens.
-        volume: Id or name of a volume of the account that machines get; they are rented in its location.
-        mount: Where it is found there; None for `/mnt/` and its name.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -90,8 +87,6 @@ class Verda:
     region: tuple[str, ...] = field(default=None, converter=_regions)
     image: str | None = None
     ssh_port: int = field(default=22, converter=_port)
-    volume: str | None = field(default=None, converter=optional(volume_name))
-    mount: str | None = field(default=None, converter=optional(mount_path))
     _account: Account = field(
         default=Factory(lambda self: Account(self._wish, self.ssh_port), takes_self=True),
         init=False,
@@ -107,10 +102,9 @@ class Verda:
     def _wish(self) -> Wish:
         return Wish(client_id=self.client_id, client_secret=self.client_secret, profile=self.profile)
 
-    @property
-    def _volume(self) -> Mount[OwnVolume]:
+    def _disks(self, spec: Spec) -> Disks[OwnVolume]:
         find = partial(find_volume, self._account.api)
-        return Mount(provider="verda", title="Verda", find=find, wanted=self.volume, path=self.mount)
+        return Disks(provider="verda", title="Verda", find=find, wanted=disks_of(spec.volumes))
 
     @hookimpl
     def skyward_facts(self) -> ProviderFacts:
@@ -124,6 +118,7 @@ class Verda:
             regions=self.region,
             offers_ttl_s=60.0,
             offers_key=self._wish.identity(os.environ),
+            disks=DISKS,
         )
 
     @hookimpl
@@ -133,7 +128,7 @@ class Verda:
 
         Raises:
             CredentialsError: If there are none, Verda refuses them, or the account has no credit.
-            ConfigError: If there is no such location or volume, or the pool cannot have that.
+            ConfigError: If there is no such location or disk, or the pool cannot have that.
         """
         api = self._account.api
         amount = await api.get("/balance", read=lambda answer: answer.get("amount") if answer else None)
@@ -146,8 +141,8 @@ class Verda:
         wanted = (spec.region,) if spec.region is not None else self.region
         if wanted:
             await refuse_unknown_places(api, wanted)
-        await self._volume.check(wanted, spec.nodes.ceiling, partial(living, api))
-        await self._mounting()
+        await self._disks(spec).check(wanted, spec.nodes.ceiling, partial(living, api))
+        await self._mounting(spec)
 
     @hookimpl
     async def skyward_offers(self, spec: Spec) -> Sequence[Offer]:
@@ -157,7 +152,7 @@ class Verda:
         Raises:
             ConfigError: If the spec names a type that does not exist.
         """
-        places = await self._volume.places((spec.region,) if spec.region is not None else self.region)
+        places = await self._disks(spec).places((spec.region,) if spec.region is not None else self.region)
         return await find_offers(self._account.api, spec, places)
 
     @hookimpl
@@ -168,7 +163,7 @@ class Verda:
             raise ConfigError(f"The offer {cluster.offer.key} names no location.", provider="verda")
         own = host_key(cluster.key, cluster.pool_id)
         deadline = max(ttl, LEAST_DEADLINE) if ttl else 0.0
-        script = startup_script(cluster.key.public, own, deadline, await self._mounting())
+        script = startup_script(cluster.key.public, own, deadline, await self._mounting(cluster.spec))
         return await open_place(self._account.api, cluster.pool_id, region, cluster.key.public, script)
 
     @hookimpl
@@ -184,15 +179,12 @@ class Verda:
         name, gpus = cluster.offer.instance_type, bool(cluster.offer.accelerator_count)
         image = await find_image(self._account, name, self.image, gpus=gpus)
         order = Order(request=request, place=infra, image=image)
-        return await launch(self._account, order, self._volume)
+        return await launch(self._account, order, self._disks(cluster.spec))
 
-    async def _mounting(self) -> str:
-        """Return the commands that mount the volume on a machine; empty without one."""
-        if self.volume is None:
-            return ""
-        volume = await find_volume(self._account.api, self.volume)
-        where = mount_point(volume, self.mount)
-        return self._account.api.understood(volume, lambda volume: mount_script(volume, where), f"GET {PATH}")
+    async def _mounting(self, spec: Spec) -> str:
+        """Return the commands that mount the disks on a machine; empty without any."""
+        mounts = await self._disks(spec).mounts()
+        return self._account.api.understood(mounts, mount_scripts, f"GET {PATH}") if mounts else ""
 
     @hookimpl
     async def skyward_instances(self, cluster: Cluster) -> Sequence[Instance]:
@@ -222,6 +214,11 @@ class Verda:
         await together(
             close_pools(self._account.api, [cluster.pool_id], region), remove_loose(self._account, [cluster.pool_id])
         )
+
+    @hookimpl
+    async def skyward_volume_storage(self) -> BucketStorage:
+        """Return Verda's object storage, by the keys that Verda's own command keeps."""
+        return bucket_storage(self._wish, os.environ)
 
     @hookimpl
     async def skyward_clock(self) -> float | None:

@@ -15,7 +15,7 @@ def startup_script(login: str, host: HostKey, deadline: float, mount: str = "") 
         login: The public key that is let in.
         host: The machines' own key.
         deadline: Seconds after which a machine stops if no node was made on it; 0 for never.
-        mount: Shell commands that mount a volume; no login is possible before.
+        mount: Shell commands that mount disks; no login is possible before.
 
     >>> text = startup_script("ssh-ed25519 AAAA", HostKey("ssh-ed25519 BBBB", "..."), 600)
     >>> text.splitlines()[0]

@@ -1,8 +1,9 @@
-"""The volumes that the user has at Verda: disks, each for one machine, and shares for several, of one location."""
+"""The disks that the user keeps at Verda: volumes for one machine each, and shares for several, of one location."""
 
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -11,9 +12,9 @@ from attrs import frozen
 
 from skyward.provider import (
     Api,
+    CloudDisk,
     ConfigError,
     Misread,
-    Volume,
     chosen,
     listed,
     mount_disk,
@@ -25,20 +26,25 @@ from skyward.provider import (
 from skyward_verda.failure import unless_gone
 from skyward_verda.instances import pool_of
 
-__all__ = ["PATH", "OwnVolume", "find_volume", "living", "mount_script"]
+__all__ = ["DISKS", "PATH", "OwnVolume", "find_volume", "living", "mount_scripts"]
 
 _log = logging.getLogger("skyward.provider.verda")
 
 PATH = "/volumes"
 
+DISKS = 10
+"""Disks of a machine at most. Verda publishes no limit; with more the wait for each would be too short."""
+
 BOOT = 30.0
-"""Seconds that a machine waits for its volume; its startup script may run for two minutes in all."""
+"""Seconds that a machine waits for its disks; its startup script may run for two minutes in all."""
 
 _GOING = ("deleting", "deleted", "discontinued", "notfound")
+_LABELLED = re.compile(r"[A-Za-z0-9_.-]+")
+_LONGEST_LABELS = (16, 12)
 
 
 @frozen(kw_only=True)
-class OwnVolume(Volume):
+class OwnVolume(CloudDisk):
     """
     Describe a volume of the user's.
 
@@ -67,7 +73,7 @@ async def find_volume(api: Api, wanted: str) -> OwnVolume:
     if any(wanted in (one.id, one.name) and pool_of(one.name) is not None for one in known):
         # By such a name disks are deleted that have outlived their machine.
         raise ConfigError(
-            f"The volume {wanted!r} of Verda has the name of a disk of a pool's machine, which is deleted with it.",
+            f"The disk {wanted!r} of Verda has the name of a disk of a pool's machine, which is deleted with it.",
             provider="verda",
             hint="If it is to be kept, give it another name in Verda's console.",
         )
@@ -89,29 +95,50 @@ async def living(api: Api, machines: Sequence[str]) -> list[str]:
     return [name for name, row in rows if row is not None and row.get("status") not in _GOING]
 
 
-def mount_script(volume: OwnVolume, where: str) -> str:
+def mount_scripts(mounts: Sequence[tuple[OwnVolume, str]]) -> str:
     """
-    Write the shell commands by which a machine mounts a volume that holds a filesystem; empty if it is unknown how.
+    Write the shell commands by which a machine mounts volumes that hold a filesystem, a share as Verda says it is.
 
     Args:
-        volume: The volume.
-        where: The directory.
+        mounts: The volumes, each with its folder.
 
     Raises:
+        ConfigError: If there are several disks, and one has a name that is no label.
         Misread: If a share is mounted in a way that is not known.
 
     >>> command = "sudo mount -t nfs -o nconnect=16 nfs.example:/data-1a /mnt/data"
     >>> share = OwnVolume(id="v1", name="data", place="FIN-01", shared=True, mount_command=command)
-    >>> "mount -t nfs -o nconnect=16 nfs.example:/data-1a" in mount_script(share, "/mnt/data")
+    >>> "mount -t nfs -o nconnect=16 nfs.example:/data-1a" in mount_scripts([(share, "/mnt/data")])
     True
     """
+    alone = sum(not volume.shared for volume, _ in mounts) == 1
+    seconds = BOOT / max(1, len(mounts))
+    return "\n".join(_mount_script(volume, where, seconds, alone=alone) for volume, where in mounts)
+
+
+def _mount_script(volume: OwnVolume, where: str, seconds: float, *, alone: bool) -> str:
     if not volume.shared:
-        return mount_disk(shell_file(__package__, "find_volume.sh"), where, BOOT)
+        # As which device a machine sees it is not known before: the only one there is, or the one of its label.
+        find = "find_volume.sh" if alone else "find_labelled.sh"
+        words = {} if alone else {"LABELS": _labels(volume)}
+        return mount_disk(shell_file(__package__, find, **words), where, seconds)
     if not volume.mount_command:
         _log.warning("verda.not_mounted volume=%s: Verda does not say how it is mounted", volume.id)
         return ""
     source, options = _share(volume.mount_command)
-    return mount_share(source, options, where, BOOT)
+    return mount_share(source, options, where, seconds)
+
+
+def _labels(volume: OwnVolume) -> str:
+    """Return the labels by which a disk is known among others, as a pattern of sed: its name, as far as it fits."""
+    if not _LABELLED.fullmatch(volume.name):
+        raise ConfigError(
+            f"The name of the disk {volume.title} of Verda is no label, by which a machine knows it among several.",
+            provider="verda",
+            hint="Give it a name of letters, digits and _.- in Verda's console, and its filesystem that label.",
+        )
+    names = dict.fromkeys((volume.name, *(volume.name[:size] for size in _LONGEST_LABELS)))
+    return "\\|".join(name.replace(".", "[.]") for name in names)
 
 
 def _share(command: str) -> tuple[str, str]:

@@ -56,6 +56,15 @@ class Cloud(clouds.Cloud):
         names: list[str] = self.ask("images")
         return names
 
+    def volume(self, name: str = "data", zone: str = "us-east-1b", *, blank: bool = False, multi: bool = False) -> str:
+        """Let there be a volume of the user's, and return its id."""
+        made: str = self.ask("volume", {"name": name, "zone": zone, "blank": blank, "multi": multi})
+        return made
+
+    def volumes(self) -> dict[str, list[str]]:
+        """Return the instances that each volume of the user's is attached to, by its name."""
+        return {row["name"]: row["holders"] for row in self.ask("volumes")}
+
     def turn_image(self, name: str, state: str) -> None:
         """Have a machine image be `pending`, `available` or `failed`."""
         self.ask("image", {"id": name, "state": state})

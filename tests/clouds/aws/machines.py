@@ -15,7 +15,9 @@ import yaml
 from attrs import define, field
 from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, StateReason
 
+from tests.clouds.aws.storage import Storage
 from tests.clouds.hosting import executable, first_boot, free_port, stand_ins
+from tests.clouds.volumes import moved
 from tests.hosts import Host
 
 # What is known of a first boot lies where this machine, which may be one of a cloud itself, has it not.
@@ -70,6 +72,7 @@ class Machines:
         self.skew = 0.0
         self.launch = threading.local()
         self.images: set[str] = set()
+        self.storage = Storage(folder / "volumes")
         self._count = 0
 
     def install(self) -> None:
@@ -173,6 +176,10 @@ class Machines:
                 machine.why = _reason("Server.InternalError", "Internal error on launch")
             elif self.hosts and not conditions.get("refuse"):
                 machine.host = self._host(machine, address)
+                if len(_user_data(machine.instance).get("bootcmd", ())) > 1:
+                    # Long before its SSH server is there; disks are attached only then, and the boot waits for them.
+                    self.storage.open(machine.host)
+                    machine.state("running")
                 self._let_in(machine.host, _user_data(machine.instance))
                 machine.host.start()
                 first_boot(machine.host, _user_data(machine.instance).get("runcmd", ()))
@@ -206,7 +213,8 @@ class Machines:
     @staticmethod
     def _let_in(host: Host, data: dict[str, Any]) -> None:
         """Do what the first boot does before the SSH server is there: keys come to those that a disk has already."""
-        first_boot(host, data.get("bootcmd", ()))
+        commands = ([*words[:-1], moved(words[-1], host)] for words in data.get("bootcmd", ()))
+        first_boot(host, [*commands])
         keys = host.base / "home" / ".ssh" / "authorized_keys"
         keys.parent.mkdir(exist_ok=True)
         with keys.open("a") as file:

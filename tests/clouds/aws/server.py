@@ -161,6 +161,16 @@ class Gate:
             self.machines.shutdown(query["id"])
         elif what == "interrupt":
             self.machines.interrupt(given["id"], given["seconds"])
+        elif what == "volume":
+            backend = ec2_backends[DEFAULT_ACCOUNT_ID][given["zone"][:-1]]
+            return self.machines.storage.make(backend, **given)
+        elif what == "volumes":
+            return [row for backend in _backends() for row in self.machines.storage.rows(backend)]
+        elif what == "roots":
+            return [row for backend in _backends() for row in self.machines.storage.roots(backend)]
+        elif what == "drop":
+            for backend in _backends():
+                self.machines.storage.drop(backend)
         elif what == "port":
             return self.machines.port
         else:
@@ -255,6 +265,8 @@ class Gate:
             zones = request.filtered("availability-zone")
             rows = prices.spot_rows(request.region, request.listed("InstanceType"), zones)
             return _send(respond, 200, EC2, _listing("DescribeSpotPriceHistory", "spotPriceHistorySet", rows))
+        if request.name == "ec2:AttachVolume":
+            return self._attach(request, environ, respond)
         if request.name == "ec2:CreateImage":
             return self._keep(request, environ, respond)
         if request.name == "ec2:DeregisterImage":
@@ -319,6 +331,17 @@ class Gate:
             for image in set(backend.amis) - before:
                 self.machines.keep(request.params["InstanceId"], image)
                 backend.amis[image].root_device_name = "/dev/sda1"
+        return answer
+
+    def _attach(self, request: Request, environ: dict[str, Any], respond: Respond) -> Iterable[bytes]:
+        backend, volume = ec2_backends[DEFAULT_ACCOUNT_ID][request.region], request.params["VolumeId"]
+        machine = self.machines.rows[request.params["InstanceId"]]
+        with self.lock:
+            if wrong := self.machines.storage.refusal(backend, volume, machine.instance):
+                return _send(respond, 400, *refusal(request, *wrong))
+            answer = list(self.moto(environ, respond))
+            if machine.host is not None:
+                self.machines.storage.plug(machine.host, volume)
         return answer
 
     def _in_use(self, request: Request) -> bool:

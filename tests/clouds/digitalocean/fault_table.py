@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import skyward as sky
 from tests.clouds.digitalocean.cloud import CPU, Cloud, cloud
 from tests.clouds.provoking import Fault, Row, everywhere, provoke as provoked
 
@@ -32,14 +33,17 @@ def _switch_off(ocean: Cloud, row: Mapping[str, Any]) -> None:
     ocean.ask(f"shutdown?id={row['id']}")
 
 
+_DATA: dict[str, Any] = {"volumes": [sky.Disk("data")]}
+
+
 def _in_use(ocean: Cloud) -> None:
     ocean.volume(droplets=[77])
     ocean.fault("GET /v2/droplets/77", status=200, body={"droplet": {"id": 77}})
 
 
-def _volume(name: str, works: bool = False, provoke: Callable[[Cloud], None] = Cloud.volume, **facts: Any) -> Fault:
-    """Describe what is wrong with a volume of the user's."""
-    return Fault(name, provoke, works=works, **{"provider": {"volume": "data"}, **facts})
+def _disk(name: str, works: bool = False, provoke: Callable[[Cloud], None] = Cloud.volume, **facts: Any) -> Fault:
+    """Describe what is wrong with a disk of the user's."""
+    return Fault(name, provoke, works=works, **{"options": _DATA, **facts})
 
 
 _SHORT, _ONE, _HOUR = {"bootstrap_timeout": 8}, {"region": "nyc3"}, {"Retry-After": "3600"}
@@ -60,10 +64,10 @@ FAULTS = (
     _refused("a refusal that nobody knows, always", _LAUNCH, 422, "Moon is full", works=False),
     everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001})),
     Fault("unknown region", works=False, provider={"region": "nyc33"}),
-    _volume("unknown volume", provider={"volume": "dta"}),
-    _volume("volume of another region", provider={"volume": "data", "region": "ams3"}),
-    _volume("volume in use", provoke=_in_use),
-    _volume("two nodes, and a volume for one", options={"nodes": 2}),
+    _disk("unknown disk", options={"volumes": [sky.Disk("dta")]}),
+    _disk("disk of another region", provider={"region": "ams3"}),
+    _disk("disk in use", provoke=_in_use),
+    _disk("two nodes, and a disk for one", options={**_DATA, "nodes": 2}),
     Fault("unknown size", works=False, options={"machine": "s-2vcpu-4tb"}),
     Fault("spot is asked for", works=False, options={"allocation": "spot"}),
     everywhere(_refused("429 with Retry-After", _LAUNCH, 429, "Too many", times=2, headers={"Retry-After": "1"})),

@@ -57,6 +57,9 @@ class Storage:
 
     def refusal(self, wanted: Sequence[str], region: str, droplets: int) -> str | None:
         """Say why new droplets cannot have volumes: each is for one droplet of its region."""
+        # "up to fifteen volumes may be attached to a Droplet at a time"
+        if len(wanted) > 15:
+            return "too many volumes"
         for volume in wanted:
             if volume not in self.rows:
                 return "volume not found"

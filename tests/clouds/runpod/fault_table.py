@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import skyward as sky
 from tests.clouds.provoking import Fault, Row, everywhere, provoke as provoked
 from tests.clouds.runpod.cloud import Cloud, cloud
 from tests.clouds.runpod.server import FULL
@@ -41,7 +42,8 @@ _SHORT = {"bootstrap_timeout": 8}
 # Both of RunPod's clouds sell it, so that there is another offer.
 _TWO = {"options": {"accelerator": "RTX 4090", "machine": None}, "provider": {"cloud": "all"}}
 _DATA = {"id": "agv6w2qcg7", "name": "data", "dataCenter": "EU-RO-1"}
-_ELSEWHERE = {"volume": "data", "data_center": "US-KS-2"}
+_ELSEWHERE: dict[str, Any] = {"options": {"volumes": [sky.Disk("data")]}, "provider": {"data_center": "US-KS-2"}}
+_UNKNOWN = {"volumes": [sky.Disk("dta")]}
 _BALANCE = "Your account balance is too low to run this pod."
 
 FAULTS = (
@@ -66,8 +68,8 @@ FAULTS = (
     Fault("sold out in the catalogue", lambda runpod: runpod.stock(cpu5c=0), works=False),
     everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.001})),
     Fault("unknown data centre", works=False, provider={"data_center": "EU-R0-1"}),
-    Fault("unknown volume", lambda runpod: runpod.volumes(_DATA), works=False, provider={"volume": "dta"}),
-    Fault("volume of another data centre", lambda runpod: runpod.volumes(_DATA), works=False, provider=_ELSEWHERE),
+    Fault("unknown disk", lambda runpod: runpod.volumes(_DATA), works=False, options=_UNKNOWN),
+    Fault("disk of another data centre", lambda runpod: runpod.volumes(_DATA), works=False, **_ELSEWHERE),
     Fault("unknown kind of machine", works=False, options={"machine": "cpu9x:2"}),
     Fault("unknown image", works=False, provider={"container_image": "me/missing-image:1"}),
     Fault("spot is asked for", works=False, options={"allocation": "spot"}),

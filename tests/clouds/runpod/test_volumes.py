@@ -40,13 +40,15 @@ def test_all_pods_have_the_volume_and_what_is_in_it_outlives_them(volumes: Cloud
     """Several nodes share it; the next pool finds what the last one wrote."""
     where = str(tmp_path / "data")
     options = {"machine": "cpu5c:2", "console": False, "bootstrap_timeout": 20}
-    with sky.Compute(provider=volumes.provider(volume="data", mount=where), nodes=2, **options) as pool:
+    disk = sky.Disk("data", mount=where)
+    with sky.Compute(provider=volumes.provider(), volumes=[disk], nodes=2, **options) as pool:
         rows = volumes.alive()
         assert [{"network": [{"volumeId": DATA["id"], "path": where}]}] * 2 == [row["body"]["mounts"] for row in rows]
         assert [["EU-RO-1"]] * 2 == [row["body"]["dataCenterIds"] for row in rows]
         gathered = note(where, 0) >> pool, note(where, 1) >> pool
         assert (["rank-0"], ["rank-0", "rank-1"]) == gathered
-    with sky.Compute(provider=volumes.provider(volume=DATA["id"], mount=where), **options) as pool:
+    disk = sky.Disk(DATA["id"], mount=where)
+    with sky.Compute(provider=volumes.provider(), volumes=[disk], **options) as pool:
         assert ["rank-0", "rank-1", "rank-2"] == note(where, 2) >> pool
     assert [] == volumes.alive()
     assert 4 <= len(volumes.calls(f"GET {VOLUMES}"))
@@ -57,10 +59,10 @@ def test_offers_are_those_of_the_volumes_data_centre(volumes: Cloud, tmp_path: P
 
     async def scenario() -> None:
         where = str(tmp_path / "data")
-        provider = volumes.provider(volume="data", mount=where, cloud="all")
-        offers = [each for each in await provider.skyward_offers(Spec()) if each.available]
+        provider, disk = volumes.provider(cloud="all"), sky.Disk("data", mount=where)
+        offers = [each for each in await provider.skyward_offers(Spec(volumes=[disk])) if each.available]
         assert {("SECURE", ("EU-RO-1",))} == {(each.zone, tuple(each.data["places"])) for each in offers}
-        async with client(provider) as opened:
+        async with client(provider, volumes=[disk]) as opened:
             await opened.launch()
             assert [{"volumeId": DATA["id"], "path": where}] == volumes.alive()[0]["body"]["mounts"]["network"]
             await opened.end()
@@ -72,29 +74,48 @@ def test_offers_are_those_of_the_volumes_data_centre(volumes: Cloud, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("settings", "region", "words"),
+    ("disk", "settings", "region", "words"),
     [
-        ({"volume": "dat"}, None, "RunPod has no volume 'dat'. Did you mean 'data'?"),
-        ({"volume": "agv6w2qcg8"}, None, "Did you mean 'agv6w2qcg7'?"),
-        ({"volume": "twin"}, None, "several volumes 'twin': b2 in US-KS-2, b3 in EU-RO-1."),
-        ({"volume": "data", "data_center": "US-KS-2"}, None, "is in EU-RO-1, and machines are asked for in US-KS-2."),
-        ({"volume": "data"}, "OC-AU-1", "is in EU-RO-1, and machines are asked for in OC-AU-1."),
+        ("dat", {}, None, "RunPod has no disk 'dat'. Did you mean 'data'?"),
+        ("agv6w2qcg8", {}, None, "Did you mean 'agv6w2qcg7'?"),
+        ("twin", {}, None, "several disks 'twin': b2 in US-KS-2, b3 in EU-RO-1."),
+        ("data", {"data_center": "US-KS-2"}, None, "is in EU-RO-1, and machines are asked for in US-KS-2."),
+        ("data", {}, "OC-AU-1", "is in EU-RO-1, and machines are asked for in OC-AU-1."),
     ],
 )
 def test_a_volume_that_cannot_be_had_is_refused_before_renting(
-    volumes: Cloud, settings: dict[str, str], region: str | None, words: str
+    volumes: Cloud, disk: str, settings: dict[str, str], region: str | None, words: str
 ) -> None:
     """With what there is instead."""
-    provider = volumes.provider(**settings)
-    error = run(refusal(provider.skyward_preflight(Spec(provider=provider, region=region))))
+    spec = Spec(provider=volumes.provider(**settings), region=region, volumes=[sky.Disk(disk)])
+    error = run(refusal(spec.provider.skyward_preflight(spec)))
     assert ConfigError is type(error)
     assert words in str(error)
     assert [] == volumes.calls("POST")
 
 
-def test_the_community_cloud_has_no_volumes() -> None:
-    """It is said where it is written."""
-    with pytest.raises(ConfigError, match="Only the Secure Cloud has volumes"):
-        sky.RunPod(cloud="community", volume="data")
-    with pytest.raises(ConfigError, match="mount must be an absolute path"):
-        sky.RunPod(volume="data", mount="data")
+def test_the_community_cloud_has_no_disks(volumes: Cloud) -> None:
+    """Nothing is rented there."""
+    spec = Spec(provider=volumes.provider(cloud="community"), volumes=[sky.Disk("data")])
+    error = run(refusal(spec.provider.skyward_preflight(spec)))
+    assert ConfigError is type(error)
+    assert "Only the Secure Cloud has network volumes." in str(error)
+
+
+def test_where_a_disk_was_written_before_is_no_setting_any_more() -> None:
+    """The error says where it is written now."""
+    for settings in ({"volume": "data"}, {"mount": "/data"}):
+        with pytest.raises(ConfigError, match=r'no setting .*volumes=\[sky\.Disk\("NAME", mount="/data"\)\]'):
+            sky.RunPod(**settings)
+
+
+def test_a_network_volume_may_be_a_bucket(volumes: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked up like a disk, and need not be where the pods are."""
+    monkeypatch.setenv("RUNPOD_S3_ACCESS_KEY", "user_x")
+    monkeypatch.setenv("RUNPOD_S3_SECRET_KEY", "rps_x")
+    provider, bucket = volumes.provider(), sky.Volume("b2", "/data")
+    found = run(provider.skyward_volume_storage(Spec(volumes=[bucket])))
+    assert "https://s3api-us-ks-2.runpod.io" == found.endpoint
+    assert run(provider.skyward_volume_storage(Spec(volumes=[sky.Disk("data")]))) is None
+    error = run(refusal(provider.skyward_volume_storage(Spec(volumes=[sky.Volume("absent", "/data")]))))
+    assert "RunPod has no disk 'absent'" in str(error)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import skyward as sky
 from tests.clouds.provoking import Fault, Row, everywhere, provoke as provoked
 from tests.clouds.vastai.cloud import Cloud, cloud
 
@@ -47,8 +48,8 @@ def _broken(vast: Cloud, row: Mapping[str, Any]) -> None:
     vast.contract(row["id"], status="created", says="Error: OCI runtime create failed: no such runtime")
 
 
-def _volume(name: str, **facts: Any) -> Fault:
-    """Describe what is wrong with a volume of the user's, which is on the machine of the first listings."""
+def _disk(name: str, **facts: Any) -> Fault:
+    """Describe what is wrong with a disk of the user's, which is on the machine of the first listings."""
     return Fault(name, lambda vast: vast.volumes(v7=3100007), works=False, **facts)
 
 
@@ -56,11 +57,10 @@ FAULTS = (
     everywhere(Fault("no key", works=False, without=("VAST_API_KEY",))),
     Fault("wrong key, answered with 404", works=False, provider={"api_key": "wrong-key"}),
     _refused("the key may not rent", _LAUNCH, 403, "forbidden", works=False),
-    _volume("unknown volume", provider={"volume": "17"}),
-    _volume(
-        "volume on a machine that has nothing of the kind",
-        provider={"volume": "7"},
-        options={"machine": "8x H100 SXM"},
+    _disk("unknown disk", options={"volumes": [sky.Disk("17")]}),
+    _disk(
+        "disk on a machine that has nothing of the kind",
+        options={"machine": "8x H100 SXM", "volumes": [sky.Disk("7")]},
     ),
     Fault("no credit left", lambda vast: vast.credit(0.0), works=False),
     _request("no credit left, in plain text", _LAUNCH, status=402, body="Insufficient credits", works=False),

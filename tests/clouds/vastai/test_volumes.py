@@ -40,9 +40,9 @@ def test_the_container_has_the_volume_and_what_is_in_it_outlives_the_container(v
     """The next pool finds what the last one wrote; Vast.ai is asked for its volumes once."""
     where = str(tmp_path / "data")
     options: dict[str, Any] = {"accelerator": "RTX 4090", "console": False, "bootstrap_timeout": 20}
-    provider = volumes.provider(volume="7", mount=where)
+    provider, disks = volumes.provider(), [sky.Disk("7", mount=where)]
     for turn, name in enumerate(("one", "two")):
-        with sky.Compute(provider=provider, **options) as pool:
+        with sky.Compute(provider=provider, volumes=disks, **options) as pool:
             [row] = volumes.alive()
             assert {"create_new": False, "volume_id": 7, "mount_path": where} == row["volume"]
             assert HERE == row["ask"] // 10
@@ -56,7 +56,7 @@ def test_offers_are_those_of_the_volumes_machine(volumes: Cloud) -> None:
     volumes.listing(31000081, verification="unverified", reliability=0.5)
 
     async def scenario() -> None:
-        offers = await volumes.provider(volume="V.8").skyward_offers(Spec())
+        offers = await volumes.provider().skyward_offers(Spec(volumes=[sky.Disk("V.8")]))
         assert {THERE} == {offer.data["ask"] // 10 for offer in offers}
         assert 31000081 in {offer.data["ask"] for offer in offers}
 
@@ -64,10 +64,11 @@ def test_offers_are_those_of_the_volumes_machine(volumes: Cloud) -> None:
 
 
 def test_who_asks_for_it_has_it_and_nobody_else(volumes: Cloud, tmp_path: Path) -> None:
-    """Without `volume=` nothing is said of volumes."""
+    """Without a disk nothing is said of volumes."""
 
     async def scenario() -> None:
-        async with client(volumes.provider(volume="8", mount=str(tmp_path / "d")), accelerator="RTX 3090") as opened:
+        disks = [sky.Disk("8", mount=str(tmp_path / "d"))]
+        async with client(volumes.provider(), accelerator="RTX 3090", volumes=disks) as opened:
             await opened.launch()
             assert [8] == [row["volume"]["volume_id"] for row in volumes.alive()]
         async with client(volumes.provider()) as opened:
@@ -82,7 +83,7 @@ def test_a_machine_that_has_none_of_what_is_asked_for_is_no_other(volumes: Cloud
     """There is no A100 on the volume's machine, and one elsewhere would not have it."""
     with (
         pytest.raises(NoAvailableProviderError),
-        sky.Compute(provider=volumes.provider(volume="7"), accelerator="H100", console=False),
+        sky.Compute(provider=volumes.provider(), volumes=[sky.Disk("7")], accelerator="H100", console=False),
     ):
         pytest.fail("rented")
     assert [] == volumes.calls("PUT /api/v0/asks")
@@ -90,9 +91,9 @@ def test_a_machine_that_has_none_of_what_is_asked_for_is_no_other(volumes: Cloud
 
 def test_a_volume_that_there_is_not_is_refused_before_renting(volumes: Cloud) -> None:
     """With those that there are."""
-    error = run(refusal(volumes.provider(volume="9").skyward_preflight(Spec())))
+    error = run(refusal(volumes.provider().skyward_preflight(Spec(volumes=[sky.Disk("9")]))))
     assert ConfigError is type(error)
-    assert "Vast.ai has no volume '9'. There are: 'V.7' (7), 'V.8' (8)." in str(error)
+    assert "Vast.ai has no disk '9'. There are: 'V.7' (7), 'V.8' (8)." in str(error)
 
 
 def test_a_volume_is_found_by_its_label(vastai: Cloud) -> None:
@@ -101,9 +102,9 @@ def test_a_volume_is_found_by_its_label(vastai: Cloud) -> None:
 
     async def scenario() -> None:
         for name in ("training-data", "7"):
-            offers = await vastai.provider(volume=name).skyward_offers(Spec())
+            offers = await vastai.provider().skyward_offers(Spec(volumes=[sky.Disk(name)]))
             assert {HERE} == {offer.data["ask"] // 10 for offer in offers}
-        error = await refusal(vastai.provider(volume="training").skyward_preflight(Spec()))
+        error = await refusal(vastai.provider().skyward_preflight(Spec(volumes=[sky.Disk("training")])))
         assert "Did you mean 'training-data'?" in str(error)
 
     run(scenario())

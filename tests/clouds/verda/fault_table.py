@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import skyward as sky
 from tests.clouds import provoking
 from tests.clouds.provoking import Fault, Row, everywhere
 from tests.clouds.verda.cloud import MACHINE, Cloud, cloud
@@ -44,14 +45,17 @@ def _leaving_disks(verda: Cloud) -> None:
     verda.ask("keeps_disks", True)
 
 
+_DATA: dict[str, Any] = {"volumes": [sky.Disk("data")]}
+
+
 def _in_use(verda: Cloud) -> None:
     verda.ask("attached", {"volume": verda.volume(), "instance": "77"})
     verda.fault("GET /v1/instances/77", status=200, body={"id": "77", "status": "running"})
 
 
-def _volume(name: str, provoke: Callable[[Cloud], Any] = Cloud.volume, **facts: Any) -> Fault:
-    """Describe what is wrong with a volume of the user's."""
-    return Fault(name, provoke, works=False, **{"provider": {"volume": "data"}, **facts})
+def _disk(name: str, provoke: Callable[[Cloud], Any] = Cloud.volume, **facts: Any) -> Fault:
+    """Describe what is wrong with a disk of the user's."""
+    return Fault(name, provoke, works=False, **{"options": _DATA, **facts})
 
 
 _SPOT, _SHORT = {"allocation": "spot"}, {"bootstrap_timeout": 8}
@@ -78,10 +82,10 @@ FAULTS = (
     Fault("waits for capacity", lambda verda: verda.ask("next_status", "pending"), options={"provision_timeout": 4}),
     everywhere(Fault("price over the cap", works=False, options={"max_hourly_cost": 0.0001})),
     Fault("unknown location", works=False, provider={"region": "FIN-1"}),
-    _volume("unknown volume", provider={"volume": "dta"}),
-    _volume("volume of another location", provider={"volume": "data", "region": "FIN-02"}),
-    _volume("volume in use", _in_use),
-    _volume("two nodes, and a volume for one", options={"nodes": 2}),
+    _disk("unknown disk", options={"volumes": [sky.Disk("dta")]}),
+    _disk("disk of another location", provider={"region": "FIN-02"}),
+    _disk("disk in use", _in_use),
+    _disk("two nodes, and a disk for one", options={**_DATA, "nodes": 2}),
     Fault("unknown instance type", works=False, options={"machine": "CPU.4V.16"}),
     Fault("unknown image", works=False, provider={"image": "ubuntu-42.04"}),
     everywhere(

@@ -428,11 +428,12 @@ class Verda(Emulator):
         keys = [self.ssh_keys[each]["key"] for each in body["ssh_key_ids"]]
         script = self.scripts[body["startup_script_id"]]["script"] if body.get("startup_script_id") else ""
         made = boot(keys, script, self.script_delay, catalogue.gpus(sold), request.conditions)
-        scripted, disks, shares = made.arrange, self.storage.disks(own), self.storage.shares(own)
+        scripted, storage = made.arrange, self.storage
+        disks, shares, labels = storage.disks(own), storage.shares(own), storage.labels(own)
 
         def arrange(host: Host) -> None:
             scripted(host)
-            plug(host, disks, shares)
+            plug(host, disks, shares, labels)
 
         made.arrange = arrange
         self.machines.begin(name, made)

@@ -105,6 +105,11 @@ class Storage:
         own = [volume for volume in wanted if self.rows[volume]["type"] != SHARED]
         return {f"vd{'bcdefgh'[number]}": (self.filesystem, self.content(each)) for number, each in enumerate(own)}
 
+    def labels(self, wanted: Sequence[str]) -> dict[str, str]:
+        """Say which labels filesystems have, by the devices of `disks`: the names of their volumes."""
+        own = [self.rows[volume] for volume in wanted if self.rows[volume]["type"] != SHARED]
+        return {f"vd{'bcdefgh'[number]}": row["name"] for number, row in enumerate(own)}
+
     def shares(self, wanted: Sequence[str]) -> dict[str, Path]:
         """Say which shares an instance may mount."""
         own = [self.rows[volume] for volume in wanted if self.rows[volume]["type"] == SHARED]

@@ -39,8 +39,9 @@ def test_nothing_outlives_a_client_that_is_killed(verda: Cloud, tmp_path: Path, 
         def die(event):
             if type(event).__name__ == sys.argv[1]:
                 os.kill(client, signal.SIGKILL)
-        provider = sky.Verda(ssh_port={verda.port}, volume="data", mount={str(tmp_path / "data")!r})
-        with sky.Compute(provider=provider, machine={MACHINE!r}, ttl=6, console="silent", logging=False, on_event=die):
+        provider, disk = sky.Verda(ssh_port={verda.port}), sky.Disk("data", mount={str(tmp_path / "data")!r})
+        options = dict(ttl=6, console="silent", logging=False, on_event=die)
+        with sky.Compute(provider=provider, machine={MACHINE!r}, volumes=[disk], **options):
             time.sleep(60)
         """)
     )

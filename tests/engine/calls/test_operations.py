@@ -124,6 +124,51 @@ def test_a_group_gives_results_in_the_order_of_its_calls(pool: ScriptedPool) -> 
     assert [("gather", 6, done) for done in range(1, 7)] == pool.told
 
 
+class WaitsToBePickled:
+    """An argument whose pickling goes on when an attempt has begun."""
+
+    def __init__(self, pool: ScriptedPool) -> None:
+        self._pool = pool
+
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        until(lambda: any(node.begun for node in self._pool.scripted.values()))
+        return int, (7,)
+
+
+class Unpicklable:
+    """An argument that no call can take along."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("not this one")
+
+
+@sky.function
+def act_beside(argument: object, *plans: Plan) -> object:
+    """Do as planned, with an argument beside the plans."""
+    return plan.act(*plans)
+
+
+def test_the_first_calls_of_a_group_run_while_later_ones_are_pickled(pool: ScriptedPool) -> None:
+    """Else the pickling of thousands would be time in which no slot is busy."""
+    late = act_beside(WaitsToBePickled(pool), returns("late"))
+    calls = (*(act(returns(number)) for number in range(operations.AT_ONCE)), late)
+    assert "late" == operations.run_all(pool, calls, keep_errors=False)[-1]
+    streamed = operations.stream_all(pool, calls, ordered=True, keep_errors=False)
+    assert "late" == list(streamed)[-1]
+
+
+def test_a_call_that_cannot_be_pickled_stops_those_before_it(pool: ScriptedPool) -> None:
+    """They may run already; none of them goes on."""
+    calls = (*(act(HANGS) for _ in range(operations.AT_ONCE)), act_beside(Unpicklable(), returns(1)))
+    for send in (
+        lambda: operations.run_all(pool, calls, keep_errors=False),
+        lambda: list(operations.stream_all(pool, calls, ordered=True, keep_errors=False)),
+    ):
+        with pytest.raises(Exception, match="not this one"):
+            send()
+        until(lambda: idle(pool))
+
+
 def test_the_first_failure_in_the_order_of_the_calls_is_raised(pool: ScriptedPool) -> None:
     """Those before it are waited for, those behind it are stopped; what was done is remembered."""
     calls = (
@@ -286,7 +331,7 @@ def test_a_broadcast_that_lost_a_node_waits_for_another(interruptions: int, loss
         else:
             with pytest.raises(sky.NodeLostError):
                 operations.broadcast(pool, pending, keep_errors=False)
-        assert min(losses, interruptions) == pool.waited
+        assert min(losses, interruptions) == pool.whole.waited
         until(lambda: idle(pool))
 
 

@@ -19,13 +19,27 @@ def run(main: Any) -> float:
         loop.close()
 
 
+class Stream:
+    """Be a call that streams."""
+
+    on, streams = 0, True
+
+    def __init__(self, *, stalled: bool) -> None:
+        self.sink = self
+        self._stalled = stalled
+
+    def stalled(self) -> bool:
+        """Tell whether no thread reads it."""
+        return self._stalled
+
+
 class Dispatch:
     """Have calls under way, some of them streams that no thread reads."""
 
     def __init__(self, loop: VirtualLoop, *, ends_after: float | None, stalled: bool = False) -> None:
         self.running, self.queued, self.waiting = 1, 0, 0
         self.on_progress: Any = lambda: None
-        self._stalled = stalled
+        self.calls = [Stream(stalled=stalled)]
         if ends_after is not None:
             loop.call_later(ends_after, self.end)
 
@@ -34,11 +48,7 @@ class Dispatch:
         self.running = 0
         self.on_progress()
 
-    def stalled_streams(self) -> list[str]:
-        """List what no thread reads."""
-        return ["stream"] if self._stalled else []
-
-    def cancel(self, calls: list[str]) -> None:
+    def cancel(self, calls: list[Stream]) -> None:
         """Stop calls."""
         if calls:
             self.end()

@@ -11,7 +11,12 @@ import pytest
 from skyward.engine.calls.tracebacks import LIBRARY, OURS, end_in_users_code
 from skyward.link.failure import dump_failure, load_failure
 
-PATHS = {"user": "/srv/train.py", "ours": f"{OURS}pool.py", "library": f"{LIBRARY}threading.py"}
+PATHS = {
+    "installed": f"{LIBRARY[1]}client/connection.py",
+    "user": "/srv/train.py",
+    "ours": f"{OURS}pool.py",
+    "library": f"{LIBRARY[0]}threading.py",
+}
 
 
 def calls(*places: str, error: BaseException) -> BaseException:

@@ -174,7 +174,7 @@ def test_some_pools_stay_at_their_cloud(
 ) -> None:
     """They go on with the nodes that they have, and say once why no other cloud was asked."""
     home, other = cloud("home"), cloud("other", **facts)
-    pool, heard = pool_of(home, other, nodes=2, max_provision_attempts=1, **settings)
+    pool, heard = pool_of(home, other, nodes=2, max_replacement_attempts=1, **settings)
     with caplog.at_level(logging.WARNING, "skyward.engine.instances.clouds"), pool:
         lose(engine, home)
         engine.until(lambda: pool.snapshot()["desired"] == 1)
@@ -193,7 +193,7 @@ def test_what_a_node_may_cost_holds_elsewhere_too(engine: SimulatedEngine) -> No
         sky.Spec(provider=home, nodes=2),
         sky.Spec(provider=other, max_hourly_cost=0.01),
         options=sky.Options(
-            selection="first", console=False, logging=False, max_provision_attempts=1, on_event=heard.append
+            selection="first", console=False, logging=False, max_replacement_attempts=1, on_event=heard.append
         ),
     )
     with pool:

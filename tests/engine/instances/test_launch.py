@@ -448,3 +448,27 @@ def test_a_cloud_that_runs_out_is_asked_one_after_the_other(engine: SimulatedEng
     assert 2 + 2 * (12 - 2) == len(times)
     assert sorted(set(times[8:])) == times[8:]
     assert [] == cloud.there
+
+
+def test_disks_that_a_cloud_does_not_keep_are_refused_before_it_is_asked(engine: SimulatedEngine) -> None:
+    """Neither for offers nor for a check: the error names the clouds that keep them."""
+    cloud = ScriptedCloud()
+    settings = {"volumes": [sky.Disk("data")]}
+    error = refused(settings, cloud, error=sky.ConfigError, match="cloud keeps no disks, and volumes= has 'data'")
+    for name in ("AWS", "DigitalOcean", "RunPod", "VastAI", "Verda"):
+        assert f"sky.{name}" in str(error)
+    assert [] == cloud.calls
+    one = ScriptedCloud(disks=1)
+    both = {"volumes": [sky.Disk("a"), sky.Disk("b")]}
+    refused(both, one, error=sky.ConfigError, match="cloud attaches 1 disk to a machine, and volumes= has 2")
+    assert [] == one.calls
+
+
+@pytest.mark.parametrize("provider", [sky.Local(), sky.SSH(["host.example"])])
+def test_machines_that_are_there_anyway_have_no_disks(provider: Any) -> None:
+    """A folder is there without being attached."""
+    with (
+        pytest.raises(sky.ConfigError, match="keeps no disks"),
+        sky.Compute(provider=provider, volumes=[sky.Disk("data")], console=False),
+    ):
+        pytest.fail("opened")

@@ -194,3 +194,40 @@ def test_a_machine_given_up_before_it_ran_is_given_back_before_another_is_had(en
     with pool:
         pass
     assert (3, 2) == (len(cloud.rows), cloud.most)
+
+
+def test_disks_are_flushed_before_their_machine_ends(engine: SimulatedEngine) -> None:
+    """After all that ran on it has ended, and only where a pool has any."""
+    cloud = ScriptedCloud(disks=2)
+    pool, heard = compute(cloud, volumes=[sky.Disk("data"), sky.Disk("work", mount="/workspace")])
+    with pool:
+        [host] = cloud.rows[0].machine.hosts
+    assert ("/mnt/data", "/workspace") == host.unmounted
+    assert host.patience is not None
+    assert [] == heard.of(sky.Error)
+    other, _ = compute(cloud)
+    with other:
+        [host] = cloud.rows[1].machine.hosts
+    assert () == host.unmounted
+
+
+def test_disks_that_could_not_be_flushed_are_reported_and_their_machine_ends(engine: SimulatedEngine) -> None:
+    """A machine that goes on costs money, and would not have them flushed either."""
+    cloud = ScriptedCloud(disks=1)
+    pool, heard = compute(cloud, volumes=[sky.Disk("data")])
+    with pool:
+        cloud.rows[0].machine.unmount_fails = "/mnt/data could not be flushed"
+    [error] = heard.of(sky.Error)
+    assert "may lack what was written last: /mnt/data could not be flushed" in error.message
+    assert [] == cloud.there
+
+
+def test_a_machine_that_was_lost_is_not_asked_for_its_disks(engine: SimulatedEngine) -> None:
+    """It does not answer; another one takes its place."""
+    cloud = ScriptedCloud(disks=1)
+    pool, _ = compute(cloud, volumes=[sky.Disk("data")])
+    with pool:
+        first = cloud.rows[0].machine
+        first.switch_off()
+        engine.until(lambda: len(cloud.rows) == 2 and pool.current_nodes() == 1, within=300.0)
+    assert () == first.hosts[0].unmounted

@@ -43,7 +43,8 @@ async def connected(shell: NodeShell, **machine: Any) -> SimulatedMachine:
     """Have a node reach its agent, on a machine like this."""
     made = SimulatedMachine("i-1", **machine)
     shell.host = made.make_host("mark", None)  # type: ignore[arg-type]  # it is not prepared
-    await shell.connect(CONFIG, b"", ())
+    await shell.connect()
+    shell.start(CONFIG, b"", ())
     return made
 
 

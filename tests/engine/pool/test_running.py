@@ -142,10 +142,66 @@ def test_pauses_between_attempts_grow_where_machines_cannot_be_had(engine: Simul
         assert [sum(pauses[:n]) for n in range(4)] == pytest.approx(times)
 
 
-def test_a_working_pool_goes_on_with_the_nodes_it_can_have(engine: SimulatedEngine) -> None:
-    """One that cannot be replaced is done without; the last one is not."""
+def test_a_working_pool_keeps_its_size_however_long_there_is_no_machine(engine: SimulatedEngine) -> None:
+    """It works on with the nodes it has, tries again in growing pauses, and has its size as soon as it can."""
+    sold_out = Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=60)
+    cloud = ScriptedCloud(sold_out)
+    pool, heard = compute(cloud, nodes=2, allocation="spot")
+    with pool:
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+        engine.until(lambda: len(heard.of(sky.LaunchDelayed)) >= 12)
+        assert (2, 1) == (pool.snapshot()["desired"], pool.current_nodes())
+        assert "cloud-1" == work(0.0) >> pool
+        engine.until(lambda: pool.current_nodes() == 2, within=86_400.0)
+        assert [0, 1] == sorted(row.node for row in cloud.there)
+    delays = [event.retry_in for event in heard.of(sky.LaunchDelayed)]
+    assert [2.0, 4.0, 8.0] == [pytest.approx(delay, rel=0.2) for delay in delays[:3]]
+    assert max(delays) <= 360.0
+    assert {(0,)} == {event.nodes for event in heard.of(sky.LaunchDelayed)}
+    assert [*range(1, len(delays) + 1)] == [event.failures for event in heard.of(sky.LaunchDelayed)]
+    assert [] == [event for event in heard.of(sky.Error) if event.fatal]
+    assert 2 == cloud.most
+
+
+def test_calls_wait_for_a_pool_that_has_lost_all_of_its_nodes(engine: SimulatedEngine) -> None:
+    """And run as soon as there is a machine again."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=20))
+    pool, _ = compute(cloud, allocation="spot")
+    with pool:
+        call = work(100.0) > pool
+        engine.pass_by(1.0)
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+        assert "cloud-1" == engine.result(call)
+
+
+def test_a_pool_that_waits_for_a_machine_is_left_at_once(engine: SimulatedEngine) -> None:
+    """Whatever is left of a pause."""
     cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=ALWAYS))
-    pool, heard = compute(cloud, nodes=2, max_provision_attempts=2)
+    pool, heard = compute(cloud, allocation="spot")
+    with pool:
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+        engine.until(lambda: any(event.retry_in > 200.0 for event in heard.of(sky.LaunchDelayed)))
+        began = engine.now
+    assert engine.now - began <= 10.0
+
+
+def test_a_broadcast_begins_again_without_a_node_that_cannot_be_had(engine: SimulatedEngine) -> None:
+    """Once its start has failed three times; one that comes takes part in the next."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=8))
+    pool, _ = compute(cloud, nodes=2, allocation="spot")
+    with pool:
+        with engine.beside(lambda: work(100.0) @ pool, lambda: pool.snapshot()["running"] == 2) as done:
+            engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+            engine.until(lambda: done)
+        assert [["cloud-1"]] == done
+        engine.until(lambda: pool.current_nodes() == 2)
+        assert 2 == len(work(0.0) @ pool)
+
+
+def test_a_working_pool_goes_on_with_fewer_nodes_where_that_is_asked_for(engine: SimulatedEngine) -> None:
+    """`max_replacement_attempts`: one that cannot be replaced is done without; the last one is not."""
+    cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=ALWAYS))
+    pool, heard = compute(cloud, nodes=2, max_replacement_attempts=2)
     with pool:
         engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
         engine.until(lambda: pool.snapshot()["desired"] == 1)
@@ -288,8 +344,8 @@ def test_what_is_sold_out_is_not_asked_for_again_where_there_is_another_spec(eng
     assert [2, 6] == [len(cloud.requests) for cloud in clouds]
 
 
-def test_a_machine_whose_place_was_given_away_is_given_back(engine: SimulatedEngine) -> None:
-    """The pool shrank and grew again while its launch was under way: two answers come for one place."""
+def test_a_machine_that_is_wanted_again_is_not_asked_for_twice(engine: SimulatedEngine) -> None:
+    """The pool shrank and grew again while its launch was under way."""
     cloud = ScriptedCloud()
     pool, _ = compute(cloud)
     with pool:
@@ -297,11 +353,9 @@ def test_a_machine_whose_place_was_given_away_is_given_back(engine: SimulatedEng
         for size in (2, 1, 2):
             pool.resize(size)
             engine.pass_by(1.0)
-        engine.until(lambda: len(cloud.rows) == 3)
-        engine.until(lambda: len(cloud.there) == 2, within=45.0)
-        assert [0, 1] == sorted(row.node for row in cloud.there)
         engine.until(lambda: pool.current_nodes() == 2)
-    assert [] == cloud.there
+        assert [0, 1] == sorted(row.node for row in cloud.there)
+    assert ([], 2) == (cloud.there, len(cloud.rows))
 
 
 def test_a_machine_that_is_given_back_on_its_way_is_no_failure(engine: SimulatedEngine) -> None:

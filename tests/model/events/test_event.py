@@ -62,6 +62,7 @@ FIELDS = {
     "InstancePreempted": "reason node instance_id certain ends_at",
     "NodeUnhealthy": "check reason node instance_id replaced",
     "InstanceReplaced": "old new node",
+    "LaunchDelayed": "nodes failures retry_in reason",
     "InstanceStopping": "instance_id node reason",
     "InstanceDestroyed": "instance_id node reason",
     "PoolStopping": "reason",

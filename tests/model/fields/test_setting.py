@@ -1,7 +1,8 @@
 import pytest
+from attrs import frozen
 
-from skyward.errors import ConfigError
-from skyward.model.fields.setting import choice, lasting, nearest, positive, text, texts, whole
+from skyward.errors import ConfigError, UsageError
+from skyward.model.fields.setting import choice, lasting, nearest, positive, suggesting, text, texts, whole
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,16 @@ def test_the_place_of_a_wrong_item_is_named() -> None:
     """The error says which item of the list it is."""
     with pytest.raises(ConfigError, match=r"pip\[1\] must be text, not 3"):
         texts(["torch", 3], "pip")
+
+
+def test_a_setting_that_is_written_elsewhere_says_where() -> None:
+    """Disks were once settings of providers; whatever is spelt alike is not offered."""
+
+    @suggesting
+    @frozen(kw_only=True)
+    class Shed:
+        country: str = ""
+
+    for name in ("volume", "mount"):
+        with pytest.raises(UsageError, match=rf"Shed has no setting '{name}'\. Disks are of the pool: volumes=\[sky"):
+            Shed(**{name: "data"})

@@ -32,13 +32,27 @@ def test_min_is_what_work_starts_with() -> None:
     assert (4, 8, False) == (early.floor, early.ceiling, early.elastic)
 
 
-def test_bounds_alone_are_refused() -> None:
-    """With the numbers that were given, and what to write."""
+def test_a_max_alone_is_refused() -> None:
+    """With the number that was given, and what to write."""
     with pytest.raises(
-        ConfigError, match=r"sky\.Nodes\(min=4, max=2\) lacks desired\. Write .*sky\.Nodes\(desired=8, min=4, max=16\)"
+        ConfigError, match=r"sky\.Nodes\(max=2\) lacks desired, or min\. Write .*sky\.Nodes\(desired=8, min=4, max=16\)"
     ) as refused:
-        Nodes(min=4, max=2)  # type: ignore[call-arg]
+        Nodes(max=2)
     assert isinstance(refused.value, TypeError)
+
+
+def test_what_is_wanted_may_follow_from_the_least() -> None:
+    """A min without a desired is where the pool starts."""
+    assert Nodes(4, min=4, max=16) == Nodes(min=4, max=16)
+    assert Nodes(4, min=4) == Nodes(min=4)
+
+
+def test_a_pool_may_drain_to_zero() -> None:
+    """It opens without a node, and grows to its max, or to what is desired where there is none."""
+    lazy = Nodes(min=0, max=8)
+    assert (0, 0, 1, 8, True) == (lazy.initial, lazy.floor, lazy.desired, lazy.ceiling, lazy.elastic)
+    assert (0, 4, True) == (Nodes(4, min=0).initial, Nodes(4, min=0).ceiling, Nodes(4, min=0).elastic)
+    assert (4, 4) == (Nodes(4, min=2).initial, Nodes(4).initial)
 
 
 def test_a_max_that_equals_desired_is_not_elastic() -> None:
@@ -91,10 +105,11 @@ def test_what_is_no_pair_of_counts_is_refused(value: Any) -> None:
     [
         ({"desired": 4, "min": 5}, "min must not be more than desired, but min=5 and desired=4"),
         ({"desired": 4, "max": 3}, "max must not be less than desired, but desired=4 and max=3"),
-        ({"desired": 4, "min": 8, "max": 2}, "min must not be more than desired"),
+        ({"desired": 4, "min": 8, "max": 2}, r"min must not be more than max, but min=8 and max=2\..*min=2, max=8"),
+        ({"min": 8, "max": 2}, "min must not be more than max"),
         ({"desired": 0}, "desired must be a whole number of at least 1, not 0"),
         ({"desired": True}, "desired must be a whole number of at least 1, not True"),
-        ({"desired": 4, "min": 0}, "min must be a whole number of at least 1, not 0"),
+        ({"desired": 4, "min": -1}, "min must be a whole number of at least 0, not -1"),
         ({"desired": 4, "max": 8.0}, r"max must be a whole number of at least 1, not 8\.0"),
     ],
 )

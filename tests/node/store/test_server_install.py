@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skyward.node.store import launcher, server_install
+from skyward.node import tool_install
+from skyward.node.store import launcher
 from skyward.node.store.server_install import from_distribution, from_wheel
 from skyward.node.store.server_release import REQUIREMENT, VERSION
 from skyward.node.store.server_search import LEAST, NAMED, version
@@ -92,7 +93,7 @@ def test_a_package_of_tools_holds_the_server(tmp_path: Path, monkeypatch: pytest
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(server_install, "_sudo", list)
+    monkeypatch.setattr(tool_install, "superuser", list)
     refused: list[str] = []
     server = from_distribution(refused)
     assert server is not None, refused

@@ -630,6 +630,19 @@ def test_callback_of_a_program_may_print():
     assert program(code).splitlines() == ["before", "heard a", "and echoed a", "heard b", "and echoed b", "after"]
 
 
+def test_a_stream_outlives_its_section():
+    """
+    Another thread may be in a `print`, which on Python 3.11 holds no reference to the stream that it prints to.
+    """
+    code = (
+        "import weakref\n"
+        "with sky.redirect_output(lambda line: None):\n"
+        "    streams = [weakref.ref(sys.stdout), weakref.ref(sys.stderr)]\n"
+        "print([stream() is None for stream in streams])\n"
+    )
+    assert program(code) == "[False, False]\n"
+
+
 def test_silence_of_a_process_without_streams():
     """
     A program that has closed its descriptors runs as ever.

@@ -10,6 +10,7 @@ import pytest
 
 from skyward.node.worker import descriptor_lines
 from skyward.node.worker.descriptor_lines import DescriptorLines
+from skyward.node.worker.routes import READER
 
 
 def _captured() -> tuple[DescriptorLines, list[str]]:
@@ -89,3 +90,27 @@ def test_a_print_does_not_wait_for_ever_for_lines_before_it(monkeypatch: pytest.
     captured.catch_up()
     printed.set()
     captured.end()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_interrupt_while_the_thread_starts_leaves_no_descriptor(
+    monkeypatch: pytest.MonkeyPatch, *, begun: bool
+) -> None:
+    """Whether there is a thread then or not."""
+    before, start = len(os.listdir("/dev/fd")), threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if begun:
+            start(thread)
+        raise KeyboardInterrupt
+
+    captured, _ = _captured()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            captured.descriptor(1)
+    captured.end()
+    for thread in threading.enumerate():
+        if thread.name == READER:
+            thread.join(10)
+    assert before == len(os.listdir("/dev/fd"))

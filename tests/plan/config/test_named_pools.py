@@ -10,6 +10,7 @@ from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import Nodes
 from skyward.model.spec.options import LogConfig, Options, Worker
 from skyward.model.spec.spec import Spec
+from skyward.model.spec.volumes import Disk, Volume
 from skyward.plan.config.named_pools import NamedPool, load_named
 from skyward.plan.config.request import request
 
@@ -124,7 +125,7 @@ def test_nodes_and_workers_may_be_tables() -> None:
         ("[pools.train]\noptions = { selecton = 'first' }", "options has no setting 'selecton'. .*'selection'"),
         ("[pools.train]\noptions = 4", "options must be a table, not 4"),
         ("[pools.train]\nselection='first'\noptions={ selection='first' }", "selection is given twice"),
-        ("[pools.train]\nnodes = { min = 4 }", "nodes must have desired"),
+        ("[pools.train]\nnodes = { max = 4 }", "lacks desired, or min"),
         ("[pools.train]\non_event = 'print'", "on_event is a function and can only be given in Python"),
     ],
 )
@@ -156,3 +157,16 @@ def test_an_accelerator_is_written_as_in_python() -> None:
     )
     known = [request((), one.keywords).specs[0].accelerator for one in pools]
     assert [(40,), (80, 40)] == [one.memories_gb for one in known if one is not None]
+
+
+def test_volumes_are_tables() -> None:
+    """A disk has a name, and a bucket has none."""
+    text = '[pools.train]\nvolumes = [{ bucket = "my-data", mount = "/data" }, { name = "scratch" }]'
+    assert [Volume("my-data", "/data"), Disk("scratch")] == load(text).keywords["volumes"]
+    assert [Disk("scratch")] == load('[pools.train]\nvolume = { name = "scratch" }').keywords["volume"]
+
+
+def test_a_volume_that_cannot_be_is_refused_with_its_place() -> None:
+    """As in Python."""
+    with pytest.raises(ConfigError, match=r"^\[pools.train\] in skyward.toml: volumes: mount must not be '/etc'"):
+        load('[pools.train]\nvolumes = [{ bucket = "my-data", mount = "/etc" }]')

@@ -48,7 +48,7 @@ def test_what_only_the_user_may_say(line: str, wish: str) -> None:
     [
         'provider = { type = "AWS", region = "eu-central-1", zone = "a", use_ssm = false }',
         'provider = ["local", { type = "SSH", hosts = ["gpu-box", "me@10.0.0.5:2222"], user = "me", port = 22 }]',
-        'provider = { type = "DigitalOcean", region = ["ams3"], volume = "data", mount = "/data", ssh_port = 22 }',
+        'provider = { type = "DigitalOcean", region = ["ams3"], vpc = "760e09ef", ssh_port = 22 }',
         'provider = { type = "RunPod", cloud = "community", container_image = "runpod/base:1", disk_gb = 20 }',
         'provider = { type = "VastAI", docker_image = "nvidia/cuda:12.8", verified = true, bid_factor = 1.2 }',
         'provider = { type = "Container", image = "registry/own:1", binary = "podman" }',
@@ -75,3 +75,11 @@ def test_place_and_content_make_a_fingerprint() -> None:
     """Neither can be exchanged for the other."""
     assert 4 == len({fingerprint(path, text) for path in ("/a", "/ab") for text in (b"bc", b"c")})
     assert fingerprint("/a", b"x") == fingerprint("/a", b"x")
+
+
+def test_the_folder_of_a_volume_is_taken_from_a_trusted_file_only() -> None:
+    """It may be any on this computer."""
+    volume = {"bucket": "my-data", "mount": "/data"}
+    assert () == wishes({"pools": {"train": {"volumes": [volume]}}})
+    found = wishes({"pools": {"train": {"volumes": [{**volume, "storage": "/srv"}]}}})
+    assert ("pools.train.volumes.storage = '/srv'",) == found

@@ -267,3 +267,10 @@ def test_short_spellings_reach_the_spec_as_values() -> None:
     (spec,) = flat(accelerator="H100:8", nodes=4).specs
 
     assert (Accelerator("H100", count=8), Nodes(4)) == (spec.accelerator, spec.nodes)
+
+
+def test_ports_of_a_head_node_need_one_from_the_start() -> None:
+    """A pool that opens without nodes is refused, with what to do."""
+    with pytest.raises(ConfigError, match=r"ports= forwards ports of the head node.*Write min=1, or pool\.forward"):
+        flat(nodes=Nodes(min=0, max=4), ports=[8888])
+    assert flat(nodes=Nodes(1, max=4), ports=[8888]).options.ports

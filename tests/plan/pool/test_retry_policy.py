@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from skyward.errors import AccessDeniedError, NoSuchBucketError, StorageError, StorageUnavailableError
 from skyward.model.spec.retry_setting import LONGEST, Retry
-from skyward.plan.pool.retry_policy import Decision, Failure, decide, delay_before
+from skyward.plan.pool.retry_policy import (
+    LONGEST_REPLACEMENT_PAUSE,
+    Decision,
+    Failure,
+    decide,
+    delay_before,
+    launch_pause,
+    replacement_pause,
+    worth_another_start,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +65,20 @@ def test_delays_are_bounded(failures: int, delay: float, backoff: float, jitter:
     """Whatever is asked for, however often a call failed."""
     retry = Retry(10_000, delay, backoff, jitter)
     assert 0.0 <= delay_before(retry, failures, draw) <= LONGEST
+
+
+@pytest.mark.parametrize("kind", [StorageError, NoSuchBucketError, AccessDeniedError, StorageUnavailableError])
+def test_a_volume_that_cannot_be_had_is_tried_once(kind: type[StorageError]) -> None:
+    """The next machine has the same keys and the same store."""
+    assert not worth_another_start(kind("There is no such bucket."), again=True)
+
+
+@given(failures=st.integers(1, 10_000), draw=st.floats(0, 1), refused=st.booleans())
+def test_a_pool_that_has_worked_goes_on_trying_with_bounded_pauses(failures: int, draw: float, refused: bool) -> None:
+    """They grow, and are spread by a fifth; what the user asks for holds, but a pool never asks without any pause."""
+    pause = launch_pause(failures, None, refused=refused, proven=True, draw=draw)
+    assert 0.8 * 2.0 <= pause <= 1.2 * LONGEST_REPLACEMENT_PAUSE + 0.001
+    assert pause <= replacement_pause(failures + 1, 1.0)
+    assert 7.0 == launch_pause(failures, 7.0, refused=refused, proven=True, draw=draw)
+    assert (0.0 if failures <= 3 else 1.0) == launch_pause(failures, 0.0, refused=refused, proven=True, draw=draw)
+    assert 0.0 == launch_pause(0, 7.0, refused=refused, proven=True, draw=draw)

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from skyward.collections.consumer import ConsumerNames
 from skyward.collections.field_table import EventualFields, FieldTable, StrongFields
+from skyward.collections.holder import Holder
 from skyward.collections.holder_lease import HolderLease
+from skyward.collections.queue_items import QueueItems
 from skyward.collections.shared_barrier import BarrierRounds, SharedBarrier
 from skyward.collections.shared_counter import EventualCount, SharedCounter, StrongCount
 from skyward.collections.shared_dict import SharedDict
 from skyward.collections.shared_lock import HeldLock, SharedLock
-from skyward.collections.shared_queue import QueueItems, SharedQueue
+from skyward.collections.shared_queue import SharedQueue
 from skyward.collections.shared_set import SharedSet
 from skyward.collections.store_address import StoreAddress
 from skyward.collections.store_client import StoreClient
+from skyward.collections.store_connections import StoreConnections
 from skyward.collections.value_encoding import Values
 from skyward.collections.write_behind import WriteBehind
 from skyward.errors import UsageError
@@ -46,6 +49,7 @@ class Collections:
         lease: For how long what is held outlives the process that holds it, in seconds.
         patience: For how long a connection that broke is made again, in seconds.
         trust: What values are opened as data; None opens anything.
+        connections: Those of the process, which outlive this; None for ones that end with it.
     """
 
     def __init__(
@@ -55,12 +59,15 @@ class Collections:
         lease: float = 15.0,
         patience: float = 5.0,
         trust: Data | None = None,
+        connections: StoreConnections | None = None,
     ) -> None:
-        self._store = StoreClient(address, patience=patience)
-        self._lease = HolderLease(self._store, seconds=lease)
+        self._own_connections = StoreConnections() if connections is None else None
+        connections = connections or self._own_connections
+        assert connections is not None
+        self._store = StoreClient(address, patience=patience, connections=connections)
+        self._holder = Holder(self._store, HolderLease(self._store, seconds=lease), ConsumerNames())
         self._writes = WriteBehind(self._store)
         self._values = Values(trust)
-        self._consumers = ConsumerNames()
         self._lock = threading.Lock()
         self._finished = False
         self._kinds: dict[str, str] = {}
@@ -110,7 +117,7 @@ class Collections:
         if maxsize < 0:
             raise UsageError(f"The queue {name!r} has room for 0 items (that is any number) or more, not {maxsize}.")
         self._claim("queue", name)
-        items = self._one("queue", name, lambda: QueueItems(name, self._store, self._lease, self._consumers))
+        items = self._one("queue", name, lambda: QueueItems(name, self._holder))
         return SharedQueue(name, maxsize, items, self._values)
 
     def barrier(self, name: str, n: int) -> SharedBarrier:
@@ -129,7 +136,7 @@ class Collections:
         if type(n) is not int or n < 1:
             raise UsageError(f"The barrier {name!r} is for a whole number of participants from 1 on, not for {n!r}.")
         self._claim("barrier", name)
-        return SharedBarrier(name, n, BarrierRounds(name, self._store, self._lease))
+        return SharedBarrier(name, n, BarrierRounds(name, self._holder))
 
     def lock(self, name: str, timeout: float | None = 30) -> SharedLock:
         """
@@ -144,7 +151,7 @@ class Collections:
             StoreLostError: If the store cannot be reached.
         """
         self._claim("lock", name)
-        held = self._one("lock", name, lambda: HeldLock(name, self._store, self._lease, self._consumers))
+        held = self._one("lock", name, lambda: HeldLock(name, self._holder))
         return SharedLock(name, timeout, held)
 
     def finish(self, ok: bool) -> None:  # noqa: FBT001  # the one question there is
@@ -172,9 +179,11 @@ class Collections:
                         each.finish(ok=ok)
                     elif isinstance(each, HeldLock) and (grip := each.grip):
                         each.drop(grip)
-                self._lease.end()
+                self._holder.lease.end()
             finally:
                 self._store.close()
+                if self._own_connections is not None:
+                    self._own_connections.close()
 
     def _fields(self, kind: str, name: str, consistency: Consistency | None) -> FieldTable:
         is_eventual = _is_eventual(consistency)
@@ -201,8 +210,7 @@ class Collections:
         known = self._kinds.get(name) if type(name) is str else None
         if known is None:
             check_name(name)
-            known = self._store.run("claim", (f"sky:kind:{name}",), (kind,)).decode()
-            self._kinds[name] = known
+            known = self._kinds[name] = self._store.claim(name, kind)
         if known != kind:
             raise UsageError(
                 f"{name!r} is a {known} in this pool, and cannot be a {kind} as well.",

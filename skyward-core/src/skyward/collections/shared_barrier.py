@@ -6,10 +6,10 @@ import threading
 import uuid
 from typing import NamedTuple
 
-from skyward.collections.holder_lease import LEASE_KEY, HolderLease
+from skyward.collections.holder import Holder
+from skyward.collections.holder_lease import LEASE_KEY
 from skyward.collections.in_thread import GivenUp, in_waiting_thread
 from skyward.collections.shared_queue import until
-from skyward.collections.store_client import StoreClient
 from skyward.errors import BarrierBrokenError, SkywardError, UsageError
 
 __all__ = ["BarrierRounds", "SharedBarrier"]
@@ -32,14 +32,13 @@ class BarrierRounds:
 
     Args:
         name: The barrier's.
-        store: Has it.
-        lease: Kept while a round is waited for; without it the round is broken.
+        holder: Takes part in it; a round of which one is gone is broken.
     """
 
-    def __init__(self, name: str, store: StoreClient, lease: HolderLease) -> None:
+    def __init__(self, name: str, holder: Holder) -> None:
         self._name = name
-        self._store = store
-        self._lease = lease
+        self._holder = holder
+        self._store = holder.store
         self._key = f"sky:barrier:{name}"
         self._members = f"sky:barrier-members:{name}"
         self._tokens = f"sky:barrier-tokens:{name}\0"
@@ -52,13 +51,13 @@ class BarrierRounds:
         Raises:
             UsageError: If others wait for another number of participants.
         """
-        self._lease.keep()
-        holder = self._store.address.holder
+        lease = self._holder.lease
+        lease.keep()
         participant = uuid.uuid4().hex
         what, index, round_ = self._store.run_once(
             "arrive",
             (self._key, self._members),
-            (n, participant, holder, self._lease.milliseconds, LEASE_KEY, self._tokens),
+            (n, participant, self._holder.name, lease.milliseconds, LEASE_KEY, self._tokens),
         )
         if what == b"other":
             raise UsageError(
@@ -123,7 +122,11 @@ class SharedBarrier:
             BarrierBrokenError: If a participant died, gave up or had no time left.
             UsageError: If others wait for another number of participants.
         """
-        return self._wait(timeout, threading.Event())
+        try:
+            return self._wait(timeout, threading.Event())
+        except KeyboardInterrupt as interrupt:
+            # Where our code waited when the user pressed Ctrl-C says nothing.
+            raise interrupt.with_traceback(None)  # noqa: B904  # it is that very interrupt
 
     async def wait_async(self, timeout: float | None = None) -> int:
         """Do as `wait`; cancelled, it breaks the round."""

@@ -7,11 +7,10 @@ import uuid
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from skyward.collections.consumer import ConsumerNames
-from skyward.collections.holder_lease import LEASE_KEY, HolderLease
+from skyward.collections.holder import Holder
+from skyward.collections.holder_lease import LEASE_KEY
 from skyward.collections.in_thread import in_thread, in_waiting_thread
 from skyward.collections.shared_queue import until
-from skyward.collections.store_client import StoreClient
 from skyward.errors import LockNotOwnedError, LockTimeoutError, UsageError
 
 __all__ = ["HeldLock", "SharedLock"]
@@ -31,24 +30,17 @@ class HeldLock:
 
     Args:
         name: The lock's.
-        store: Has it.
-        lease: Kept while the lock is held; with it the lock expires.
-        consumers: Names the threads and coroutines that acquire it.
+        holder: Acquires it.
     """
 
-    def __init__(self, name: str, store: StoreClient, lease: HolderLease, consumers: ConsumerNames) -> None:
+    def __init__(self, name: str, holder: Holder) -> None:
+        self.holder = holder
         self._name = name
-        self._store = store
-        self._lease = lease
-        self._consumers = consumers
+        self._store = holder.store
         self._key = f"sky:lock:{name}"
         self._fence = f"sky:lock-fence:{name}"
         self._signals = (f"sky:lock-waiting:{name}", f"sky:lock-released:{name}")
         self.grip: Grip | None = None
-
-    def consumer(self) -> int:
-        """Return the number of the thread or coroutine that calls."""
-        return self._consumers.current()
 
     def refuse_again(self, consumer: int) -> None:
         """
@@ -70,11 +62,11 @@ class HeldLock:
 
     def try_to_acquire(self, consumer: int, grip: str, *, waits: bool) -> Grip | None:
         """Acquire the lock where it is free."""
-        self._lease.keep()
+        self.holder.lease.keep()
         token = self._store.run(
             "acquire",
             (self._key, self._fence, *self._signals),
-            (self._store.address.holder, grip, self._lease.milliseconds, LEASE_KEY, int(waits)),
+            (self.holder.name, grip, self.holder.lease.milliseconds, LEASE_KEY, int(waits)),
         )
         if not token:
             return None
@@ -165,7 +157,12 @@ class SharedLock:
             LockTimeoutError: If another has it for all this time.
             UsageError: If this thread or coroutine has it already.
         """
-        return self._acquire(self._held.consumer(), threading.Event(), blocking=blocking, timeout=timeout) is not None
+        consumer = self._held.holder.consumer()
+        try:
+            return self._acquire(consumer, threading.Event(), blocking=blocking, timeout=timeout) is not None
+        except KeyboardInterrupt as interrupt:
+            # Where our code waited when the user pressed Ctrl-C says nothing.
+            raise interrupt.with_traceback(None)  # noqa: B904  # it is that very interrupt
 
     def release(self) -> None:
         """
@@ -174,7 +171,7 @@ class SharedLock:
         Raises:
             LockNotOwnedError: If this thread or coroutine does not have it, or not any more.
         """
-        self._held.release(self._held.consumer())
+        self._held.release(self._held.holder.consumer())
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -187,7 +184,7 @@ class SharedLock:
 
     async def acquire_async(self, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002
         """Do as `acquire`; cancelled, it acquires nothing."""
-        consumer = self._held.consumer()
+        consumer = self._held.holder.consumer()
 
         def undo(grip: Grip | None) -> None:
             if grip is not None:
@@ -200,7 +197,7 @@ class SharedLock:
 
     async def release_async(self) -> None:
         """Do as `release`."""
-        await in_thread(self._held.release, self._held.consumer())
+        await in_thread(self._held.release, self._held.holder.consumer())
 
     async def __aenter__(self) -> Self:
         await self.acquire_async()

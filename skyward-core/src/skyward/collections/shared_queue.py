@@ -6,144 +6,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from skyward.collections.consumer import ConsumerNames
-from skyward.collections.holder_lease import HolderLease
 from skyward.collections.in_thread import GivenUp, in_thread, in_waiting_thread
-from skyward.collections.store_client import LONGEST_WAIT_S, StoreClient
+from skyward.collections.queue_items import QueueItems, TakenItem
+from skyward.collections.store_client import LONGEST_WAIT_S
 from skyward.collections.value_encoding import Values
 
-__all__ = ["QueueItems", "SharedQueue"]
-
-ID = 16
-"""Length of an item's id, which stands before it."""
-
-
-LOOK_S = 0.5
-"""How often a process that takes items looks for those of holders that are gone."""
-
-
-class TakenItem(NamedTuple):
-    """An item that was taken: its id, and what it holds."""
-
-    id: bytes
-    data: bytes
-
-
-class QueueItems:
-    """
-    Take items of one queue for this process, and settle what becomes of them.
-
-    Args:
-        name: The queue's.
-        store: Has it.
-        lease: Kept while items are held.
-        consumers: Names the threads and coroutines that take items.
-    """
-
-    def __init__(self, name: str, store: StoreClient, lease: HolderLease, consumers: ConsumerNames) -> None:
-        self._store = store
-        self._lease = lease
-        self._consumers = consumers
-        self._name = name
-        self._items = f"sky:queue:{name}"
-        # What each consumer took last, which its next one acknowledges.
-        self._last: dict[int, bytes] = {}
-        self._looked = 0.0
-
-    def consumer(self) -> int:
-        """Return the number of the thread or coroutine that calls."""
-        return self._consumers.current()
-
-    def put(self, data: bytes, most: int) -> bool:
-        """Append an item; False where the queue is full."""
-        return bool(self._store.run_once("put", (), (self._name, most, data)))
-
-    def take(self, consumer: int, *, waits: bool) -> TakenItem | None:
-        """
-        Take the first item, and acknowledge the one before.
-
-        Args:
-            consumer: The thread or coroutine that it is for.
-            waits: Whether it is going to wait if there is none.
-        """
-        self._lease.keep()
-        now = time.monotonic()
-        looks = now - self._looked > LOOK_S
-        if looks:
-            self._looked = now
-        # May run twice: what the first one took is what the second one finds.
-        found: bytes | None = self._store.run(
-            "take",
-            (),
-            (
-                *(self._name, self._holder, consumer, self._lease.milliseconds),
-                *(self._last.get(consumer, b""), int(waits), int(looks)),
-            ),
-        )
-        # The one before is acknowledged, whether or not there is another.
-        self._last.pop(consumer, None)
-        return self._taken(consumer, found)
-
-    def wait(self, consumer: int, seconds: float) -> TakenItem | None:
-        """Wait for an item, for a second at most; only after `take` found none."""
-        # Older servers have no BLMOVE. Sent again it could take a second item: `take` finds what was moved.
-        found: bytes | None = self._store.call_once(
-            "BRPOPLPUSH", self._items, f"{self._taken_of}{consumer}", max(0.01, min(LONGEST_WAIT_S, seconds))
-        )
-        return self._taken(consumer, found)
-
-    def done(self, consumer: int) -> bool:
-        """Acknowledge what a consumer took last."""
-        item = self._last.pop(consumer, None)
-        return item is not None and bool(self._settle(consumer, 0, item))
-
-    def leave(self, consumer: int) -> None:
-        """Forget a consumer that has waited without getting anything."""
-        self._settle(consumer, 0)
-
-    def restore(self, consumer: int) -> None:
-        """Return what a consumer took to the queue, because no caller received it."""
-        self._last.pop(consumer, None)
-        self._settle(consumer, 1)
-
-    def finish(self, *, ok: bool) -> None:
-        """Acknowledge what was received, or not; what was taken besides is delivered again."""
-        if self._looked:
-            self._settle(b"", 1, *(self._last.values() if ok else ()))
-            self._last.clear()
-
-    def _settle(self, consumer: int | bytes, restores: int, *done: bytes) -> int:
-        acknowledged: int = self._store.run("settle", (), (self._name, self._holder, consumer, restores, *done))
-        return acknowledged
-
-    def wait_for_room(self, seconds: float) -> None:
-        """Wait until there may be room."""
-        self._store.wait(f"sky:queue-room:{self._name}", seconds)
-
-    def count(self) -> int:
-        """Count the items that wait."""
-        found: int = self._store.call("LLEN", self._items)
-        return found
-
-    def clear(self) -> None:
-        """Remove the items that wait."""
-        self._store.write("DEL", self._items)
-
-    @property
-    def _holder(self) -> str:
-        return self._store.address.holder
-
-    @property
-    def _taken_of(self) -> str:
-        return f"sky:queue-taken:{self._name}\0{self._holder}\0"
-
-    def _taken(self, consumer: int, found: bytes | None) -> TakenItem | None:
-        if not found:
-            return None
-        self._last[consumer] = found[:ID]
-        return TakenItem(found[:ID], found[ID:])
+__all__ = ["SharedQueue"]
 
 
 class SharedQueue:
@@ -198,7 +68,13 @@ class SharedQueue:
         Raises:
             queue.Full: If there is no room in this time.
         """
-        self._put(self._pack(item), timeout, threading.Event())
+        data = self._pack(item)
+        if not self._items.put(data, self.maxsize):
+            try:
+                self._put(data, timeout, threading.Event())
+            except KeyboardInterrupt as interrupt:
+                # Where our code waited when the user pressed Ctrl-C says nothing.
+                raise interrupt.with_traceback(None)  # noqa: B904  # it is that very interrupt
 
     def put_nowait(self, item: Any) -> None:
         """
@@ -220,7 +96,11 @@ class SharedQueue:
         Raises:
             queue.Empty: If there is none in this time.
         """
-        return self._values.open(self._get(self._items.consumer(), timeout, threading.Event()).data)
+        try:
+            taken = self._get(self._items.holder.consumer(), timeout, threading.Event())
+        except KeyboardInterrupt as interrupt:
+            raise interrupt.with_traceback(None)  # noqa: B904  # as above
+        return self._values.open(taken.data)
 
     def get_nowait(self) -> Any:
         """
@@ -229,11 +109,11 @@ class SharedQueue:
         Raises:
             queue.Empty: If there is none.
         """
-        return self._values.open(self._get_now(self._items.consumer()))
+        return self._values.open(self._get_now(self._items.holder.consumer()))
 
     def done(self) -> bool:
         """Acknowledge the item that this thread or coroutine took; False if it was delivered again, or was none."""
-        return self._items.done(self._items.consumer())
+        return self._items.done(self._items.holder.consumer())
 
     def clear(self) -> None:
         """Remove the items that wait; those that were taken are not touched."""
@@ -262,7 +142,7 @@ class SharedQueue:
 
     async def get_async(self, timeout: float | None = None) -> Any:
         """Do as `get`; cancelled, it takes nothing."""
-        consumer = self._items.consumer()
+        consumer = self._items.holder.consumer()
         taken = await in_waiting_thread(
             lambda given_up: self._get(consumer, timeout, given_up),
             lambda taken: self._items.restore(consumer),
@@ -271,11 +151,11 @@ class SharedQueue:
 
     async def get_nowait_async(self) -> Any:
         """Do as `get_nowait`."""
-        return self._values.open(await in_thread(self._get_now, self._items.consumer()))
+        return self._values.open(await in_thread(self._get_now, self._items.holder.consumer()))
 
     async def done_async(self) -> bool:
         """Do as `done`."""
-        return await in_thread(self._items.done, self._items.consumer())
+        return await in_thread(self._items.done, self._items.holder.consumer())
 
     async def clear_async(self) -> None:
         """Do as `clear`."""
@@ -296,10 +176,8 @@ class SharedQueue:
     def _get(self, consumer: int, timeout: float | None, given_up: threading.Event) -> TakenItem:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not given_up.is_set():
-            taken = self._items.take(consumer, waits=True)
             left = LONGEST_WAIT_S if deadline is None else deadline - time.monotonic()
-            if taken is None and left > 0:
-                taken = self._items.wait(consumer, left)
+            taken = self._items.get(consumer, left)
             if taken is not None:
                 return taken
             if left <= 0:
@@ -309,7 +187,7 @@ class SharedQueue:
         raise GivenUp
 
     def _get_now(self, consumer: int) -> bytes:
-        taken = self._items.take(consumer, waits=False)
+        taken = self._items.take(consumer)
         if taken is None:
             raise queue.Empty
         return taken.data

@@ -9,7 +9,6 @@ One that writes goes with the session of its thread and its number there, by whi
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,19 +16,18 @@ from typing import TYPE_CHECKING, Any
 from skyward.collections.client_library import load_library
 from skyward.collections.lua_script import LuaScript, lua_script
 from skyward.collections.store_address import StoreAddress
-from skyward.collections.thread_line import CommandPacker, ThreadLine, Word
+from skyward.collections.store_connections import StoreConnections
+from skyward.collections.thread_line import Word
 from skyward.errors import CollectionError, StoreFullError, StoreLostError, UsageError
 
 if TYPE_CHECKING:
     from valkey import ConnectionPool
+    from valkey.connection import AbstractConnection
 
 __all__ = ["LONGEST_WAIT_S", "StoreClient"]
 
 LONGEST_WAIT_S = 1.0
 """For how long one command may wait in the store; then leases are looked at."""
-
-REPLY_TIMEOUT_S = 30.0
-"""After which a connection is dropped that carries nothing."""
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
@@ -41,24 +39,25 @@ class _ScriptMissing(Exception):
 
 class StoreClient:
     """
-    Send commands to a store, from any thread, each of which keeps a connection of its own.
+    Send commands to a store, from any thread, each of which has a connection of its own.
 
     Args:
-        address: Returns where the store is; called whenever a connection is made.
+        address: Returns where the store is; called whenever a thread takes a connection.
         patience: For how long a connection that broke is made again, in seconds.
+        connections: Those of the process, which outlive this.
     """
 
-    def __init__(self, address: Callable[[], StoreAddress], *, patience: float) -> None:
+    def __init__(self, address: Callable[[], StoreAddress], *, patience: float, connections: StoreConnections) -> None:
         self._address = address
         self._patience = patience
+        self._connections = connections
+        self._line = connections.line
         self._first: StoreAddress | None = None
         self._pool: ConnectionPool | None = None
         self._pid = 0
         self._closed = False
         # What the library raises; known once it is loaded.
         self._failures: tuple[type[Exception], ...] = ()
-        self._lock = threading.Lock()
-        self._line = ThreadLine()
 
     @property
     def address(self) -> StoreAddress:
@@ -80,11 +79,40 @@ class StoreClient:
         try:
             return self._exchange(command)
         except self._failures as error:
-            if (refused := _refusal(error)) is not None:
-                raise refused from error
-            # Also one that could not be connected: the store may be at another place by now.
-            self._forget(self._line.tried)
+            self._broke_once(error)
             return None
+
+    def run_and_wait(self, script: str, arguments: Sequence[Word], *command: Word) -> tuple[Any, Any] | None:
+        """
+        Run a script, and send a command that waits behind it, in one round trip.
+
+        Returns:
+            Both replies; None where the connection broke, or the store does not know the script, and either of them
+            may have been carried out.
+        """
+        known = lua_script(script)
+        try:
+            connection = self._connected()
+            try:
+                pack: Callable[..., list[bytes]] = connection.pack_command
+                both = b"".join([*pack("EVALSHA", known.digest, 0, *arguments), *pack(*command)])
+                connection.send_packed_command([both])  # type: ignore[no-untyped-call]
+                replies = [self._reply(connection) for _ in range(2)]
+            except self._failures:
+                raise
+            except BaseException:
+                self._interrupted(connection)
+                raise
+        except self._failures as error:
+            self._broke_once(error)
+            return None
+        for reply in replies:
+            if isinstance(reply, Exception):
+                if isinstance(_refusal(reply), _ScriptMissing):
+                    self.call("SCRIPT LOAD", known.text)
+                    return None
+                self._broke_once(reply)
+        return replies[0], replies[1]
 
     def run(self, script: str, keys: Sequence[Word], arguments: Sequence[Word] = ()) -> Any:
         """Run a script that may run twice."""
@@ -107,13 +135,19 @@ class StoreClient:
         found = self.call("BLPOP", tokens, max(0.01, min(LONGEST_WAIT_S, seconds)))
         return found[1] if found else None
 
+    def claim(self, name: str, kind: str) -> str:
+        """Make a name one kind's, unless it is another one's already, and return which it is; asked once a process."""
+        generation = self.address.generation
+        known = self._connections.kind(generation, name)
+        if known is None:
+            known = self.run("claim", (f"sky:kind:{name}",), (kind,)).decode()
+            self._connections.learn(generation, name, known)
+        return known
+
     def close(self) -> None:
-        """Close the connections, and refuse further commands."""
-        with self._lock:
-            self._closed = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.disconnect()
+        """Refuse further commands."""
+        self._closed = True
+        self._pool = None
 
     def _run(self, script: LuaScript, command: tuple[Word, ...], number: int | None) -> Any:
         """Send a command that runs a script, which the store may not have yet."""
@@ -145,20 +179,36 @@ class StoreClient:
 
     def _exchange(self, command: tuple[Word, ...]) -> Any:
         """Send a command on the thread's connection, and read the reply."""
-        line, pool = self._line, self._pool
-        if pool is None or self._pid != os.getpid():
-            pool = self._connect()
-        connection = line.connection if line.pool is pool else line.connect(pool)
-        assert connection is not None
+        connection = self._connected()
         try:
             connection.send_command(*command)  # type: ignore[no-untyped-call]  # as the library has it
             return connection.read_response()  # type: ignore[no-untyped-call]
         except self._failures:
             raise
         except BaseException:
-            # A task that is interrupted here must not leave a reply behind, which would be read as the next one's.
-            connection.disconnect()  # type: ignore[no-untyped-call]
+            self._interrupted(connection)
             raise
+
+    def _reply(self, connection: AbstractConnection) -> Any:
+        """Read a reply; a refusal is returned, because another reply may be behind it."""
+        from valkey import ResponseError
+
+        try:
+            return connection.read_response()  # type: ignore[no-untyped-call]
+        except ResponseError as error:
+            return error
+
+    def _interrupted(self, connection: AbstractConnection) -> None:
+        """Leave no reply of a task that was interrupted behind: it would be read as the next one's."""
+        connection.disconnect()  # type: ignore[no-untyped-call]
+        self._line.leave()
+
+    def _broke_once(self, error: Exception) -> None:
+        """Raise what a store refused; where there was no reply, forget the connections."""
+        if (refused := _refusal(error)) is not None:
+            raise refused from error
+        # Also one that could not be connected: the store may be at another place by now.
+        self._forget()
 
     def _ask(self) -> StoreAddress:
         """Ask where the store is, and refuse another one than the first."""
@@ -172,60 +222,36 @@ class StoreClient:
             )
         return address
 
-    def _connect(self) -> ConnectionPool:
-        """Return the connections to the store as it is now."""
+    def _connected(self) -> AbstractConnection:
+        """Return the thread's connection to the store as it is now."""
+        line = self._line
+        if self._pool is None or line.pool is not self._pool or self._pid != os.getpid():
+            self._connect()
+        assert line.connection is not None
+        return line.connection
+
+    def _connect(self) -> None:
+        """Have the thread take a connection, unless an earlier task of this process has left it one."""
+        if self._closed:
+            raise CollectionError(
+                "A collection is used whose task has ended, or whose pool was left.",
+                hint="Open it by its name in the task that uses it.",
+            )
         load_library()
         import valkey
-        from valkey.backoff import NoBackoff
-        from valkey.retry import Retry
 
-        if self._pid != os.getpid():
-            # The lock of a parent may be held by one of its threads.
-            self._lock = threading.Lock()
+        self._failures = (valkey.ValkeyError, OSError)
+        self._pid = os.getpid()
+        self._pool = pool = self._connections.pool(self._ask())
+        if self._line.pool is not pool:
+            self._line.connect(pool)
+
+    def _forget(self) -> None:
+        """Drop the connections of which this thread's broke, or could not be made."""
+        tried = self._line.tried
+        if self._pool is tried:
             self._pool = None
-            self._pid = os.getpid()
-        with self._lock:
-            if self._closed:
-                raise CollectionError(
-                    "A collection is used whose task has ended, or whose pool was left.",
-                    hint="Open it by its name in the task that uses it.",
-                )
-            if self._pool is not None:
-                return self._pool
-            address = self._ask()
-            self._failures = (valkey.ValkeyError, OSError)
-
-            def log_in(connection: Any) -> None:
-                try:
-                    now = self._ask()
-                    if (now.path, now.password) != (address.path, address.password):
-                        raise valkey.ConnectionError("the store has moved")
-                    connection.on_connect()
-                except BaseException:
-                    connection.disconnect()
-                    raise
-
-            self._pool = valkey.ConnectionPool(
-                connection_class=valkey.UnixDomainSocketConnection,
-                path=address.path,
-                password=address.password,
-                socket_timeout=REPLY_TIMEOUT_S,
-                # A command is sent again by ours, which knows whether it may be.
-                retry=Retry(NoBackoff(), 0),
-                command_packer=CommandPacker(),
-                valkey_connect_func=log_in,
-                lib_name=None,
-                lib_version=None,
-            )
-            return self._pool
-
-    def _forget(self, pool: ConnectionPool | None) -> None:
-        """Drop connections that broke; those of other threads find out by themselves."""
-        with self._lock:
-            if self._pool is pool:
-                self._pool = None
-        if pool is not None:
-            pool.disconnect(inuse_connections=False)
+        self._connections.forget(tried)
 
     def _again(self, command: tuple[Word, ...], error: Exception) -> Any:
         """Send a command again until it is answered, refused, or patience is at its end."""
@@ -236,7 +262,7 @@ class StoreClient:
             if refused is not None:
                 raise refused from error
             # Also one that could not be connected: the store may be at another place by now.
-            self._forget(self._line.tried)
+            self._forget()
             if time.monotonic() + pause >= deadline:
                 raise StoreLostError(
                     f"The collections' store cannot be reached at {self.address.path}: {_reason(error)}.",

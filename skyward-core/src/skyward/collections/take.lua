@@ -1,6 +1,8 @@
 -- Begins with: waking.
--- ARGV: queue, holder, consumer, lease in ms, id to acknowledge or '', whether to wait, whether to look after others.
--- The answer is the id, 16 characters, and the value behind it.
+-- ARGV: queue, holder, consumer, lease in ms, id to acknowledge or '', what follows (0 nothing, 1 a wait if there is
+-- no item, 2 a command that takes one or waits for it), whether to look after others.
+-- The answer is the id, 16 characters, and the value behind it; before a command that takes one it is whether a putter
+-- waits for room, and how many items there are.
 local name = ARGV[1]
 local items = 'sky:queue:' .. name
 local holders = 'sky:queue-holders:' .. name
@@ -37,6 +39,10 @@ if ARGV[7] == '1' then
   for _, held in ipairs(lost) do
     redis.call('RPUSH', items, held)
   end
+end
+if ARGV[6] == '2' then
+  redis.call('SADD', holders, member)
+  return {redis.call('EXISTS', 'sky:queue-putting:' .. name), redis.call('LLEN', items)}
 end
 item = redis.call('RPOPLPUSH', items, mine)
 if item or ARGV[6] == '1' then

@@ -39,6 +39,10 @@ class ThreadLine(threading.local):
         self.pool, self.connection = pool, self._lent.connection
         return self.connection
 
+    def leave(self) -> None:
+        """Return the connection: the thread takes another one, or this one anew."""
+        self.pool = self.connection = self._lent = None
+
     def next_write(self) -> tuple[bytes, int]:
         """Return the session of the thread, and the number of its next write."""
         # A fork has a copy of its parent's.

@@ -227,7 +227,7 @@ Apply: TypeAlias = Callable[[_Draft, Any], None]
 
 def _requested(draft: _Draft, event: ClusterRequested) -> None:
     nodes = getattr(event.spec, "nodes", None)
-    desired = getattr(nodes, "desired", nodes)
+    desired = getattr(nodes, "initial", nodes)
     if isinstance(desired, int):
         draft.facts["wanted"] = desired
 

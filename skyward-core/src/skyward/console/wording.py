@@ -27,6 +27,7 @@ from skyward.model.events.event import (
     InstancePreempted,
     InstanceProvisioned,
     InstanceReplaced,
+    LaunchDelayed,
     Log,
     NodeReady,
     NodeUnhealthy,
@@ -142,7 +143,7 @@ def _log(event: Log) -> Line:
 
 def _requested(event: ClusterRequested) -> Line:
     nodes = getattr(event.spec, "nodes", None)
-    desired = getattr(nodes, "desired", nodes)
+    desired = getattr(nodes, "initial", nodes)
     asked = f" with {several(desired, 'node')}" if isinstance(desired, int) else ""
     return Line(f"opening a pool{asked}", passing=True)
 
@@ -228,6 +229,13 @@ def _replaced(event: InstanceReplaced) -> Line:
     return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
 
 
+def _delayed(event: LaunchDelayed) -> Line:
+    one = len(event.nodes) == 1
+    what = f"{several(event.failures, 'start')} failed" if one else f"{len(event.nodes)} nodes could not be started"
+    again = f"{what}{_because(event.reason)}"
+    return Line(f"{again} (tried again in {lasted(event.retry_in)})", "warning", event.nodes[0] if one else None)
+
+
 def _because(reason: str) -> str:
     return f": {reason}" if reason else ""
 
@@ -275,6 +283,7 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     InstancePreempted: _preempted,
     NodeUnhealthy: _unhealthy,
     InstanceReplaced: _replaced,
+    LaunchDelayed: _delayed,
     PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),
     InstanceDestroyed: lambda event: Line(f"{event.instance_id} has ended", node=event.node, passing=True),
     CostFinal: _final,

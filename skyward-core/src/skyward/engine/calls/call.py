@@ -11,12 +11,18 @@ from typing import Any, Protocol
 
 from skyward.engine.nodes.outflow import Outflow
 from skyward.errors import (
+    AllProvidersFailedError,
     BudgetExceededError,
+    CapacityError,
+    ConfigError,
+    CredentialsError,
     NodeLostError,
     PluginError,
     PoolClosedError,
     PoolEndedError,
     ProtocolError,
+    ProvisionError,
+    QuotaError,
     RefError,
     ResultError,
     SerializationError,
@@ -244,6 +250,13 @@ def unopened(what: str, error: Exception) -> str:
     )
 
 
+_STARTS: dict[str, type[SkywardError]] = {
+    kind.__name__: kind
+    for kind in (AllProvidersFailedError, CapacityError, ConfigError, CredentialsError, ProvisionError, QuotaError)
+}
+"""Why a pool that starts with its first call has no node for it."""
+
+
 class Answer:
     """
     Hold how a call ended, not yet unpickled.
@@ -410,6 +423,8 @@ class Answer:
             return PoolEndedError(message, pool=self.pool)
         if kind == "PluginError":
             return PluginError(f"{what} could not start: {message}", node=self.node, pool=self.pool)
+        if (start := _STARTS.get(kind)) is not None:
+            return start(message, pool=self.pool)
         return SkywardError(f"{what} failed: {message or kind}", node=self.node, pool=self.pool)
 
     def _worker_died(self, facts: dict[str, Any], what: str, about: dict[str, Any]) -> WorkerDiedError:

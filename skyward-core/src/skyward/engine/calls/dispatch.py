@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from skyward.engine.calls.affinity import Kept
@@ -24,6 +24,7 @@ from skyward.node.agent.fds import close_all
 from skyward.plan.pool.lanes import LaneKey
 from skyward.plan.pool.retry_policy import Decision, Failure
 from skyward.plan.pool.scheduling import Assignment, Scheduler
+from skyward.plan.pool.workload import Workload, estimate
 
 
 class Dispatch:
@@ -48,7 +49,7 @@ class Dispatch:
         membership: Callable[[int], tuple[int, dict[str, Any]]],
     ) -> None:
         self._engine = engine
-        self._pool = pool
+        self.pool = pool
         self._scheduler = Scheduler(buffer)
         self._observer = observer
         self._membership = membership
@@ -60,11 +61,6 @@ class Dispatch:
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
         self.pause = self._retrying.pause
         self.on_progress: Callable[[], None] | None = None
-
-    @property
-    def pool(self) -> str:
-        """Name the pool."""
-        return self._pool
 
     @property
     def queued(self) -> int:
@@ -91,11 +87,14 @@ class Dispatch:
         """Count the slots of all ready nodes."""
         return self._scheduler.slots
 
-    def stalled_streams(self) -> list[Call]:
-        """List the streams whose items were not taken since this was last asked, if nothing else runs."""
-        running = [call for call in self._calls.values() if call.on is not None]
-        stalled = [call for call in running if call.streams and call.sink.stalled()]
-        return stalled if len(stalled) == len(running) else []
+    @property
+    def calls(self) -> Collection[Call]:
+        """Return the calls that are open."""
+        return self._calls.values()
+
+    def workload(self) -> Workload:
+        """Estimate what there is to do."""
+        return estimate(self._scheduler, self._engine.loop.time())
 
     @property
     def members(self) -> dict[int, Member]:
@@ -291,7 +290,7 @@ class Dispatch:
             function=call.function.name,
             seconds=seconds,
             node=member.node,
-            pool=self._pool,
+            pool=self.pool,
             trust=member.trust,
         )
         if status in (Status.OK, Status.STREAMED, Status.RAISED):
@@ -441,10 +440,10 @@ class Dispatch:
     def _end_closed(self, calls: Iterable[Call]) -> None:
         for call in calls:
             if call.id in self._calls and self._closed is not None:
-                self._end(call, closed(call, self._closed, self._pool))
+                self._end(call, closed(call, self._closed, self.pool))
 
     def _end_cancelled(self, call: Call) -> None:
         self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
 
     def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
-        return failure(self._pool, kind, message, call=call, where=where)
+        return failure(self.pool, kind, message, call=call, where=where)

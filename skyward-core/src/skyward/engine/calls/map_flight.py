@@ -279,7 +279,7 @@ class Flight:
 
     def _ring(self) -> None:
         self._ringing = False
-        self._starved = self._waits and not self._pool.queued
+        self._starved = self._waits and not self._pool.dispatch.queued
         for _ in range(len(self._sleepers)):
             self._sleepers.popleft()()
         if self._waits and self._enough():

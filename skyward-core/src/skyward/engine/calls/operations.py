@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skyward.engine.calls.call import Answer, Call, new_broadcast
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+AT_ONCE = 64
+"""Calls of a group that are pickled before they are sent: a millisecond or two, and enough for many nodes."""
 
 SPENT_TOGETHER = 0.5
 """Seconds in which all ranks of a broadcast can say that their processes are spent, after the first one did."""
@@ -73,12 +76,13 @@ def _stream_of(pool: Running, call: Call, end: StreamEnd) -> Stream[Any]:
 def run_all(pool: Running, pendings: tuple[PendingFunction[Any], ...], *, keep_errors: bool) -> list[Any]:
     """Run many calls; the first failure in the order of the calls is raised, and what it makes useless is stopped."""
     collector = AnswerCollector()
-    caller = new_caller()
-    calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
-    progress = pool.reporting.progress("gather", len(calls))
-    results = GroupResults(len(calls), keep_errors=keep_errors)
+    progress = pool.reporting.progress("gather", len(pendings))
+    results = GroupResults(len(pendings), keep_errors=keep_errors)
+    calls: list[Call] = []
     try:
-        pool.submit(calls)
+        for part in _made(pool, pendings, collector):
+            calls += part
+            pool.submit(part)
         while not results.settled:
             useless = results.add(*collector.next())
             progress(results.done)
@@ -94,29 +98,24 @@ def stream_all(
     pool: Running, pendings: tuple[PendingFunction[Any], ...], *, ordered: bool, keep_errors: bool
 ) -> Iterator[Any]:
     """Run many calls, and return their results as they come."""
-    collector = AnswerCollector()
-    caller = new_caller()
-    calls = [pool.maker.call(pending, collector, index=index, caller=caller) for index, pending in enumerate(pendings)]
-    progress = pool.reporting.progress("gather", len(calls))
-    results = _streamed(pool, calls, collector, progress, ordered=ordered, keep_errors=keep_errors)
+    results = _streamed(pool, pendings, ordered=ordered, keep_errors=keep_errors)
     # It sends the calls, and stops them when it is deleted, which one that has not begun could not.
     next(results)
     return results
 
 
 def _streamed(
-    pool: Running,
-    calls: list[Call],
-    collector: AnswerCollector,
-    progress: Callable[[int], None],
-    *,
-    ordered: bool,
-    keep_errors: bool,
+    pool: Running, pendings: tuple[PendingFunction[Any], ...], *, ordered: bool, keep_errors: bool
 ) -> Iterator[Any]:
+    collector = AnswerCollector()
+    progress = pool.reporting.progress("gather", len(pendings))
+    calls: list[Call] = []
     held: dict[int, Answer] = {}
     given = 0
     try:
-        pool.submit(calls)
+        for part in _made(pool, pendings, collector):
+            calls += part
+            pool.submit(part)
         yield None
         for done in range(1, len(calls) + 1):
             index, answer = collector.next()
@@ -127,6 +126,18 @@ def _streamed(
                 yield _value(held.pop(given - 1) if ordered else held.popitem()[1], keep_errors=keep_errors)
     finally:
         pool.cancel(calls)
+
+
+def _made(
+    pool: Running, pendings: tuple[PendingFunction[Any], ...], collector: AnswerCollector
+) -> Iterator[list[Call]]:
+    """Pickle the calls of a group, and yield them in parts: the first ones run while the later ones are pickled."""
+    caller = new_caller()
+    for at in range(0, len(pendings), AT_ONCE):
+        yield [
+            pool.maker.call(pending, collector, index=index, caller=caller)
+            for index, pending in enumerate(pendings[at : at + AT_ONCE], at)
+        ]
 
 
 class GroupResults:
@@ -198,6 +209,7 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
     retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
     number = new_broadcast()
     while True:
+        pool.whole.awake()
         try:
             if pending.function.streams:
                 return _broadcast_streams(pool, pending, number)
@@ -206,7 +218,7 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
             if not interruptions:
                 raise
             interruptions -= 1
-            pool.wait_until_whole()
+            pool.whole.wait()
         except WorkerSpentError:
             # No rank has begun, and fresh processes take the place of those that could not.
             if not renewals:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from skyward.engine.calls.call import Call
     from skyward.engine.calls.dispatch import Dispatch
 
 STALLED_AFTER = 1.0
@@ -26,7 +27,7 @@ async def settled(dispatch: Dispatch) -> None:
         try:
             await asyncio.wait_for(progress.wait(), STALLED_AFTER)
         except TimeoutError:
-            dispatch.cancel(dispatch.stalled_streams())
+            dispatch.cancel(stalled_streams(dispatch.calls))
 
 
 async def finished(tasks: Collection[asyncio.Task[None]], within: float) -> None:
@@ -47,3 +48,10 @@ async def finished(tasks: Collection[asyncio.Task[None]], within: float) -> None
         for task in set(tasks):
             task.cancel()
         await asyncio.wait(set(tasks), timeout=0.1)
+
+
+def stalled_streams(calls: Collection[Call]) -> list[Call]:
+    """List the streams whose items were not taken since this was last asked, if nothing else runs."""
+    running = [call for call in calls if call.on is not None]
+    stalled = [call for call in running if call.streams and call.sink.stalled()]
+    return stalled if len(stalled) == len(running) else []

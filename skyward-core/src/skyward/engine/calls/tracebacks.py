@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from pathlib import Path
 from types import TracebackType
 
@@ -11,8 +12,11 @@ from skyward.link.remote_traceback import RemoteTraceback
 OURS = f"{Path(__file__).parents[2]}{os.sep}"
 """Where our own code is."""
 
-LIBRARY = f"{Path(os.__file__).parent}{os.sep}"
-"""Where Python's own is, and with it what is installed."""
+LIBRARY = tuple(
+    f"{place}{os.sep}"
+    for place in (Path(os.__file__).parent, sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+)
+"""Where Python's own is, and what is installed, which in a virtual environment is elsewhere."""
 
 
 def end_in_users_code(error: BaseException) -> None:
@@ -30,7 +34,7 @@ def end_in_users_code(error: BaseException) -> None:
     link = error.__traceback__
     while link is not None:
         # A user's own iterator may run beneath our code, and Python's own library beneath any.
-        if not link.tb_frame.f_code.co_filename.startswith((OURS, LIBRARY)):
+        if not link.tb_frame.f_code.co_filename.startswith((OURS, *LIBRARY)):
             last = link
         link = link.tb_next
     if last is not None and last.tb_next is not None and _is_ours(last.tb_next):

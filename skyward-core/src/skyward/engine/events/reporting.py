@@ -333,6 +333,11 @@ class Reporting:
             events.InstanceReplaced(old=old.instance.id, new=new.instance.id, node=new.index, instance=new.info)
         )
 
+    def delayed(self, nodes: tuple[int, ...], failures: int, seconds: float, error: Exception | None) -> None:
+        """Report that nodes could not be started, and when they are asked for again."""
+        reason = "" if error is None else str(error)
+        self.publish(events.LaunchDelayed(nodes=nodes, failures=failures, retry_in=seconds, reason=reason))
+
     def node_ready(self, shell: NodeShell) -> None:
         """Report that a node takes calls."""
         self._infos[shell.index] = shell.info

@@ -109,6 +109,26 @@ class Clouds:
                     break
         return {node: self._joined(reasons[node]) for node in failed}
 
+    async def end(self, shell: NodeShell, patience: float) -> str:
+        """
+        End a node and terminate its instance, after what its tasks wrote to volumes was written to their buckets.
+
+        Args:
+            shell: The node.
+            patience: Seconds that it has to leave in good order.
+
+        Returns:
+            What could not be terminated, with ids; empty if all was.
+        """
+        cloud, patience = self.of(shell), patience if not shell.leaving else 0.0
+        await cloud.volumes.detach(shell, patience)
+        return await cloud.terminator.end(shell, patience)
+
+    @property
+    def unwritten(self) -> list[str]:
+        """List what may be lost of what tasks wrote to volumes, a sentence each."""
+        return [said for cloud in self._known.values() for said in cloud.volumes.unwritten]
+
     async def leave(self, patience: float) -> None:
         """Stop launching elsewhere, and wait so many seconds for machine images that are being asked for."""
         self._left = True

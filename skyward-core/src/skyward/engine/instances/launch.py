@@ -36,6 +36,8 @@ from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
 from skyward.plan.instances.owned_instances import forgotten
 from skyward.plan.offers.choice import Candidate, must_be_spot
+from skyward.plan.offers.cloud_disk import check_attachable
+from skyward.registry import with_disks
 from skyward.ssh.boot_wait import listening
 from skyward.ssh.visits import KeptVisit, keeping
 
@@ -146,6 +148,7 @@ class Launching:
             NoAvailableProviderError: If nothing meets the spec.
             ConfigError: If the spec asks for what cannot be.
         """
+        check_attachable(self._spec.volumes, self._provider.name, self._provider.facts.disks, with_disks)
         self._records.guard()
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         tell = listening(lambda line: self._reporting.publish(events.Error(message=line)))

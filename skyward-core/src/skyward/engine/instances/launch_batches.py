@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import OfferError, SkywardError
-from skyward.plan.pool.lifecycle import PoolState, orders
+from skyward.plan.pool.lifecycle import PoolState, orders, unasked
 from skyward.plan.pool.retry_policy import launch_pause
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class Orders:
         error: Gives why the last start failed; None while none has.
         spawn: Runs a coroutine that the pool waits for before it is closed.
         launch: Asks for the machines of some nodes.
+        delayed: Called with nodes, how often they failed in a row, and the seconds until they are tried again.
     """
 
     def __init__(
@@ -37,19 +40,26 @@ class Orders:
         error: Callable[[], SkywardError | None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         launch: Callable[[tuple[int, ...]], Coroutine[Any, Any, None]],
+        delayed: Callable[[tuple[int, ...], int, float], None],
     ) -> None:
         self._options = options
         self._state = state
         self._error = error
         self._spawn = spawn
         self._launch = launch
+        self._delayed = delayed
         self._nodes: list[int] = []
+        self._left = asyncio.Event()
 
     def add(self, nodes: tuple[int, ...]) -> None:
         """Launch instances for some nodes, with all others that are added by then."""
         if not self._nodes:
             self._spawn(self._send())
         self._nodes += nodes
+
+    def leave(self) -> None:
+        """End the pauses, because the pool is left and wants no machines any more."""
+        self._left.set()
 
     async def _send(self) -> None:
         if self._state().usable:
@@ -60,6 +70,14 @@ class Orders:
             self._spawn(self._ask(group, failures))
 
     async def _ask(self, nodes: tuple[int, ...], failures: int) -> None:
-        refused = isinstance(self._error(), OfferError)
-        await asyncio.sleep(launch_pause(failures, self._options.provision_retry_delay, refused=refused))
-        await self._launch(nodes)
+        refused, proven = isinstance(self._error(), OfferError), self._state().proven
+        pause = launch_pause(
+            failures, self._options.provision_retry_delay, refused=refused, proven=proven, draw=random.random()
+        )
+        if pause and proven:
+            self._delayed(nodes, failures, pause)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._left.wait(), pause)
+        # Meanwhile some may not be wanted any more, or the pool is left.
+        if wanted := unasked(self._state(), nodes):
+            await self._launch(wanted)

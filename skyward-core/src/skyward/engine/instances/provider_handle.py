@@ -21,7 +21,7 @@ REQUIRED = ("skyward_facts", "skyward_offers", "skyward_launch", "skyward_instan
 """Hooks that a provider cannot do without."""
 
 _CLOCK_TIMEOUT = 5.0
-_BEFORE_RENTING = {"skyward_preflight", "skyward_offers", "skyward_open"}
+_BEFORE_RENTING = {"skyward_preflight", "skyward_offers", "skyward_open", "skyward_volume_storage"}
 
 
 class ProviderHandle:

@@ -31,6 +31,7 @@ from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.nodes.upload_rates import Uploads
 from skyward.engine.pool.event_loop import EngineLoop
+from skyward.engine.volumes.pool_volumes import PoolVolumes
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
 from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
@@ -95,6 +96,8 @@ class Provisioning:
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching(report=reporting.unreached)
+        within = self._bootstrap_timeout(spec.image)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -146,6 +149,7 @@ class Provisioning:
         Raises:
             LeftBehindError: If instances are left.
         """
+        await self.volumes.close()
         self._reaching.close()
         try:
             failed = await self.terminator.close()
@@ -171,6 +175,16 @@ class Provisioning:
         return self.ranks_per_node * self._worker.concurrency
 
     @property
+    def hourly_rate(self) -> float:
+        """Return what a node costs by the offer that is tried first, in USD an hour; 0 where nothing is billed."""
+        return self.cluster.offer.least_price or 0.0
+
+    @property
+    def collective(self) -> bool:
+        """Return whether the ranks of a broadcast form one job."""
+        return self._launching.first.collective or bool(self._options.cluster)
+
+    @property
     def lanes(self) -> tuple[tuple[int, int, int], ...]:
         """List a node's lanes: number, rank, slots."""
         processes = self._worker.processes_per_rank
@@ -189,6 +203,7 @@ class Provisioning:
         """
         check_python(self.spec.image)
         await self._launching.open()
+        await self.volumes.check(self.cluster.offer.region)
         self._plugins_pickle = _pickled(self.spec.plugins)
         self._health = health_setting(self._options.health_checker)
 
@@ -241,7 +256,10 @@ class Provisioning:
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
-        await shell.connect(self._config(shell, prepared), self._plugins_pickle, files)
+        await shell.connect()
+        if self.spec.volumes:
+            await shell.while_there(self.volumes.attach(shell))
+        shell.start(self._config(shell, prepared), self._plugins_pickle, files)
         await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
         joined = shell.blueprint.collective or self._options.cluster
         if isinstance(shell.instance.address, LocalAddress):

@@ -21,6 +21,7 @@ from skyward.plan.instances.instance_events import (
 )
 from skyward.plan.instances.instance_list import runs
 from skyward.plan.instances.left_behind import left_behind, reason
+from skyward.plan.offers.cloud_disk import disk_folder, disks_of
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
@@ -97,6 +98,7 @@ class Terminator:
         try:
             await self._turns.take()
             await shell.end(min(patience, self._options.shutdown_timeout))
+            await self._unmount(shell, patience)
         except Exception:
             # Whatever is wrong with the node, its instance is terminated.
             _log.exception("node.end_failed node=%s", shell.index)
@@ -185,6 +187,15 @@ class Terminator:
         self._instances.send(Terminated((key,)))
         self._records.ended(rented.token, rented.instance.id)
         return ""
+
+    async def _unmount(self, shell: NodeShell, patience: float) -> None:
+        """Flush a node's disks, so that they hold what was written; one that was lost is not asked."""
+        folders = [disk_folder(one) for one in disks_of(self._cluster.spec.volumes)]
+        if not folders or not patience or shell.host is None or not shell.was_ready:
+            return
+        if failed := await shell.host.unmount(folders):
+            what = f"The disks of {shell.where} may lack what was written last: {failed}"
+            self._reporting.error(what, fatal=False)
 
     def _failed(self, keys: Sequence[Key], error: BaseException) -> None:
         why = reason(error)

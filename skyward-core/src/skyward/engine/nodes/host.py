@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attrs import frozen
@@ -87,6 +87,17 @@ class Host(Protocol):
 
         Raises:
             SkywardError: If the machine does not answer.
+        """
+
+    async def unmount(self, folders: Sequence[str]) -> str:
+        """
+        Flush the disks at folders, and unmount them where the machine may, after everything of the node has ended.
+
+        Args:
+            folders: Where the disks are.
+
+        Returns:
+            What failed; empty if nothing did.
         """
 
     def last_words(self) -> str:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,10 @@ class LocalHost:
     async def flush(self) -> None:
         """Flush all that was written to this machine's disk."""
         await in_thread(os.sync)
+
+    async def unmount(self, folders: Sequence[str]) -> str:
+        """Do nothing: no disk is attached to this machine."""
+        return ""
 
     def start(self) -> socket.socket:
         """

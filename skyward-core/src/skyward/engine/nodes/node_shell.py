@@ -161,20 +161,25 @@ class NodeShell:
             task.cancel()
             await asyncio.wait([task])
 
-    async def connect(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
+    async def connect(self) -> None:
+        """Connect to the agent."""
+        link = await self._host.open(self._on_frame, self._on_closed)
+        link.on_announced = self._on_announced
+        self.link = NodeLink(link, data=self.trust is not None, post=self._engine.post)
+        self._greeted_at = time.time()
+        self.link.greet(VERSION, (self.info.private_ip, self.info.ip))
+
+    def start(self, config: dict[str, Any], plugins_pickle: bytes, files: Iterable[Payload]) -> None:
         """
-        Connect to the agent.
+        Order the agent to start the workers.
 
         Args:
             config: What node it is of.
             plugins_pickle: The plugins, for the workers.
             files: The user's modules; they are there before the workers start, whose plugins may import them.
         """
-        link = await self._host.open(self._on_frame, self._on_closed)
-        link.on_announced = self._on_announced
-        self.link = NodeLink(link, data=self.trust is not None, post=self._engine.post)
-        self._greeted_at = time.time()
-        self.link.greet(VERSION, (self.info.private_ip, self.info.ip))
+        if self.link is None:
+            return
         for payload in files:
             self.link.send_files(payload)
         self.link.start(config, plugins_pickle)

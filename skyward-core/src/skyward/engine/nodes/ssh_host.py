@@ -9,7 +9,7 @@ import logging
 import platform
 import secrets
 import shlex
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from skyward.model.instances.machine import SSHAddress
 from skyward.plan.bootstrap.bootstrap_script import Ground, render
 from skyward.plan.bootstrap.environment_commands import hint
 from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, relay, stop
-from skyward.ssh import probe
+from skyward.ssh import flushing, probe
 from skyward.ssh.caller import Caller
 from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
@@ -193,10 +193,12 @@ class SSHHost:
     async def flush(self) -> None:
         """Flush all that was written to the machine's disk, but for the script, which holds the image's variables."""
         assert self._found is not None
-        script = f"rm -f {shlex.quote(self._directory(self._found))}/bootstrap.sh; sync"
-        done = await run(await self._connect(DIALLING), script, timeout=self._recipe.timeout)
-        if done.code:
-            raise ProvisionError(f"{self._address}: sync failed: {done.err.strip()[-200:]}")
+        connection, node = await self._connect(DIALLING), self._directory(self._found)
+        await flushing.flush(connection, node, self._recipe.timeout, str(self._address))
+
+    async def unmount(self, folders: Sequence[str]) -> str:
+        """Flush disks and unmount them, within `UNMOUNTING` seconds."""
+        return await flushing.unmount(partial(self._connect, DIALLING), folders)
 
     def last_words(self) -> str:
         """Return the end of what the agent wrote, as far as it was asked for."""
@@ -270,8 +272,7 @@ class SSHHost:
 
     @property
     def _interval(self) -> float:
-        ttl = self._recipe.ttl
-        return min(_LONGEST_INTERVAL, ttl / 4) if ttl else _LONGEST_INTERVAL
+        return min(_LONGEST_INTERVAL, self._recipe.ttl / 4) if self._recipe.ttl else _LONGEST_INTERVAL
 
     async def _connect(self, patience: float) -> SSHClientConnection:
         """Return the connection, a new one if the last is lost."""

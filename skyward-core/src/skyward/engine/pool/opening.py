@@ -28,7 +28,7 @@ from skyward.engine.pool.pool_door import answering
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
 from skyward.engine.store.client_collections import ClientCollections
-from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError
+from skyward.errors import AllProvidersFailedError, LeftBehindError, PoolEndedError, SkywardError, StorageError
 from skyward.model.events import event as events
 from skyward.model.spec.trust_setting import Data, opened_as
 from skyward.plan.offers.tried import each
@@ -152,9 +152,11 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
         BudgetExceededError: If the pool was stopped for it, and no call has raised it.
         PoolEndedError: If it was ended from outside, and no call has raised it.
         LeftBehindError: If machines could not be ended; what the pool is left by bears that as a note instead.
+        StorageError: If what tasks wrote to a volume may not be in its bucket, likewise.
     """
     running = opened.running
     engine = running.engine
+    running.sizing.leave()
     _open_pools.discard(opened)
     if error is not None:
         end_in_users_code(error)
@@ -186,11 +188,21 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     if error is None:
         opened.meter.raise_undelivered()
         running.stopping.raise_undelivered()
+    _report_unwritten(running.clouds.unwritten, error)
 
 
 def _trust(running: Running) -> Data | None:
     """Return what is opened as data of what the nodes of a pool send."""
     return opened_as(running.spec.trust, strangers=running.provisioning.facts.strangers)
+
+
+def _report_unwritten(unwritten: list[str], error: BaseException | None) -> None:
+    """Report what may be lost of what tasks wrote to volumes: by an error, or by a note on the one that there is."""
+    if unwritten and error is None:
+        raise StorageError(" ".join(unwritten))
+    for said in unwritten:
+        assert error is not None
+        error.add_note(said)
 
 
 def _terminate(running: Running, error: BaseException | None, patience: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skyward.engine.calls.batches import post_in_parts
 from skyward.engine.calls.broadcast_calls import broadcast
 from skyward.engine.calls.call import Call
+from skyward.engine.calls.call_failures import failure as answer
 from skyward.engine.calls.call_making import CallMaker
 from skyward.engine.calls.cancelling import Cancelling
 from skyward.engine.calls.dispatch import Dispatch
@@ -33,6 +33,7 @@ from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
 from skyward.engine.pool.snapshot import snapshot
 from skyward.engine.pool.stopping import Stopping
+from skyward.engine.pool.wholeness import Wholeness
 from skyward.engine.source.shipping import Shipping
 from skyward.engine.store.pool_store import PoolStore
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
@@ -97,36 +98,44 @@ class Running:
         # One method each for all futures.
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
-        self.store = PoolStore(self.engine, self.name, self.options, self._takers)
+        self.store = PoolStore(self.engine, self.name, self.options, self._takers, lambda: self.sizing.wake(1))
         self._reports = NodeReports(
             self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost, self.store.said
         )
         self._state = lifecycle.PoolState(
-            desired=spec.nodes.desired,
-            needed=spec.nodes.min or spec.nodes.desired,
+            desired=spec.nodes.initial,
+            needed=spec.nodes.floor,
             attempts=self.options.max_provision_attempts or 3,
+            replacements=self.options.max_replacement_attempts,
         )
         self._nodes: dict[int, NodeShell] = {}
         self._lost: dict[int, NodeShell] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
-        self._whole = threading.Condition()
+        self.whole = Wholeness(self.name, lambda: self._state, lambda: self.sizing.woken())  # noqa: PLW0108  # made below
         self.stopping = Stopping(self.name, self._usable, self.dispatch, self.reporting, self._stopped)
         meter.begin(self.provisioning.facts, spec.timeout, self.stopping.stop, dispatcher.publish)
         self.forwards = Forwards(
             self.engine, self.name, lambda target: self._nodes.get(self.check_node(target, "node") or 0)
         )
-        self.reporting.ordered(spec.nodes.desired, self.engine.loop.time)
+        self.reporting.ordered(spec.nodes.initial, self.engine.loop.time)
         self.sizing = Sizing(self, spec.nodes, request.options)
-        self._orders = Orders(self.options, lambda: self._state, lambda: self._start_error, self._spawn, self._launch)
-        self._given_up, self._closed = "", False
+        self._orders = Orders(
+            self.options,
+            lambda: self._state,
+            lambda: self._start_error,
+            self._spawn,
+            self._launch,
+            lambda nodes, failures, seconds: self.reporting.delayed(nodes, failures, seconds, self._start_error),
+        )
+        self._closed = False
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives = alternatives
         self._drains = Drain(
             self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
         )
-        self._clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
-        self._sick = SickMachines(self._clouds.of)
+        self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
+        self._sick = SickMachines(self.clouds.of)
 
     # From the user's threads.
 
@@ -153,6 +162,9 @@ class Running:
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
         post_in_parts(self.engine.post, self.dispatch.submit, calls)
+        if not self._state.desired:
+            # Not with the next tick: the first call has a pool of no nodes start.
+            self.engine.post(self.sizing.look)
 
     def submit_broadcast(self, pending: PendingFunction[Any], sinks: Sequence[Any], number: int) -> list[Call]:
         """Send a call to every rank of the ready nodes; there is one sink for each rank, or one for all."""
@@ -176,11 +188,6 @@ class Running:
     def feed(self, call: Call, send: Callable[[NodeLink], None]) -> None:
         """Send something to a call's input stream."""
         self.engine.post(self.dispatch.send_input, call, send)
-
-    def wait_until_whole(self) -> None:
-        """Wait until the pool has the nodes it is to have, or has given up."""
-        with self._whole:
-            self._whole.wait_for(lambda: self._state.ready_count >= self._state.desired or self._given_up)
 
     def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
         """Find the node that a placement target means, as `lifecycle.place` does."""
@@ -223,21 +230,20 @@ class Running:
         await self.forwards.close()
         await self.store.close()
         self._patience = patience
-        await self._clouds.leave(patience)
+        self._orders.leave()
+        await self.clouds.leave(patience)
         self._step(lifecycle.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         try:
-            for failed in await self._clouds.close():
+            for failed in await self.clouds.close():
                 self.reporting.error(failed, fatal=True)
         finally:
             self._closed = True
             self.maker.close()
             await in_thread(self._kept.close)
             await in_thread(self.reporting.close)
-            with self._whole:
-                self._given_up = self._given_up or "closed"
-                self._whole.notify_all()
+            self.whole.give_up("closed")
 
     async def abort(self, within: float) -> None:
         """Terminate every node within seconds; what takes longer is left to the guardian."""
@@ -245,7 +251,7 @@ class Running:
         for shell in self.instances.shells:
             shell.abort()
         await finished(self._tasks, within)
-        await self._clouds.abort()
+        await self.clouds.abort()
 
     def snapshot(self) -> dict[str, Any]:
         """Return what the pool is at this moment."""
@@ -263,7 +269,9 @@ class Running:
 
     def _stopped(self, reason: str) -> None:
         """Stop the pool before it is left: terminate every node."""
-        self._patience, self._given_up = 1.0, reason
+        self._patience = 1.0
+        self._orders.leave()
+        self.whole.give_up(reason)
         self._step(lifecycle.Closed())
 
     def _ended(self, error: PoolEndedError) -> None:
@@ -275,8 +283,7 @@ class Running:
         self._state, commands = lifecycle.step(self._state, event)
         for command in commands:
             self._execute(command)
-        with self._whole:
-            self._whole.notify_all()
+        self.whole.changed()
 
     def _execute(self, command: lifecycle.Command) -> None:
         match command:
@@ -298,18 +305,21 @@ class Running:
         task.add_done_callback(self._tasks.discard)
 
     def _give_up(self, reason: str) -> None:
-        self._given_up = reason
+        self.whole.give_up(reason)
+        error = self._start_error or ProvisionError(reason, pool=self.name)
         if not self._usable.done():
-            error = self._start_error or ProvisionError(reason, pool=self.name)
             self._usable.set_exception(error)
         else:
             self.reporting.error(reason, fatal=True)
-            self.dispatch.close(f"The pool {self.name!r} has no nodes left: {reason}")
+            why = f"The pool {self.name!r} has no nodes left: {reason}"
+            self.dispatch.close(why if self._state.proven else answer(self.name, type(error).__name__, str(error)))
 
     _start_error: SkywardError | None = None
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        failed = await self._clouds.launch(
+        self._step(lifecycle.Asked(nodes))
+        self.sizing.asked(nodes)
+        failed = await self.clouds.launch(
             nodes,
             lambda: [shell.instance for shell in self._nodes.values() if not shell.leaving],
             self._launched,
@@ -336,7 +346,7 @@ class Running:
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
         shell.listener = self._reports
-        provisioning = self._clouds.of(shell)
+        provisioning = self.clouds.of(shell)
         try:
             await provisioning.start(shell, self._shipping.all())
         except Exception as error:
@@ -349,6 +359,7 @@ class Running:
         if self._state.nodes.get(node) is None or self._state.nodes[node].status is not NodeStatus.STARTING:
             return
         self._membership.join(node, shell.info)
+        self.sizing.started(node)
         self._step(lifecycle.Started(node))
         if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
@@ -360,11 +371,11 @@ class Running:
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:
-        failure = self._start_error = start_failure(error)
-        self.reporting.error(str(failure), fatal=False)
+        failed = self._start_error = start_failure(error)
+        self.reporting.error(str(failed), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
         final = counts and not worth_another_start(error, again=again)
-        self._step(lifecycle.StartFailed(node, str(failure), final=final, counts=counts))
+        self._step(lifecycle.StartFailed(node, str(failed), final=final, counts=counts))
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
@@ -384,7 +395,7 @@ class Running:
     async def _terminate_machine(self, shell: NodeShell, reason: str) -> None:
         self.reporting.stopping(shell, reason)
         self.store.node_gone(shell)
-        failed = await self._clouds.of(shell).terminator.end(shell, self._patience if not shell.leaving else 0.0)
+        failed = await self.clouds.end(shell, self._patience)
         if failed:
             self.reporting.error(failed, fatal=True)
         else:
@@ -417,8 +428,6 @@ class Running:
         """List the nodes that take calls, the head first."""
         return [self._nodes[node] for node in self._state.ready if node in self._nodes]
 
-    # Frames and calls, in the engine's loop.
-
     def _send_files(self, packed: Payload) -> None:
         for node in self._nodes.values():
             if node.link is not None:
@@ -432,14 +441,9 @@ class Running:
         return self._state.closing
 
     @property
-    def desired(self) -> int:
-        """Count the nodes that are wanted."""
-        return self._state.desired
-
-    @property
-    def queued(self) -> int:
-        """Count the calls that wait for a slot."""
-        return self.dispatch.queued
+    def state(self) -> lifecycle.PoolState:
+        """Return what the pool is at this moment."""
+        return self._state
 
     def idle_nodes(self) -> tuple[int, ...]:
         """List the ready nodes that nothing runs on, but for that of the store, which would be lost with it."""

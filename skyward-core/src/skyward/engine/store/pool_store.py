@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 ATTEMPTS = 3
 """How often a store is started at once, on one node after the other, where the node is lost meanwhile."""
 
+NODE_WITHIN = 1800.0
+"""Seconds that a pool without nodes has to start one for a store."""
+
 
 @frozen(eq=False)
 class _Store:
@@ -81,15 +84,25 @@ class PoolStore:
         pool: Name of the pool.
         options: The pool's.
         ready: Lists the nodes that take calls, the head first.
+        wake: Has a pool start that may drain to zero, and returns whether it may.
     """
 
-    def __init__(self, engine: EngineLoop, pool: str, options: Options, ready: Callable[[], list[NodeShell]]) -> None:
+    def __init__(
+        self,
+        engine: EngineLoop,
+        pool: str,
+        options: Options,
+        ready: Callable[[], list[NodeShell]],
+        wake: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._engine = engine
         self._pool = pool
         self._options = options
         self._ready = ready
+        self._wake = wake
         self._number = 0
         self._store: _Store | None = None
+        self._chosen: NodeShell | None = None
         self._starting: asyncio.Task[None] | None = None
         self._node_is_ready = asyncio.Event()
         self._routes: dict[NodeShell, tuple[NodeRoute, asyncio.Future[str]]] = {}
@@ -101,8 +114,9 @@ class PoolStore:
 
     @property
     def node(self) -> int | None:
-        """Return the place of the node that the store is on; None if there is none."""
-        return self._store.shell.index if self._store is not None else None
+        """Return the place of the node that the store is on, or is being started on; None if there is none."""
+        shell = self._store.shell if self._store is not None else self._chosen
+        return None if shell is None else shell.index
 
     async def for_client(self) -> StorePlace:
         """
@@ -231,15 +245,16 @@ class PoolStore:
             if not self._closed and not store.shell.leaving:
                 self._store = store
         finally:
-            self._starting = None
+            self._starting = self._chosen = None
 
     async def _start(self) -> _Store:
         """Start a store on the head; on the next one if that is lost meanwhile."""
+        await self._a_node()
         began = time.monotonic()
         try:
             async with asyncio.timeout(STARTS_WITHIN):
                 for last in (*(False,) * (ATTEMPTS - 1), True):
-                    shell = await self._head()
+                    shell = self._chosen = await self._head()
                     try:
                         store = await self._start_on(shell)
                     except ProvisionError:
@@ -257,6 +272,26 @@ class PoolStore:
                 hint="Install valkey on the nodes, as by Image(apt=['valkey-server']).",
             ) from None
         raise AssertionError
+
+    async def _a_node(self) -> None:
+        """
+        Wait for a node, which a pool that has drained to zero starts first.
+
+        Raises:
+            ProvisionError: If none is ready in time.
+        """
+        if self._ready() or not self._wake():
+            return
+        try:
+            async with asyncio.timeout(NODE_WITHIN):
+                await self._head()
+        except TimeoutError:
+            raise ProvisionError(
+                f"The store of the collections of pool {self._pool!r} has no node: none was ready within "
+                f"{NODE_WITHIN:g} s.",
+                pool=self._pool,
+                hint="Call a function first, which says why none can be had.",
+            ) from None
 
     async def _start_on(self, shell: NodeShell) -> _Store:
         self._number += 1
@@ -289,6 +324,7 @@ class PoolStore:
             for shell in self._ready():
                 if not shell.leaving:
                     return shell
+            self._wake()
             await self._node_is_ready.wait()
 
     async def _answer(self, shell: NodeShell) -> None:

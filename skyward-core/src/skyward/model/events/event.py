@@ -48,6 +48,7 @@ __all__ = [
     "InstanceRequested",
     "InstanceRunning",
     "InstanceStopping",
+    "LaunchDelayed",
     "Log",
     "LogLine",
     "Metric",
@@ -310,6 +311,24 @@ class InstanceReplaced(SkywardEvent):
 
 
 @frozen(kw_only=True)
+class LaunchDelayed(SkywardEvent):
+    """
+    Report that `nodes` could not be started, and are asked for again.
+
+    Args:
+        nodes: The nodes.
+        failures: How often each of them could not be started, in a row.
+        retry_in: Seconds until they are asked for again.
+        reason: Why the last start failed.
+    """
+
+    nodes: tuple[int, ...]
+    failures: int
+    retry_in: float
+    reason: str = ""
+
+
+@frozen(kw_only=True)
 class InstanceStopping(SkywardEvent):
     """Report that an instance is being terminated, and of which node, where that is known."""
 
@@ -417,6 +436,7 @@ ALL: tuple[type[SkywardEvent], ...] = (
     InstancePreempted,
     NodeUnhealthy,
     InstanceReplaced,
+    LaunchDelayed,
     ShutdownRequested,
     PoolStopping,
     InstanceStopping,

@@ -15,6 +15,7 @@ from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import NodeSpec
 from skyward.model.spec.options import ConsoleLike, Executor, LogConfig, PerNode, SelectionLike, Worker
 from skyward.model.spec.trust_setting import TrustLike
+from skyward.model.spec.volumes import VolumeLike
 
 __all__ = ["PoolKeywords", "ProviderLike"]
 
@@ -47,9 +48,11 @@ class PoolKeywords(TypedDict, total=False):
     max_hourly_cost: float | None
     ttl: float | None
     timeout: float | None
+    volumes: Iterable[VolumeLike] | VolumeLike
     plugins: Iterable[Any]
     trust: TrustLike
 
+    volume: Iterable[VolumeLike] | VolumeLike
     cpu: float | None
     memory: str | float | None
     env: Mapping[str, str] | None
@@ -62,6 +65,7 @@ class PoolKeywords(TypedDict, total=False):
     bootstrap_timeout: float | None
     provision_retry_delay: float | None
     max_provision_attempts: int | None
+    max_replacement_attempts: int | None
     default_compute_timeout: float | None
     autoscale_cooldown: float
     autoscale_idle_timeout: float

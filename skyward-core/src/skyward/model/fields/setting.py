@@ -50,6 +50,10 @@ _OTHER_WORDS = {
 }
 """Other libraries' names of settings, and the names here."""
 
+_OF_POOL = 'Disks are of the pool: volumes=[sky.Disk("NAME", mount="/data")] in sky.Compute or sky.Spec.'
+_ELSEWHERE = dict.fromkeys(("volume", "mount"), _OF_POOL)
+"""Settings that providers once had, and where they are written now."""
+
 
 def nearest(wrong: object, known: Iterable[str]) -> str | None:
     """
@@ -97,6 +101,8 @@ def known_only(given: Iterable[str], known: Iterable[str], taker: str) -> None:
             other = _OTHER_WORDS.get(keyword)
             close = other if other in names else nearest(keyword, names)
             hint = f"Did you mean {close!r}?" if close else f"It has {', '.join(names)}."
+            if "volumes" not in names:
+                hint = _ELSEWHERE.get(keyword, hint)
             raise UsageError(f"{taker} has no setting {keyword!r}.", hint=hint)
 
 

@@ -311,6 +311,7 @@ class ProviderFacts:
         machine_images: Whether it keeps images of machines that others boot from: its hooks for machine images.
         strangers: Whether its machines belong to third parties, neither the user nor the provider: what nodes send is
             opened as data then, unless the spec's `trust` says otherwise.
+        disks: How many disks that the user keeps there it attaches to a machine at most, see `sky.Disk`; 0 for none.
 
     Raises:
         ConfigError: If a value is none of what its field takes.
@@ -333,3 +334,4 @@ class ProviderFacts:
     rents: bool = True
     machine_images: bool = False
     strangers: bool = False
+    disks: int = 0

@@ -8,22 +8,25 @@ from typing import Any, ClassVar, TypeAlias
 
 from attrs import field, frozen
 
-from skyward.errors import ConfigError
+from skyward.errors import ConfigError, UsageError
 from skyward.model.fields.setting import suggesting, whole
 
 __all__ = ["NodeSpec", "Nodes", "nodes"]
 
-_ACCEPTED = "Write nodes=4, nodes=(2, 8) for 2 that may become 8, or nodes=sky.Nodes(desired=8, min=4, max=16)."
+_ACCEPTED = (
+    "Write nodes=4, nodes=(2, 8) for 2 that may become 8, or nodes=sky.Nodes(desired=8, min=4, max=16). "
+    "sky.Nodes(min=0, max=8) starts with the first call."
+)
 
 
-def _desired(value: int) -> int:
-    """Return the number of nodes wanted, checked."""
-    return whole(value, "desired", least=1)
+def _desired(value: int | None) -> int:
+    """Return the number of nodes wanted, checked; 0 where it is left to `min`."""
+    return 0 if value is None else whole(value, "desired", least=1)
 
 
 def _min(value: int | None) -> int | None:
     """Return the number of nodes to start with, checked."""
-    return None if value is None else whole(value, "min", least=1)
+    return None if value is None else whole(value, "min")
 
 
 def _max(value: int | None) -> int | None:
@@ -38,26 +41,39 @@ class Nodes:
     Say how many nodes a pool wants, needs and may have.
 
     Args:
-        desired: The number of nodes to rent, at least 1.
-        min: How many of them have to be ready before work starts; all of them by default.
+        desired: The number of nodes to rent, at least 1; as many as `min` where it is left out, but 1 with
+            `min=0`, where a broadcast to a pool without nodes starts so many.
+        min: How many of them have to be ready before work starts; all of them by default. With 0 the pool opens without
+            a node, starts them with the first call, and drains to zero when it is idle.
         max: The most that the pool may grow to when work piles up; None keeps its size fixed.
 
     Raises:
-        ConfigError: If one is no whole number of at least 1, or not min <= desired <= max.
+        ConfigError: If one is no such number, or not min <= desired <= max.
 
     >>> Nodes(8, min=4).floor
     4
     >>> Nodes(2, max=8).elastic
     True
+    >>> Nodes(min=0, max=8)
+    Nodes(desired=1, min=0, max=8)
     """
 
     USUAL: ClassVar[str] = _ACCEPTED
 
-    desired: int = field(converter=_desired)
+    desired: int = field(default=None, converter=_desired)
     min: int | None = field(default=None, kw_only=True, converter=_min)
     max: int | None = field(default=None, kw_only=True, converter=_max)
 
     def __attrs_post_init__(self) -> None:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ConfigError(
+                f"nodes: min must not be more than max, but min={self.min} and max={self.max}.",
+                hint=f"Write sky.Nodes(min={self.max}, max={self.min}).",
+            )
+        if not self.desired:
+            if self.min is None:
+                raise UsageError(f"sky.Nodes({self._written}) lacks desired, or min.", hint=_ACCEPTED)
+            object.__setattr__(self, "desired", max(1, self.min))
         if self.min is not None and self.min > self.desired:
             raise ConfigError(
                 f"nodes: min must not be more than desired, but min={self.min} and desired={self.desired}.",
@@ -68,6 +84,20 @@ class Nodes:
                 f"nodes: max must not be less than desired, but desired={self.desired} and max={self.max}.",
                 hint=_ACCEPTED,
             )
+
+    @property
+    def _written(self) -> str:
+        return "" if self.max is None else f"max={self.max}"
+
+    @property
+    def initial(self) -> int:
+        """
+        Return how many nodes the pool opens with.
+
+        >>> Nodes(4, min=2).initial, Nodes(4, min=0).initial
+        (4, 0)
+        """
+        return self.desired if self.floor else 0
 
     @property
     def floor(self) -> int:
@@ -94,10 +124,10 @@ class Nodes:
         """
         Return whether the pool grows and shrinks with its work.
 
-        >>> Nodes(8, min=4).elastic, Nodes(8, max=16).elastic
-        (False, True)
+        >>> Nodes(8, min=4).elastic, Nodes(8, max=16).elastic, Nodes(8, min=0).elastic
+        (False, True, True)
         """
-        return self.max is not None and self.max > self.floor
+        return self.min == 0 or (self.max is not None and self.max > self.floor)
 
 
 NodeSpec: TypeAlias = int | tuple[int, int] | Nodes

@@ -83,6 +83,11 @@ def _max_provision_attempts(value: int | None) -> int | None:
     return None if value is None else whole(value, "max_provision_attempts", least=1)
 
 
+def _max_replacement_attempts(value: int | None) -> int | None:
+    """Return how often the start of a node is tried in a pool that has worked, checked."""
+    return None if value is None else whole(value, "max_replacement_attempts", least=1)
+
+
 def _retry_on_interruption(value: int) -> int:
     """Return how often a task is sent again after its node was lost, checked."""
     return whole(value, "retry_on_interruption")
@@ -145,9 +150,11 @@ class Options:
         ssh_retry_interval: How long to wait before a machine is dialled again; None waits longer each time.
         bootstrap_timeout: How long making a node ready may take; None is what the image says.
         provision_retry_delay: How long to wait before a failed launch is tried again; None waits longer each time.
-        max_provision_attempts: How often a launch is tried.
+        max_provision_attempts: How often a launch is tried until the pool has worked; None is 3 times.
+        max_replacement_attempts: How often in a row the start of a node is tried once the pool has worked; after that
+            it goes on with one node fewer. None tries for as long as the pool lives, with growing pauses.
         default_compute_timeout: Limit for each call that has none of its own.
-        autoscale_cooldown: How long the pool keeps its size after it changed.
+        autoscale_cooldown: How long the pool does not shrink after it grew.
         autoscale_idle_timeout: How long a node has nothing to do before the pool gives it up.
         reconcile_tick_interval: How often the provider is asked which machines there still are, while all run; machines
             on their way, or that do not answer, are polled every few seconds. An elastic pool looks at its size as
@@ -184,6 +191,7 @@ class Options:
     bootstrap_timeout: float | None = field(default=None, validator=optional(lasting))
     provision_retry_delay: float | None = field(default=None, validator=optional(seconds))
     max_provision_attempts: int | None = field(default=None, converter=_max_provision_attempts)
+    max_replacement_attempts: int | None = field(default=None, converter=_max_replacement_attempts)
     default_compute_timeout: float | None = field(default=None, validator=optional(lasting))
     autoscale_cooldown: float = field(default=30.0, validator=waiting)
     autoscale_idle_timeout: float = field(default=60.0, validator=waiting)

@@ -19,6 +19,7 @@ from skyward.model.spec.allocation import Allocation, AllocationLike, allocation
 from skyward.model.spec.image import Image
 from skyward.model.spec.nodes import Nodes, NodeSpec, nodes
 from skyward.model.spec.trust_setting import Data, trusted
+from skyward.model.spec.volumes import VolumeLike, volumes
 
 __all__ = ["Architecture", "Spec"]
 
@@ -116,6 +117,11 @@ def _timeout(value: float | None) -> float | None:
     return None if value is None else lasting(value, "timeout")
 
 
+def _volumes(value: Iterable[VolumeLike] | VolumeLike) -> tuple[VolumeLike, ...]:
+    """Return the volumes as a tuple, checked."""
+    return volumes(value)
+
+
 def _plugins(value: Iterable[Any]) -> tuple[Any, ...]:
     """Return the plugins as a tuple, refusing what is usually written by mistake."""
     if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
@@ -160,6 +166,7 @@ class Spec:
         max_hourly_cost: The most that one node may cost, in USD per hour.
         ttl: Seconds without a word from its client after which a node ends its own instance; 0 or None never.
         timeout: The longest life of an instance, in seconds; None for no limit.
+        volumes: Buckets and disks that nodes find as folders: `Volume` and `Disk` values, or one of them.
         plugins: What prepares and wraps the work, outermost first.
         trust: How results, errors and events of nodes are opened: `"code"` as any pickle, which may run what it likes;
             `"data"` or `Data` as values of known libraries and of the classes that are listed; None is `"data"` where
@@ -187,6 +194,7 @@ class Spec:
     max_hourly_cost: float | None = field(default=None, converter=_max_hourly_cost)
     ttl: float | None = field(default=600.0, converter=_ttl)
     timeout: float | None = field(default=None, converter=_timeout)
+    volumes: tuple[VolumeLike, ...] = field(default=(), converter=_volumes)
     plugins: tuple[Any, ...] = field(default=(), converter=_plugins)
     trust: Literal["code"] | Data | None = field(default=None, converter=trusted)
 

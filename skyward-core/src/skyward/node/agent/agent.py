@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from skyward.errors import ProtocolError
@@ -19,7 +20,7 @@ from skyward.link.messages import CALL, CANCEL, FUNCTION_DIGEST, TASK, TaskFlag,
 from skyward.node.agent.agent_watch import Watching
 from skyward.node.agent.child_process import ChildProcess
 from skyward.node.agent.deadlines import Deadlines
-from skyward.node.agent.descendants import MARK
+from skyward.node.agent.descendants import MARK, ended_children
 from skyward.node.agent.fds import HeldFds, close_all
 from skyward.node.agent.handshake import rendezvous_socket, welcome
 from skyward.node.agent.lane import WorkerLane, lane_of
@@ -35,6 +36,7 @@ from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import PeerTransfers
 from skyward.node.data.result_store import ResultStore
 from skyward.node.store.agent_store import AgentStore
+from skyward.node.volumes.agent_volumes import AgentVolumes
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +76,8 @@ class Agent:
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
+        self._volumes = AgentVolumes(loop, directory, self._tell, lambda: self._lines, self._fail)
+        self._all_ended: Callable[[], None] = self._stopped
         self._meeting = rendezvous_socket()
         self._said: dict[str, Any] = {}
         self._stopping = self._leaving = self._refreshing = self._announced = self.leaves_results = False
@@ -103,15 +107,9 @@ class Agent:
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            self._watching.reaped(pid, status)
-            self._shared.reaped(pid, status)
+        for pid, status, usage in ended_children():
+            for reaped in (self._watching.reaped, self._shared.reaped, self._volumes.reaped):
+                reaped(pid, status)
             process = self._processes.pop(pid, None)
             if process is not None:
                 self._batch.open()
@@ -132,9 +130,8 @@ class Agent:
             return
         self._leaving = self._stopping = True
         self._watching.stop()
-        self._neighbours.close()
-        self._orders.close()
-        self._shared.close()
+        for close in (self._neighbours.close, self._orders.close, self._shared.close, self._volumes.close):
+            close()
         self._meeting.close()
         self._each_process(lambda process: process.kill() if process is not self._app_host else None)
         if self._app_host is not None and self._app_host.pid in self._processes:
@@ -193,16 +190,22 @@ class Agent:
             case Kind.START:
                 self._start(frame.body)
             case Kind.ASK:
-                if not (self._dumps.ask(question := decode_json(frame.body)) or self._shared.ask(question)):
-                    self._neighbours.ask(question)
+                self._asked(decode_json(frame.body))
             case Kind.STORE:
                 self._shared.received(frame.body)
             case Kind.REFRESH:
                 self._refresh()
             case Kind.STOP:
-                self._stop(decode_json(frame.body)["grace"])
+                self._stop(decode_json(frame.body)["grace"], self._stopped)
             case _:
                 raise ProtocolError(f"A client sent a {Kind(frame.kind).name} frame, which only agents send.")
+
+    def _asked(self, question: dict[str, Any]) -> None:
+        if "end_workers" in question:
+            answer = encode_json(Kind.ANSWER, {"number": question["number"]})
+            self._stop(float(question["end_workers"]), lambda: self._tell(answer))
+        elif not (self._dumps.ask(question) or self._shared.ask(question) or self._volumes.ask(question)):
+            self._neighbours.ask(question)
 
     def _welcome(self, hello: dict[str, Any]) -> None:
         if hello.get("version") != VERSION:
@@ -308,8 +311,8 @@ class Agent:
         self._refreshing = True
         self._each_process(lambda process: process.tasks.end() if process is not self._app_host else None)
 
-    def _stop(self, grace: float) -> None:
-        self._stopping = True
+    def _stop(self, grace: float, then: Callable[[], None]) -> None:
+        self._stopping, self._all_ended = True, then
         workers = [process for process in self._processes.values() if process is not self._app_host]
         if workers:
             for process in workers:
@@ -317,7 +320,7 @@ class Agent:
         elif self._app_host is not None and self._app_host.pid in self._processes:
             self._app_host.tasks.end()
         else:
-            self._lines.when_sent(self._stopped)
+            self._lines.when_sent(self._all_ended)
         self._loop.call_later(grace, self._each_process, ChildProcess.kill)
 
     def _stopped(self) -> None:
@@ -404,7 +407,7 @@ class Agent:
             self._tell(frame)
         if self._stopping:
             if not self._processes:
-                self._lines.when_sent(self._stopped)
+                self._lines.when_sent(self._all_ended)
             elif list(self._processes.values()) == [self._app_host] and self._app_host is not None:
                 self._app_host.tasks.end()
             return

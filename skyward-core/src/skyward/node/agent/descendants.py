@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 MARK = "SKYWARD_NODE"
 """The environment variable that every process of a node inherits: pool and node."""
@@ -37,6 +39,18 @@ def end_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             continue
+
+
+def ended_children() -> Iterator[tuple[int, int, Any]]:
+    """Collect the children that have ended; yield the number, the status and the resources used of each."""
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        yield pid, status, usage
 
 
 def end_children() -> None:

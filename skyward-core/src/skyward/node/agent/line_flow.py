@@ -59,6 +59,11 @@ class Lines:
         self._send(process.lane, encode_lines(stream, lines))
         self._pace()
 
+    def note(self, text: str) -> None:
+        """Pass on what the node itself says, as a line that the first worker wrote to its standard error."""
+        self._send(0, encode_lines(2, [LogLine(0, f"skyward: {text}")]))
+        self._pace()
+
     def emit(self, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
         """Pass an event on, with its descriptors, which are taken over."""
         self._pass(encode(frame.kind, frame.body, lane=lane, fds=len(fds)), cost(frame), fds)

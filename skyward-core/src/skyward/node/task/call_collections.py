@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from functools import cache
 from typing import TYPE_CHECKING
 
 from skyward.errors import NoPoolError
@@ -14,6 +15,7 @@ from skyward.node.task.runtime import owner
 if TYPE_CHECKING:
     from skyward.collections.named_collections import Collections
     from skyward.collections.store_address import StoreAddress
+    from skyward.collections.store_connections import StoreConnections
     from skyward.node.task.runtime import TaskContext
 
 __all__ = ["finish", "task_collections"]
@@ -24,6 +26,14 @@ PATIENCE = 60.0
 """Seconds for which a task connects again to a store that it does not reach: the link of its node may be away."""
 
 _making = threading.Lock()
+
+
+@cache
+def _connections() -> StoreConnections:
+    """Return the connections of this process, which its tasks find one after the other."""
+    from skyward.collections.store_connections import StoreConnections
+
+    return StoreConnections()
 
 
 def task_collections() -> Collections:
@@ -54,7 +64,9 @@ def task_collections() -> Collections:
 
                 # What another node wrote is not run here.
                 trust = DATA
-            context.collections = Collections(_Address(context), patience=PATIENCE, trust=trust)
+            context.collections = Collections(
+                _Address(context), patience=PATIENCE, trust=trust, connections=_connections()
+            )
         made: Collections = context.collections
     return made
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 
+from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.task import runtime
 from skyward.node.worker.routes import READER
 from skyward.node.worker.standard_descriptors import DESCRIPTORS, moved_up, write_all
@@ -19,6 +21,9 @@ ORDER_PATIENCE = 0.2
 
 END_PATIENCE = 1.0
 """Seconds to wait for the reading thread at the end, where no process has the pipes any more."""
+
+_INTERRUPTS = (INTERRUPT_SIGNAL, signal.SIGINT)
+"""What interrupts the main thread, in a worker and in a program."""
 
 _CAPACITY = 64 << 10
 """Bytes that a pipe holds: after reading as many, all that was in it at first is read."""
@@ -55,11 +60,19 @@ class _Pipe:
         if lines := self._lines.finish():
             self._deliver([text for _, text in lines])
 
+    def close_reading(self) -> None:
+        """Close the end to read."""
+        if self.reading >= 0:
+            with _uninterrupted():
+                fd, self.reading, self.ended = self.reading, -1, True
+                os.close(fd)
+
     def close_writing(self) -> None:
         """Close the end to write; processes that were started may still have theirs."""
         if self.writing >= 0:
-            fd, self.writing = self.writing, -1
-            os.close(fd)
+            with _uninterrupted():
+                fd, self.writing = self.writing, -1
+                os.close(fd)
 
 
 class DescriptorLines:
@@ -87,6 +100,7 @@ class DescriptorLines:
         self._pipes: list[_Pipe] = []
         self._thread: threading.Thread | None = None
         self._over = False
+        self._following = False
         self._error: Exception | None = None
         self._process = os.getpid()
 
@@ -138,6 +152,7 @@ class DescriptorLines:
                     pipe.finish()
             finally:
                 self._over = True
+                self._close_unread()
         if self._thread is not None and all(pipe.ended for pipe in self._pipes):
             self._thread.join(END_PATIENCE)
         if self._error is not None:
@@ -149,7 +164,8 @@ class DescriptorLines:
         with self._reading:
             if self._pipes:
                 return False
-            self._pipes = [_Pipe(fd, deliver) for fd, deliver in enumerate(self._deliver, 1)]
+            with _uninterrupted():
+                self._pipes = [_Pipe(fd, deliver) for fd, deliver in enumerate(self._deliver, 1)]
             return True
 
     def _start(self) -> None:
@@ -170,6 +186,13 @@ class DescriptorLines:
             self._over = True
             for pipe in self._pipes:
                 pipe.close_writing()
+            self._close_unread()
+
+    def _close_unread(self) -> None:
+        """Close the ends to read of pipes whose thread an interrupt kept from starting."""
+        if self._thread is None and not self._following:
+            for pipe in self._pipes:
+                pipe.close_reading()
 
     def _read(self) -> None:
         for pipe in self._pipes:
@@ -177,7 +200,10 @@ class DescriptorLines:
 
     def _follow(self) -> None:
         """Read until nothing has the other ends any more."""
-        poll, pipes = select.poll(), {pipe.reading: pipe for pipe in self._pipes}
+        with self._reading:
+            # A thread may be there after all that an interrupt has cut off from the redirection.
+            self._following = True
+            poll, pipes = select.poll(), {pipe.reading: pipe for pipe in self._pipes if pipe.reading >= 0}
         for fd in pipes:
             poll.register(fd, select.POLLIN)
         while pipes:
@@ -192,6 +218,17 @@ class DescriptorLines:
                     poll.unregister(fd)
                     os.close(fd)
                     del pipes[fd]
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Have an interrupt wait for the end of a block, in which it would lose a descriptor that was just opened."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PATIENCE = 1.0
-"""Seconds that an event loop has to see that its call is to stop, before the call is unwound where it is."""
+"""Seconds that a call has to begin to unwind, or its event loop to see that it is to stop, before it is interrupted."""
 
 
 class LoopInterrupted(Interrupted, KeyboardInterrupt):
@@ -131,3 +132,30 @@ def interruption(frame: FrameType | None) -> type[Interrupted]:
             return LoopInterrupted
         frame = frame.f_back
     return Interrupted
+
+
+def unwinds(thread: int) -> bool:
+    """
+    Return whether a thread handles an interrupt: it is in a `finally` or an `except` that this has brought it to.
+
+    Args:
+        thread: Its identifier.
+
+    >>> try:
+    ...     raise Interrupted
+    ... except Interrupted:
+    ...     unwinds(threading.get_ident())
+    True
+    >>> unwinds(threading.get_ident())
+    False
+    """
+    handled: Any = sys._current_exceptions().get(thread)
+    # Python 3.11 gives a triple.
+    error = handled[1] if isinstance(handled, tuple) else handled
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, Interrupted):
+            return True
+        seen.add(id(error))
+        error = error.__context__
+    return False

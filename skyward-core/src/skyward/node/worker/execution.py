@@ -28,7 +28,7 @@ from skyward.link.windows import LARGEST_EVENT
 from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
 from skyward.node.task import call_collections, runtime
-from skyward.node.worker.driving import PATIENCE, Driver, interruption
+from skyward.node.worker.driving import PATIENCE, Driver, interruption, unwinds
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ class Execution:
         self._inputs: dict[int, InputStream] = {}
         self._lock = threading.Lock()
         self._main = threading.current_thread() is threading.main_thread()
+        # Made for a call that is interrupted: others do without.
+        self._over: threading.Event | None = None
 
     def run(self, functions: FunctionStore, digest: bytes, payload: Payload, members: int, *, streams: bool) -> Outcome:
         """
@@ -178,7 +180,12 @@ class Execution:
         return outcome
 
     def interrupt(self, reason: CancelReason) -> None:
-        """Stop the call at its next bytecode; called in another thread."""
+        """
+        Stop the call at its next bytecode; called in another thread.
+
+        It is interrupted again until it unwinds: Python drops what comes up in a finalizer, and a signal that comes
+        just before a wait does not end it.
+        """
         with self._lock:
             if self.reason is not None:
                 return
@@ -189,13 +196,13 @@ class Execution:
                 stream.end(Interrupted())
             if not self.armed:
                 return
+            self._over = threading.Event()
             if self._driver is None:
                 self._unwind()
             else:
                 self._driver.leave()
-                timer = threading.Timer(PATIENCE, self._insist, (self._driver,))
-                timer.daemon = True
-                timer.start()
+            given = self._over, self._driver
+            threading.Thread(target=self._insist, args=given, name="skyward-interrupt", daemon=True).start()
 
     def acknowledged(self, items: int) -> None:
         """Allow its stream to send more items."""
@@ -337,11 +344,15 @@ class Execution:
             self._driver = Driver()
         return self._driver
 
-    def _insist(self, driver: Driver) -> None:
-        """Interrupt a call whose event loop does not turn, because what it runs does not await anything."""
-        with self._lock:
-            if self.armed and not driver.notified:
-                self._unwind()
+    def _insist(self, over: threading.Event, driver: Driver | None) -> None:
+        """Interrupt a call that neither unwinds nor has an event loop that turns, such as one that awaits nothing."""
+        while not over.wait(PATIENCE):
+            with self._lock:
+                if over.is_set() or (driver is not None and driver.notified):
+                    return
+                if not unwinds(self.thread):
+                    self.armed = True
+                    self._unwind()
 
     def _unwind(self) -> None:
         if self._main:
@@ -362,6 +373,8 @@ class Execution:
                     if self.armed and self.reason is not None and not self._main:
                         _raise_in_thread(self.thread, None)
                     self.armed = False
+                    if self._over is not None:
+                        self._over.set()
                 if self._main:
                     self._setting.main = None
                 return

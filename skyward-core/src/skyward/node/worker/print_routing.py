@@ -28,6 +28,14 @@ _NAMES = ("stdout", "stderr")
 
 _installing = threading.Lock()
 
+_kept: dict[int, RoutedStream] = {}
+"""
+The last stream that stood before each of the process's.
+
+`print` of Python 3.11 holds no reference to the stream that it prints to: one that is freed while another thread prints
+is a crash of the process.
+"""
+
 
 class RoutedStream:
     """
@@ -152,7 +160,10 @@ def _hold(index: int) -> RoutedStream | None:
         if stream is None:
             return None
         if not getattr(stream, "follows_routes", False):
-            stream = RoutedStream(stream, index)
+            kept = _kept.get(index)
+            if kept is None or kept._stream is not stream:
+                kept = _kept[index] = RoutedStream(stream, index)
+            stream = kept
             setattr(sys, _NAMES[index], stream)
         if not isinstance(stream, RoutedStream):
             return None

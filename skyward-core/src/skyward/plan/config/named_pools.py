@@ -24,6 +24,7 @@ from skyward.model.fields.setting import nearest
 from skyward.model.spec.image import Image, PipIndex
 from skyward.model.spec.nodes import Nodes
 from skyward.model.spec.options import LogConfig, Options, Worker
+from skyward.model.spec.volumes import Disk, Volume
 
 __all__ = ["NamedPool", "load_named"]
 
@@ -33,6 +34,8 @@ FactoryOf = Callable[[str], Callable[..., Any]]
 
 # Keys whose value may be a table, and what the table becomes.
 _TABLES: dict[str, type[Any]] = {"image": Image, "worker": Worker, "logging": LogConfig, "nodes": Nodes}
+# A list of tables, or one: a disk has a name, and a bucket has none.
+_VOLUMES = ("volumes", "volume")
 # Only Python can write these.
 _NO_TOML = ("health_checker", "on_event")
 
@@ -141,6 +144,9 @@ def _keywords(table: Mapping[str, Any], provider_of: FactoryOf, plugin_of: Facto
                 raise UsageError("plugins can only be given in Python.")
             entries = value if isinstance(value, list) else [value]
             keywords[key] = [_made(entry, plugin_of, "plugins") for entry in entries]
+        elif key in _VOLUMES:
+            entries = value if isinstance(value, list) else [value]
+            keywords[key] = [_volume(entry, key) for entry in entries]
         elif key in _TABLES and isinstance(value, dict):
             keywords[key] = _constructed(_TABLES[key], value, key)
         else:
@@ -191,6 +197,13 @@ def _made(entry: object, factory_of: FactoryOf, key: str) -> Any:
     except TypeError as error:
         # What Python says of a wrong keyword names it; only the place in the file is missing.
         raise ConfigError(f"{key} of type {kind!r}: {error}") from error
+
+
+def _volume(entry: object, key: str) -> object:
+    """Return a table as the bucket or disk that it stands for; what is no table is left for its own error."""
+    if not isinstance(entry, dict):
+        return entry
+    return _constructed(Disk if "name" in entry else Volume, entry, key)
 
 
 def _constructed(kind: type[T], table: Mapping[str, Any], key: str) -> T:

@@ -63,6 +63,11 @@ def _of_pool(where: str, table: Mapping[str, Any]) -> Iterator[str]:
         given = table.get(key)
         for entry in given if isinstance(given, list) else [given]:
             yield from _settings(f"{where}.{key}", entry)
+    for key in ("volumes", "volume"):
+        given = table.get(key)
+        for entry in given if isinstance(given, list) else [given]:
+            if isinstance(entry, Mapping) and "storage" in entry:
+                yield f"{where}.{key}.storage = {entry['storage']!r}"
     # Only less trust than the provider's own may come with a project.
     if table.get("trust", "data") != "data":
         yield f"{where}.trust = {table['trust']!r}"

@@ -17,17 +17,19 @@ from skyward.model.fields.variables import variables
 from skyward.model.spec.image import DEFAULT_IMAGE, Image, check_python
 from skyward.model.spec.options import Options, Worker, console_shown
 from skyward.model.spec.spec import Spec
+from skyward.model.spec.volumes import volumes
 from skyward.plan.config.named_pools import NamedPool
 
 __all__ = ["ALIASES", "Request", "known_keywords", "request"]
 
 # Shorter and older words, and the fields they stand for.
-ALIASES: dict[str, str] = {"cpu": "vcpus", "memory": "memory_gb", "display": "console"}
+ALIASES: dict[str, str] = {"cpu": "vcpus", "memory": "memory_gb", "display": "console", "volume": "volumes"}
 # Their checks once more, so that a refusal names the word that was written.
 _CHECKS: dict[str, Callable[[object, str], object]] = {
     "cpu": positive,
     "memory": gigabytes,
     "display": console_shown,
+    "volume": volumes,
 }
 
 UNNAMED = "pool"
@@ -105,6 +107,11 @@ def request(
         made = _flat(flat, options, unnamed, "sky.Compute()")
     for spec in made.specs:
         check_python(spec.image)
+        if made.options.ports and not spec.nodes.floor:
+            raise ConfigError(
+                "ports= forwards ports of the head node, and a pool with nodes=sky.Nodes(min=0) opens without one.",
+                hint="Write min=1, or pool.forward(...) once a function has been called.",
+            )
     return made
 
 

@@ -42,6 +42,10 @@ class Durations:
         """Return the seconds that a call of a function is expected to run."""
         return self._expected.get(function, UNKNOWN)
 
+    def known(self, function: bytes) -> float | None:
+        """Return the same; None for a function that was never seen to end."""
+        return self._expected.get(function)
+
     def learn(self, function: bytes, seconds: float) -> None:
         """
         Record how long a call ran.

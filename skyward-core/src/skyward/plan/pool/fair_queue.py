@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -94,6 +95,12 @@ class FairQueue(Generic[T]):
         if not queue:
             del self._queues[caller]
         return entry
+
+    def sample(self, count: int) -> list[T]:
+        """List what is known of some of the calls that wait, of each caller its next ones."""
+        each = max(1, count // max(1, len(self._queues)))
+        entries = (entry for queue in self._queues.values() for entry in islice(queue.values(), each))
+        return list(islice(entries, count))
 
     def calls(self) -> list[int]:
         """List the calls that wait, caller by caller."""

@@ -26,17 +26,21 @@ class PoolState:
     Args:
         desired: Nodes wanted.
         needed: Ready nodes that make the pool usable.
-        attempts: Starts of one node that may fail in a row.
+        attempts: Starts of one node that may fail in a row until the pool has worked.
+        replacements: The same once it has worked; None for any number.
         nodes: The nodes by their index.
         usable: Whether the pool was announced as usable.
+        proven: Whether it has worked: it was usable and had a ready node.
         closing: Whether it is being closed.
     """
 
     desired: int
     needed: int
     attempts: int = 3
+    replacements: int | None = None
     nodes: Places = field(factory=Places, converter=_places)
     usable: bool = False
+    proven: bool = False
     closing: bool = False
 
     @property
@@ -51,8 +55,22 @@ class PoolState:
 
     @property
     def staying(self) -> int:
-        """Count the nodes that are not being terminated."""
-        return len(self.nodes) - self.nodes.count(NodeStatus.LEAVING)
+        """Count the nodes that are wanted."""
+        return len(self.nodes) - self.nodes.count(NodeStatus.LEAVING) - self.nodes.count(NodeStatus.WITHDRAWN)
+
+    @property
+    def late(self) -> int:
+        """Count the nodes that failed to start so often that nothing waits for them."""
+        if self.ready_count >= self.staying:
+            return 0
+        coming = (NodeStatus.LAUNCHING, NodeStatus.STARTING)
+        return sum(node.failures >= self.attempts and node.status in coming for node in self.nodes.values())
+
+    @property
+    def whole(self) -> bool:
+        """Return whether each node is ready that can be had."""
+        missing = self.desired - self.ready_count
+        return missing <= 0 or (self.ready_count > 0 and self.late >= missing)
 
     def is_ready(self, node: int) -> bool:
         """Return whether a node takes calls."""
@@ -62,6 +80,13 @@ class PoolState:
 @frozen
 class Opened:
     """The pool was entered."""
+
+
+@frozen
+class Asked:
+    """A cloud is being asked for the machines of some nodes."""
+
+    nodes: tuple[int, ...]
 
 
 @frozen
@@ -80,7 +105,7 @@ class Started:
 
 @frozen
 class StartFailed:
-    """A node could not be made ready; where that `counts`, so often in a row and no more."""
+    """A node could not be made ready; whether that `counts` among its failures in a row."""
 
     node: int
     reason: str
@@ -138,7 +163,7 @@ class Closed:
 
 
 Event: TypeAlias = (
-    Opened | Launched | Started | StartFailed | Lost | Leaves | Drains | Vacated | Resized | Ended | Closed
+    Opened | Asked | Launched | Started | StartFailed | Lost | Leaves | Drains | Vacated | Resized | Ended | Closed
 )
 
 
@@ -189,8 +214,16 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
     """
     match event:
         case Opened():
-            return _filled(state, below=state.desired)
+            state, commands = _filled(state, below=state.desired)
+            # A pool that starts with its first call is usable without a node.
+            return (state, commands) if state.needed else (evolve(state, usable=True), (*commands, Announce()))
+        case Asked(ordered):
+            for node in unasked(state, ordered):
+                state = _with(state, node, NodeStatus.LAUNCHING, asked=True)
+            return state, ()
         case Launched(node):
+            if node in state.nodes and state.nodes[node].status is NodeStatus.WITHDRAWN:
+                return _with(state, node, NodeStatus.LEAVING), (Terminate(node, "it is not wanted any more"),)
             if state.closing or node not in state.nodes or state.nodes[node].status is not NodeStatus.LAUNCHING:
                 return state, (
                     Terminate(node, "the pool is closing" if state.closing else "it is not wanted any more"),
@@ -201,10 +234,10 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
         case StartFailed(node, reason, final, counts):
             return _start_failed(state, node, reason, final=final, counts=counts)
         case Lost(node, reason):
-            if node not in state.nodes or state.nodes[node].status is NodeStatus.LEAVING:
+            if node not in state.nodes or state.nodes[node].status not in (NodeStatus.STARTING, NodeStatus.READY):
+                # What is asked for has no machine yet that could be lost.
                 return state, ()
-            state = _with(state, node, NodeStatus.LEAVING)
-            return state, (Terminate(node, reason),)
+            return _with(state, node, NodeStatus.LEAVING), (Terminate(node, reason),)
         case Leaves(node):
             if state.closing or not state.is_ready(node):
                 return state, ()
@@ -230,18 +263,34 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
             return evolve(state, closing=True, nodes=nodes), leaving
 
 
+def unasked(state: PoolState, nodes: Iterable[int]) -> tuple[int, ...]:
+    """
+    Return the nodes among some that need a machine which no cloud is being asked for.
+
+    >>> state, _ = step(PoolState(desired=3, needed=3), Opened())
+    >>> unasked(step(state, Asked((1,)))[0], (2, 1, 0, 7))
+    (0, 2)
+    """
+    return tuple(
+        node
+        for node in sorted(set(nodes))
+        if node in state.nodes and state.nodes[node].status is NodeStatus.LAUNCHING and not state.nodes[node].asked
+    )
+
+
 def orders(state: PoolState, nodes: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """
-    Group nodes that need machines by how often they failed to start in a row; those that are not wanted are left out.
+    Group nodes that need machines by how often they failed to start in a row.
+
+    Those that are not wanted, or that a cloud is being asked for already, are left out.
 
     >>> state, _ = step(PoolState(desired=2, needed=2), Opened())
     >>> orders(state, (1, 0, 7))
     {0: (0, 1)}
     """
     groups: dict[int, list[int]] = {}
-    for node in sorted(set(nodes)):
-        if node in state.nodes and state.nodes[node].status is NodeStatus.LAUNCHING:
-            groups.setdefault(state.nodes[node].failures, []).append(node)
+    for node in unasked(state, nodes):
+        groups.setdefault(state.nodes[node].failures, []).append(node)
     return {failures: tuple(group) for failures, group in sorted(groups.items())}
 
 
@@ -265,24 +314,41 @@ def place(state: PoolState, target: int | str | None, parameter: str, pool: str)
         return None
     if target == "head":
         return state.ready[0] if state.ready else 0
-    if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < state.desired:
-        raise ConfigError(
-            f'{parameter} must be "head" or a node from 0 to {state.desired - 1}, not {target!r}.', pool=pool
-        )
+    if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target < max(1, state.desired):
+        # Node 0 is the first that a pool without nodes gets.
+        last = max(0, state.desired - 1)
+        raise ConfigError(f'{parameter} must be "head" or a node from 0 to {last}, not {target!r}.', pool=pool)
     return target
 
 
-def _with(state: PoolState, node: int, status: NodeStatus, failures: int | None = None) -> PoolState:
-    before = state.nodes.get(node, NodeState(status))
-    after = evolve(before, status=status, failures=before.failures if failures is None else failures)
+_RANKS = {NodeStatus.LAUNCHING: 0, NodeStatus.STARTING: 1, NodeStatus.READY: 2}
+"""In which order nodes leave a pool that shrinks."""
+
+
+def _with(
+    state: PoolState, node: int, status: NodeStatus, failures: int | None = None, *, asked: bool = False
+) -> PoolState:
+    if failures is None:
+        failures = state.nodes[node].failures if node in state.nodes else 0
+    after = NodeState(status, failures, asked)
     return evolve(state, nodes=state.nodes.with_node(node, after))
 
 
 def _filled(state: PoolState, *, below: int | None = None) -> tuple[PoolState, tuple[Command, ...]]:
-    """Ask for machines at the free places, lowest first, those below a number only if one is given."""
+    """
+    Ask for machines at the free places, lowest first, those below a number only if one is given.
+
+    Nodes that were withdrawn are wanted again before a cloud is asked for more.
+    """
     missing = state.desired - state.staying
     if state.closing or missing <= 0:
         return state, ()
+    if state.nodes.count(NodeStatus.WITHDRAWN):
+        withdrawn = [node for node, held in state.nodes.items() if held.status is NodeStatus.WITHDRAWN]
+        wanted = [node for node in withdrawn if below is None or node < below][:missing]
+        for node in wanted:
+            state = _with(state, node, NodeStatus.LAUNCHING, asked=True)
+        missing -= len(wanted)
     places = tuple(state.nodes.free(missing, below))
     if not places:
         return state, ()
@@ -293,11 +359,13 @@ def _filled(state: PoolState, *, below: int | None = None) -> tuple[PoolState, t
 
 
 def _started(state: PoolState, node: int) -> tuple[PoolState, tuple[Command, ...]]:
-    if state.closing or node not in state.nodes or state.nodes[node].status is NodeStatus.LEAVING:
+    if state.closing or node not in state.nodes or state.nodes[node].status is not NodeStatus.STARTING:
         return state, ()
     state = _with(state, node, NodeStatus.READY, failures=0)
-    if not state.usable and state.ready_count >= min(state.needed, state.desired):
-        return evolve(state, usable=True), (Announce(),)
+    if state.usable:
+        return evolve(state, proven=True), ()
+    if state.ready_count >= min(state.needed, state.desired):
+        return evolve(state, usable=True, proven=True), (Announce(),)
     return state, ()
 
 
@@ -306,28 +374,44 @@ def _start_failed(
 ) -> tuple[PoolState, tuple[Command, ...]]:
     if node not in state.nodes or state.nodes[node].status is NodeStatus.LEAVING:
         return state, ()
+    if state.nodes[node].status is NodeStatus.WITHDRAWN:
+        return _with(state, node, NodeStatus.LEAVING), (Terminate(node, reason),)
     failures = state.nodes[node].failures + counts
-    if final or (counts and failures >= state.attempts):
-        # A pool that works continues with the nodes it has; one that never did asks for nothing more.
-        desired = max(0, state.desired - 1) if state.usable else 0
+    limit = state.replacements if state.proven else state.attempts
+    if final or (counts and limit is not None and failures >= limit):
+        # A pool that has worked continues with the nodes it has; one that never did asks for nothing more.
+        desired = max(0, state.desired - 1) if state.proven else 0
         state = evolve(_with(state, node, NodeStatus.LEAVING), desired=desired)
-        if state.usable and state.ready_count:
+        if state.proven and state.staying:
             return state, (Terminate(node, reason),)
         return state, (Terminate(node, reason), GiveUp(reason))
     return _with(state, node, NodeStatus.LAUNCHING, failures=failures), (Terminate(node, reason), Launch((node,)))
 
 
 def _resized(state: PoolState, desired: int, removable: tuple[int, ...]) -> tuple[PoolState, tuple[Command, ...]]:
-    """Add nodes at free places; remove those that are not ready yet, then those named, the highest places first."""
+    """
+    Add nodes at free places; remove those that are not ready yet, then those named, the highest places first.
+
+    The head goes last. What a cloud is being asked for cannot be stopped: it is withdrawn until the cloud answers.
+    """
     surplus = state.staying - desired
     state = evolve(state, desired=desired, needed=min(state.needed, desired))
     if surplus <= 0:
         return _filled(state)
-    staying = [index for index, node in state.nodes.items() if node.status is not NodeStatus.LEAVING]
-    ready = set(state.ready)
-    order = sorted(staying, key=lambda index: (index in ready, index not in removable, -index))
+    staying = [index for index, node in state.nodes.items() if node.status in _RANKS]
+    head = state.ready[0] if state.ready else None
+    named, nodes = set(removable), state.nodes
+    order = sorted(
+        staying,
+        key=lambda index: (
+            _RANKS[nodes[index].status], nodes[index].asked, index == head, index not in named, -index
+        ),
+    )  # fmt: skip
     commands = []
     for index in order[:surplus]:
+        if state.nodes[index].asked:
+            state = _with(state, index, NodeStatus.WITHDRAWN)
+            continue
         state = _with(state, index, NodeStatus.LEAVING)
         commands.append(Terminate(index, "the pool was made smaller"))
     return state, tuple(commands)

@@ -24,14 +24,17 @@ class NodeStatus(Enum):
     """It takes calls."""
     LEAVING = "leaving"
     """It is being terminated."""
+    WITHDRAWN = "withdrawn"
+    """Its machine is asked for and not wanted any more: what the cloud answers is terminated, or wanted again."""
 
 
 @frozen
 class NodeState:
-    """A node: its status, and how often it failed to start in a row."""
+    """A node: its status, how often it failed to start in a row, and whether a cloud is being asked for its machine."""
 
     status: NodeStatus
     failures: int = 0
+    asked: bool = False
 
 
 class Places(Mapping[int, NodeState]):

@@ -14,6 +14,7 @@ from skyward.errors import (
     PoolEndedError,
     ProvisionError,
     SkywardError,
+    StorageError,
 )
 from skyward.model.spec.retry_setting import LONGEST, Retry
 
@@ -121,7 +122,34 @@ def retry_pause(failures: int) -> float:
     return min(_LONGEST_PAUSE, 2.0**failures) if failures else 0.0
 
 
-def launch_pause(failures: int, delay: float | None, *, refused: bool) -> float:
+LEAST_REPLACEMENT_PAUSE = 1.0
+"""Seconds that a pool which has worked waits at least before it asks again, after three failures."""
+
+LONGEST_REPLACEMENT_PAUSE = 300.0
+"""Seconds after which a pool that has worked asks again for the machine of a node, however often there was none."""
+
+
+def replacement_pause(failures: int, draw: float) -> float:
+    """
+    Return the seconds to wait before a pool that has worked asks again for a node that it could not start.
+
+    Args:
+        failures: How often the node could not be started, in a row.
+        draw: A number drawn at random from 0 to 1, which spreads pools that lost their nodes at the same time.
+
+    >>> [replacement_pause(failures, 0.5) for failures in (0, 1, 2, 5, 2000)]
+    [0.0, 2.0, 4.0, 32.0, 300.0]
+    >>> [round(replacement_pause(2000, draw)) for draw in (0.0, 1.0)]
+    [240, 360]
+    """
+    if not failures:
+        return 0.0
+    return float(min(LONGEST_REPLACEMENT_PAUSE, 2.0 ** min(failures, 20))) * (0.8 + 0.4 * draw)
+
+
+def launch_pause(
+    failures: int, delay: float | None, *, refused: bool, proven: bool = False, draw: float = 0.5
+) -> float:
     """
     Return the seconds to wait before machines are asked for: none for nodes that failed never.
 
@@ -129,13 +157,25 @@ def launch_pause(failures: int, delay: float | None, *, refused: bool) -> float:
         failures: How often the worst of the nodes failed to start in a row.
         delay: What the user asks for; None leaves it to us.
         refused: Whether machines could not be had, so that asking again at once changes nothing.
+        proven: Whether the pool has worked, and goes on trying.
+        draw: A number drawn at random from 0 to 1.
 
     >>> launch_pause(2, None, refused=True), launch_pause(2, 7.0, refused=False), launch_pause(0, 7.0, refused=True)
     (4.0, 7.0, 0.0)
+    >>> launch_pause(2, None, refused=False), launch_pause(2, None, refused=False, proven=True)
+    (0.0, 4.0)
     """
     if delay is not None:
-        return delay if failures else 0.0
+        # A pool that goes on trying does not do so without a pause, whatever is asked for.
+        least = LEAST_REPLACEMENT_PAUSE if proven and failures > 3 else 0.0
+        return max(delay, least) if failures else 0.0
+    if proven:
+        return replacement_pause(failures, draw)
     return retry_pause(failures) if refused else 0.0
+
+
+_FINAL = (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolEndedError, StorageError)
+"""Errors that the next machine would raise as well: of volumes, those of their buckets."""
 
 
 def worth_another_start(error: Exception, *, again: bool) -> bool:
@@ -153,7 +193,7 @@ def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     if isinstance(error, OfferError):
         return again
-    return not isinstance(error, BudgetExceededError | ConfigError | CredentialsError | PluginError | PoolEndedError)
+    return not isinstance(error, _FINAL)
 
 
 def start_failure(error: Exception) -> SkywardError:

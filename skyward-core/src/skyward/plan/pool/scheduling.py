@@ -50,8 +50,8 @@ class Scheduler:
     def __init__(self, buffer: int | None = 0) -> None:
         self._buffer = buffer or 0
         self._sends_ahead = buffer is not None
-        self._durations = Durations()
-        self._lanes: dict[LaneKey, Lane] = {}
+        self.durations = Durations()
+        self.lanes: dict[LaneKey, Lane] = {}
         self._nodes: dict[int, Node] = {}
         self._where: dict[int, Lane] = {}
         self._slots = 0
@@ -60,20 +60,20 @@ class Scheduler:
         # Busy lanes that may have room for one more call, and lanes in which calls wait.
         self._roomy: deque[Lane] = deque()
         self._ahead: dict[LaneKey, Lane] = {}
-        self._queue: FairQueue[Entry | Group] = FairQueue()
+        self.queue: FairQueue[Entry | Group] = FairQueue()
         # Until when callers count as several, and how idle a slot may be meanwhile.
         self._shared_until = 0.0
         self._idle = IDLE
         self._groups = Groups()
         # The calls that only one node may run, and the nodes where one of them may begin now.
-        self._pinned: dict[int, FairQueue[Entry]] = {}
+        self.pinned: dict[int, FairQueue[Entry]] = {}
         self._pinned_to: dict[int, int] = {}
         self._touched: dict[int, None] = {}
 
     @property
     def queued(self) -> int:
         """Count what waits for a slot; a group counts once."""
-        return len(self._queue) + len(self._pinned_to)
+        return len(self.queue) + len(self._pinned_to)
 
     @property
     def running(self) -> int:
@@ -108,7 +108,7 @@ class Scheduler:
         """
         added = self._nodes[node] = Node(node, lanes)
         for lane in added.lanes:
-            self._lanes[lane.key] = lane
+            self.lanes[lane.key] = lane
             self._slots += lane.capacity
         self._open[node] = added
         self._touched[node] = None
@@ -165,11 +165,11 @@ class Scheduler:
         """
         waits = Entry(function if self._sends_ahead else b"", size)
         if node is None:
-            self._queue.push(call, waits, caller, first=first)
+            self.queue.push(call, waits, caller, first=first)
             return
-        pinned = self._pinned.get(node)
+        pinned = self.pinned.get(node)
         if pinned is None:
-            pinned = self._pinned[node] = FairQueue()
+            pinned = self.pinned[node] = FairQueue()
         pinned.push(call, waits, caller, first=first)
         self._pinned_to[call] = node
         self._touched[node] = None
@@ -183,7 +183,7 @@ class Scheduler:
             caller: Which turn they take, as one.
         """
         group = self._groups.add(members)
-        self._queue.push(group.key, group, caller)
+        self.queue.push(group.key, group, caller)
 
     def groups_for(self, node: int) -> set[int]:
         """Return which queued calls are members of a group that needs a node."""
@@ -191,7 +191,7 @@ class Scheduler:
 
     def pinned_to(self, node: int) -> list[int]:
         """List the queued calls that only a node may run."""
-        return self._pinned[node].calls() if node in self._pinned else []
+        return self.pinned[node].calls() if node in self.pinned else []
 
     def group_of(self, call: int) -> tuple[int, ...]:
         """Return which queued calls are placed together with one; none for a call that is in no group."""
@@ -202,12 +202,12 @@ class Scheduler:
         found: set[int] = set()
         for call in calls:
             if call in self._groups:
-                self._queue.remove(self._groups.key(call))
+                self.queue.remove(self._groups.key(call))
                 found.update(self._groups.remove(call))
-            elif self._queue.remove(call) is not None:
+            elif self.queue.remove(call) is not None:
                 found.add(call)
             elif (node := self._pinned_to.pop(call, None)) is not None:
-                self._pinned[node].remove(call)
+                self.pinned[node].remove(call)
                 found.add(call)
         return found
 
@@ -227,9 +227,9 @@ class Scheduler:
 
     def clear(self) -> None:
         """Clear the queue; what was sent to lanes stays."""
-        self._queue.clear()
+        self.queue.clear()
         self._groups.clear()
-        self._pinned.clear()
+        self.pinned.clear()
         self._pinned_to.clear()
 
     def assign(self, now: float = 0.0) -> list[Assignment]:
@@ -242,7 +242,7 @@ class Scheduler:
         made: list[Assignment] = []
         if self._touched:
             self._assign_pinned(made, now, only_its_turn=True)
-        queue = self._queue
+        queue = self.queue
         if queue.callers > 1:
             self._shared_until = now + SHARED_FOR
         self._idle = IDLE_SHARED if now < self._shared_until else IDLE
@@ -282,7 +282,7 @@ class Scheduler:
         entry = lane.calls.pop(call)
         sent_at = lane.begun_at.pop(call, None)
         if seconds is not None and entry.function:
-            self._durations.learn(entry.function, seconds)
+            self.durations.learn(entry.function, seconds)
             if sent_at is not None:
                 lane.node.measured(now - sent_at - seconds, now)
         if not begun:
@@ -302,7 +302,7 @@ class Scheduler:
             self._now_open(lane)
         elif len(lane.calls) <= lane.refill_at or not lane.waiting:
             self._list(lane)
-        if self._pinned:
+        if self.pinned:
             self._touched[lane.key.node] = None
         return follower
 
@@ -313,10 +313,10 @@ class Scheduler:
         Args:
             now: Seconds on the clock that `assign` goes by.
         """
-        elsewhere = bool(self._open) and not self._queue
+        elsewhere = bool(self._open) and not self.queue
         found = []
         for lane in self._ahead.values():
-            keep = lane.to_keep(self._durations, now, elsewhere=elsewhere)
+            keep = lane.to_keep(self.durations, now, elsewhere=elsewhere)
             if keep is not None:
                 lane.recalled_at = now
                 lane.stalled |= not elsewhere
@@ -326,8 +326,8 @@ class Scheduler:
 
     def recalled(self, key: LaneKey) -> None:
         """Record that a lane returned what it was asked for; `finished` takes each of the calls."""
-        if key in self._lanes:
-            self._lanes[key].recalled_at = None
+        if key in self.lanes:
+            self.lanes[key].recalled_at = None
 
     # Inside.
 
@@ -339,7 +339,7 @@ class Scheduler:
         self._open.pop(node.index, None)
         for lane in node.lanes:
             self._slots -= lane.capacity
-            del self._lanes[lane.key]
+            del self.lanes[lane.key]
             self._ahead.pop(lane.key, None)
 
     def _now_open(self, lane: Lane) -> None:
@@ -362,7 +362,7 @@ class Scheduler:
             lane = roomy.popleft()
             if not lane.node.alive:
                 continue
-            if not lane.has_spare(entry, self._durations, self._buffer, self._idle):
+            if not lane.has_spare(entry, self.durations, self._buffer, self._idle):
                 lane.listed = False
                 continue
             lane.spare -= 1
@@ -378,7 +378,7 @@ class Scheduler:
     def _with_room(self, node: Node, entry: Entry) -> Lane | None:
         """Find a lane of a node that may take one more call like one, although it is busy."""
         for lane in node.lanes:
-            if lane.room(entry, self._durations, self._buffer, self._idle) > 0:
+            if lane.room(entry, self.durations, self._buffer, self._idle) > 0:
                 return lane
         return None
 
@@ -426,13 +426,13 @@ class Scheduler:
             now: The time.
             only_its_turn: Whether a node whose last call was one of them leaves its slot to the others.
         """
-        head = self._queue.head()
+        head = self.queue.head()
         if head is not None and isinstance(head[1], Group):
             return
         for index in list(self._touched):
-            queue, node = self._pinned.get(index), self._nodes.get(index)
+            queue, node = self.pinned.get(index), self._nodes.get(index)
             if not queue:
-                self._pinned.pop(index, None)
+                self.pinned.pop(index, None)
             while queue and node is not None and not (only_its_turn and node.pinned_last and head is not None):
                 waits = queue.head()
                 lane = next(iter(node.open.values()), None)

@@ -1,0 +1,154 @@
+"""What rclone is called with: its words, and its environment, where the keys are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from skyward.node.agent.descendants import MARK
+from skyward.node.volumes.volume_order import VolumeOrder
+
+__all__ = ["check_words", "delete_words", "environment", "mount_words", "pull_words", "push_words", "source"]
+
+REMOTE = "bucket"
+"""What the store is called in rclone's settings, which are variables and no file."""
+
+TRANSFERS = 32
+"""Files that are copied at once: most of the time of a small one is spent waiting."""
+
+_ANSWERS = ("--contimeout", "15s", "--timeout", "60s")
+_KINDS = {
+    "amazonaws.com": "AWS",
+    "amazonaws.com.cn": "AWS",
+    "r2.cloudflarestorage.com": "Cloudflare",
+    "digitaloceanspaces.com": "DigitalOcean",
+    "wasabisys.com": "Wasabi",
+    "storage.googleapis.com": "GCS",
+}
+"""What rclone calls the stores whose differences from Amazon's it knows."""
+
+_WRITE_BACK = "1s"
+_LISTED_FOR = "10s"
+
+
+def environment(order: VolumeOrder, base: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return the variables that rclone finds the store and its keys by; no process list and no file has them.
+
+    Args:
+        order: The volume.
+        base: The environment of the process that starts it.
+
+    >>> order = VolumeOrder(bucket="b-1", mount="/d", endpoint="http://h:1", region="x", access_key="k", secret_key="s")
+    >>> environment(order, {"RCLONE_CONFIG_PASS": "other"})["RCLONE_CONFIG_BUCKET_SECRET_ACCESS_KEY"]
+    's'
+    """
+    ours = {name: text for name, text in base.items() if not name.startswith("RCLONE_") and name != MARK}
+    settings = {
+        "type": "s3",
+        "provider": _kind(order.endpoint),
+        "endpoint": order.endpoint,
+        "region": order.region,
+        # It would make a bucket that is not there.
+        "no_check_bucket": "true",
+    }
+    if order.access_key is None:
+        settings["env_auth"] = "true"
+    else:
+        ours = {name: text for name, text in ours.items() if not name.startswith("AWS_")}
+        settings |= {"access_key_id": order.access_key, "secret_access_key": order.secret_key or ""}
+        if order.session_token:
+            settings["session_token"] = order.session_token
+    ours["RCLONE_CONFIG"] = "/dev/null"
+    return ours | {f"RCLONE_CONFIG_{REMOTE.upper()}_{name.upper()}": text for name, text in settings.items()}
+
+
+def source(order: VolumeOrder) -> str:
+    """
+    Return what rclone calls the bucket's folder.
+
+    >>> source(VolumeOrder(bucket="b-1", prefix="a/", mount="/d", endpoint="http://h:1", region="x"))
+    'bucket:b-1/a'
+    """
+    return f"{REMOTE}:{order.bucket}/{order.prefix}".rstrip("/")
+
+
+def check_words(order: VolumeOrder) -> list[str]:
+    """
+    Return the words that list the bucket's objects, page by page, and try only once.
+
+    Args:
+        order: The volume.
+    """
+    once = ("--retries", "1", "--low-level-retries", "1", "--contimeout", "10s", "--timeout", "20s")
+    return ["lsf", "--recursive", "--fast-list", "--files-only", *once, source(order)]
+
+
+def mount_words(order: VolumeOrder, *, cache: str, cache_bytes: int, version: tuple[int, ...]) -> list[str]:
+    """
+    Return the words that mount the bucket's folder, in the foreground.
+
+    Args:
+        order: The volume.
+        cache: The folder for what was read and what is not yet written.
+        cache_bytes: What that may hold of what was read.
+        version: rclone's version.
+    """
+    words = ["mount", source(order), order.mount, "--cache-dir", cache, "--vfs-cache-mode", "full"]
+    words += ["--vfs-cache-max-size", f"{cache_bytes}B", "--vfs-cache-max-age", "24h", "--vfs-write-back", _WRITE_BACK]
+    words += ["--dir-cache-time", _LISTED_FOR, "--attr-timeout", "1s", "--poll-interval", "0"]
+    # A question for each file, for a time that the listing has as well.
+    words += ["--use-server-modtime", "--vfs-fast-fingerprint"]
+    words += ["--buffer-size", "16M", "--vfs-read-ahead", "64M", "--vfs-read-chunk-size", "32M"]
+    if version >= (1, 68):
+        words += ["--vfs-read-chunk-streams", "8"]
+    words += ["--transfers", str(TRANSFERS), "--log-level", "NOTICE", *_ANSWERS]
+    return [*words, "--read-only"] if order.read_only else words
+
+
+def pull_words(order: VolumeOrder) -> list[str]:
+    """
+    Return the words that copy the bucket's folder to an empty one.
+
+    Args:
+        order: The volume.
+    """
+    quick = ["--fast-list", "--use-server-modtime", "--no-check-dest", "--multi-thread-streams", "8"]
+    return ["copy", source(order), order.mount, *quick, *_copying()]
+
+
+def push_words(order: VolumeOrder, listed: str) -> list[str]:
+    """
+    Return the words that copy files to the bucket's folder, whatever is there.
+
+    Args:
+        order: The volume.
+        listed: The file that lists them, one a line.
+    """
+    return ["copy", order.mount, source(order), "--files-from-raw", listed, "--no-check-dest", *_copying()]
+
+
+def delete_words(order: VolumeOrder, listed: str) -> list[str]:
+    """
+    Return the words that remove files from the bucket's folder.
+
+    Args:
+        order: The volume.
+        listed: The file that lists them, one a line.
+    """
+    return ["delete", source(order), "--files-from-raw", listed, "--no-traverse", *_copying()]
+
+
+def _copying() -> list[str]:
+    return ["--transfers", str(TRANSFERS), "--checkers", str(TRANSFERS), "--retries", "3", *_ANSWERS]
+
+
+def _kind(endpoint: str) -> str:
+    """
+    Return what rclone calls a store.
+
+    >>> _kind("https://s3.eu-central-1.amazonaws.com"), _kind("http://127.0.0.1:8333")
+    ('AWS', 'Other')
+    """
+    host = urlsplit(endpoint).hostname or ""
+    return next((kind for name, kind in _KINDS.items() if host == name or host.endswith(f".{name}")), "Other")
