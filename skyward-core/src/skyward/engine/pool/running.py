@@ -436,11 +436,6 @@ class Running:
     # Size.
 
     @property
-    def closing(self) -> bool:
-        """Return whether the pool is being closed."""
-        return self._state.closing
-
-    @property
     def state(self) -> lifecycle.PoolState:
         """Return what the pool is at this moment."""
         return self._state
