@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         InstanceDestroyed as InstanceDestroyed,
         InstanceLaunched as InstanceLaunched,
         InstanceLaunching as InstanceLaunching,
+        InstanceLingers as InstanceLingers,
         InstancePreempted as InstancePreempted,
         InstanceProvisioned as InstanceProvisioned,
         InstanceReplaced as InstanceReplaced,

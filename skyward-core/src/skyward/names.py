@@ -123,6 +123,7 @@ LIVES_IN: Mapping[str, str] = {
             "InstanceDestroyed",
             "InstanceLaunched",
             "InstanceLaunching",
+            "InstanceLingers",
             "InstancePreempted",
             "InstanceProvisioned",
             "InstanceReplaced",

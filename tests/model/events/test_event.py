@@ -67,6 +67,7 @@ FIELDS = {
     "LaunchDelayed": "nodes failures retry_in reason",
     "InstanceStopping": "instance_id node reason",
     "InstanceDestroyed": "instance_id node reason",
+    "InstanceLingers": "instance_id node seconds cost",
     "PoolStopping": "reason",
     "ClusterDestroyed": "reason elapsed",
     "CostUpdate": "elapsed_seconds accumulated_cost hourly_rate spot_count ondemand_count",

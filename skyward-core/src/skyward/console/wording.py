@@ -24,6 +24,7 @@ from skyward.model.events.event import (
     InfraCreating,
     InstanceDestroyed,
     InstanceLaunching,
+    InstanceLingers,
     InstancePreempted,
     InstanceProvisioned,
     InstanceReplaced,
@@ -235,6 +236,11 @@ def _replaced(event: InstanceReplaced) -> Line:
     return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
 
 
+def _lingers(event: InstanceLingers) -> str:
+    most = f", for {money(event.cost)} at most" if event.cost else ""
+    return f"{event.instance_id} waits {lasted(event.seconds)} for the next pool{most}"
+
+
 def _delayed(event: LaunchDelayed) -> Line:
     one = len(event.nodes) == 1
     what = f"{several(event.failures, 'start')} failed" if one else f"{len(event.nodes)} nodes could not be started"
@@ -256,7 +262,7 @@ def _final(event: CostFinal) -> Line | None:
 
 
 def _receipt(receipt: Receipt) -> Iterator[str]:
-    """Yield the lines of a receipt, five at most."""
+    """Yield the lines of a receipt, six at most."""
     if receipt.foreseen is not None:
         yield f"foreseen {money(receipt.foreseen)} for as long as timeout= allows"
     billed = sum(node.billed_seconds for node in receipt.nodes)
@@ -271,6 +277,9 @@ def _receipt(receipt: Receipt) -> Iterator[str]:
         yield f"first result after {lasted(first.total)}: " + ", ".join(
             f"{phase} {lasted(seconds)}" for phase, seconds in phases.items()
         )
+    if receipt.lingering:
+        most = f", for {money(receipt.linger_cost)} more at most" if receipt.linger_cost else ""
+        yield f"{several(receipt.lingering, 'machine')} waiting for the next pool for {lasted(receipt.linger_s)}{most}"
     left = [node.instance_id for node in receipt.nodes if not node.ended]
     if left:
         yield f"may still be billed: {', '.join(left)}"
@@ -293,6 +302,7 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     InstanceReplaced: _replaced,
     LaunchDelayed: _delayed,
     PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),
+    InstanceLingers: lambda event: Line(_lingers(event), node=event.node),
     InstanceDestroyed: lambda event: Line(f"{event.instance_id} has ended", node=event.node, passing=True),
     CostFinal: _final,
     ClusterDestroyed: lambda event: Line(f"closed after {lasted(event.elapsed)}", passing=True),

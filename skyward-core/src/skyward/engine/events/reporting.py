@@ -17,6 +17,7 @@ from skyward.link.emitted import class_name
 from skyward.link.messages import task_of
 from skyward.link.payload import load
 from skyward.model.events import event as events
+from skyward.plan.instances.lingering import linger_cost
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Answer, Call
@@ -379,10 +380,17 @@ class Reporting:
         """Report that a machine is being terminated."""
         self.publish(self._of(events.InstanceStopping, shell, reason=reason))
 
+    def lingers(self, shell: NodeShell, seconds: float, rate: float) -> None:
+        """Report that a machine waits for the next pool, for so many seconds at a rate in USD an hour."""
+        cost = linger_cost(rate, seconds)
+        self.publish(self._of(events.InstanceLingers, shell, seconds=seconds, cost=cost))
+
     def destroyed(self, shell: NodeShell, reason: str) -> None:
-        """Report that a machine is terminated."""
+        """Report that a machine is terminated; of one that lingers, more is said once that is settled."""
         self._measured.pop(shell, None)
         self._busy.pop(shell, None)
+        if shell.lingers:
+            return
         self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
 
     def cluster_ready(self, nodes: int) -> None:

@@ -132,6 +132,25 @@ class Host(Protocol):
 
 
 @runtime_checkable
+class LingeringHost(Host, Protocol):
+    """A host whose machine may wait for the next pool, because it ends by itself."""
+
+    async def linger(self, seconds: float) -> str:
+        """
+        Leave the machine waiting, after `end`.
+
+        Args:
+            seconds: How long it waits until it ends by itself.
+
+        Returns:
+            Its host key, as in a file of known hosts.
+
+        Raises:
+            SkywardError: If it cannot wait.
+        """
+
+
+@runtime_checkable
 class HostAddress(Protocol):
     """An address that makes its own host, for a machine that is neither this one nor behind an SSH server."""
 

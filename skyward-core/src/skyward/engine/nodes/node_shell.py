@@ -63,7 +63,7 @@ class NodeShell:
         self.link: NodeLink | None = None
         self.lost_by: LossCause = "agent"
         self._line: Link | None = None
-        self.leaving = False
+        self.leaving = self.lingers = False
         self.seat = index
         self.notice: dict[str, Any] | None = None
         self.ahead = 0.0

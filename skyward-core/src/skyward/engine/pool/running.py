@@ -103,12 +103,7 @@ class Running:
         self._reports = NodeReports(
             self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost, self.store.said
         )
-        self._state = lifecycle.PoolState(
-            desired=spec.nodes.initial,
-            needed=spec.nodes.floor,
-            attempts=self.options.max_provision_attempts or 3,
-            replacements=self.options.max_replacement_attempts,
-        )
+        self._state = lifecycle.initial(spec.nodes, self.options)
         self._nodes: dict[int, NodeShell] = {}
         self._lost: dict[int, NodeShell] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -127,7 +122,7 @@ class Running:
             lambda: self._start_error,
             self._spawn,
             self._launch,
-            lambda nodes, failures, seconds: self.reporting.delayed(nodes, failures, seconds, self._start_error),
+            self.reporting.delayed,
         )
         self._closed = False
         self._opening: asyncio.Task[Any] | None = None
@@ -379,7 +374,7 @@ class Running:
         failed = self._start_error = start_failure(error)
         self.reporting.error(str(failed), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
-        final = counts and not worth_another_start(error, again=again)
+        final = counts and not worth_another_start(error, again=again, proven=self._state.proven)
         self._step(lifecycle.StartFailed(node, str(failed), final=final, counts=counts))
 
     async def _terminate(self, node: int, reason: str) -> None:

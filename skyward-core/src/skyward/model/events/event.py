@@ -42,6 +42,7 @@ __all__ = [
     "InstanceDestroyed",
     "InstanceLaunched",
     "InstanceLaunching",
+    "InstanceLingers",
     "InstancePreempted",
     "InstanceProvisioned",
     "InstanceReplaced",
@@ -66,6 +67,7 @@ __all__ = [
 ]
 
 from skyward.model.events.event_base import Callback, SkywardEvent
+from skyward.model.events.lingering_event import InstanceLingers
 from skyward.model.events.loss_event import InstancePreempted, NodeRecovered, NodeSuspected, NodeUnhealthy
 from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
 
@@ -413,6 +415,7 @@ ALL: tuple[type[SkywardEvent], ...] = (
     PoolStopping,
     InstanceStopping,
     InstanceDestroyed,
+    InstanceLingers,
     CostFinal,
     ClusterDestroyed,
     Error,

@@ -85,6 +85,7 @@ class PoolKeywords(TypedDict, total=False):
     collect_metrics: bool
     ports: PortsLike
     budget: float | None
+    linger: float
     warm_image: bool
     health_checker: HealthChecker | None
 

@@ -180,6 +180,8 @@ class Options:
         ports: TCP ports of the head node that are reached on the client's 127.0.0.1 while the pool is up: each a number
             that is the same on both sides, a pair `(remote, local)`, or the text `"LOCAL:REMOTE"`.
         budget: The most that the whole pool may cost, in USD; None for no limit.
+        linger: How long the machines wait, once the pool was left, for a pool of the same spec and image, which is
+            ready in seconds then; they are billed meanwhile, and end by themselves.
         warm_image: Whether machines boot from an image of a machine that was made ready before for the same image and
             plugins; where the provider has none yet, it is made of the first node, and kept until it is deleted.
         health_checker: Checks nodes while they are used, and has those replaced that fail again and again.
@@ -218,6 +220,7 @@ class Options:
     collect_metrics: bool = field(default=True, validator=switch)
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
+    linger: float = field(default=0.0, validator=waiting)
     warm_image: bool = field(default=False, validator=switch)
     health_checker: HealthChecker | None = field(default=None, validator=_health_checker)
 

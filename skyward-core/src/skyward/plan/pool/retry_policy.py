@@ -183,13 +183,14 @@ _FINAL = (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolE
 """Errors that the next machine would raise as well: of volumes, those of their buckets."""
 
 
-def worth_another_start(error: Exception, *, again: bool) -> bool:
+def worth_another_start(error: Exception, *, again: bool, proven: bool = False) -> bool:
     """
     Return whether a node that could not be started is started again: not where that changes nothing.
 
     Args:
         error: Why it was not started.
         again: Whether machines are asked for again that could not be had.
+        proven: Whether the pool has worked, so that what fails in a provider or plugin may work again.
 
     >>> worth_another_start(ConfigError("nodes must be at least 1."), again=True)
     False
@@ -198,6 +199,8 @@ def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     if isinstance(error, OfferError):
         return again
+    if proven and isinstance(error, PluginError):
+        return True
     return not isinstance(error, _FINAL)
 
 
