@@ -203,7 +203,7 @@ def test_whatever_happens_verdicts_make_sense(events: list[tuple[str, int]]) -> 
 def test_a_thousand_nodes_cost_next_to_nothing() -> None:
     """A look takes some tenths of a millisecond, every 2.5 s: far below a thousandth of a core."""
     watched = Watched(map(str, range(1000)))
-    began = time.perf_counter()
+    began = time.thread_time()
     watched.run(250.0)
-    each = (time.perf_counter() - began) / 100
+    each = (time.thread_time() - began) / 100
     assert each / watched.suspicion.interval < 0.005
