@@ -40,7 +40,7 @@ from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
-from skyward.plan.pool.checkpoint_folder import checkpoint_folder
+from skyward.plan.pool.default_checkpoints import checkpoint_folder
 from skyward.plan.pool.retry_policy import worth_another_start
 
 if TYPE_CHECKING:

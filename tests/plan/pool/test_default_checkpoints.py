@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skyward.model.spec.volumes import Disk, Volume
-from skyward.plan.pool.checkpoint_folder import checkpoint_folder
+from skyward.plan.pool.default_checkpoints import checkpoint_folder
 
 
 def test_the_first_disk_with_a_folder_is_taken() -> None:
