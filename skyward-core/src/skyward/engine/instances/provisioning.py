@@ -43,6 +43,7 @@ from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
 from skyward.plan.instances.lingering import check_linger
+from skyward.plan.pool.default_checkpoints import checkpoint_folder
 from skyward.plan.pool.retry_policy import worth_another_start
 from skyward.plan.pool.suspicion import BEATS
 
@@ -400,7 +401,9 @@ class Provisioning:
                 {
                     "argv": list(command.argv),
                     "env": dict(command.env),
-                    "facts": facts_of(evolve(shell.info, worker=rank)),
+                    "facts": facts_of(
+                        evolve(shell.info, worker=rank), checkpoints=checkpoint_folder(self.spec.volumes)
+                    ),
                 }
             )
         app_host = None
