@@ -22,6 +22,8 @@ from skyward.model.events.event import (
     InstanceProvisioned,
     LaunchDelayed,
     Log,
+    NodeRecovered,
+    NodeSuspected,
     SkywardEvent,
     TaskCompleted,
     TaskStarted,
@@ -81,6 +83,8 @@ from skyward.model.instances.instance import InstanceInfo
             "train was stopped after 2.0 s",
         ),
         (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
+        (NodeSuspected(node=1, silent=16.0), "has been silent for 16.0 s"),
+        (NodeRecovered(node=1, silent=75.0), "is heard again after 1:15"),
         (
             CostFinal(total_cost=1.5, total_seconds=600, savings_vs_ondemand=0.5),
             "cost $1.50 for 10:00, $0.50 less than on demand",

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -400,3 +401,24 @@ def test_two_volumes_of_one_bucket_write_beside_each_other(
     run(body())
     assert ["a", "b", "both"] == store.ls(bucket)
     assert b"b" == store._line.client().get_object(Bucket=bucket, Key="both")["Body"].read()
+
+
+@pytest.mark.parametrize("synced", KINDS)
+def test_keys_that_end_are_asked_for_on_the_machine(
+    site: Site, order: VolumeOrder, put: Callable[..., None], got: Callable[[str], bytes], synced: bool
+) -> None:
+    """By rclone, whenever it needs them: those that were sent last."""
+    put(a=b"one")
+    soon = time.time() + 3600
+    volume = evolve(order, read_only=False, synced=synced, expires_at=soon)
+
+    async def body() -> None:
+        async with site.keeping(volume) as keeper:
+            assert b"one" == Path(order.mount, "a").read_bytes()
+            await keeper.ask({"do": "renew", "orders": [evolve(volume, expires_at=soon + 3600).to_dict()]})
+            Path(order.mount, "b").write_bytes(b"two")
+            while (await keeper.ask({"do": "flush", "within": 10.0}))["unwritten"]:
+                pass
+
+    run(body())
+    assert b"two" == got("b")

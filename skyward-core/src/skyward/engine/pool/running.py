@@ -28,6 +28,7 @@ from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.nodes.silence import SilenceWatch
 from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
@@ -129,6 +130,7 @@ class Running:
         self._drains = Drain(
             self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
         )
+        self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self._membership, self.reporting)
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
         self._sick = SickMachines(self.clouds.of)
 
@@ -198,6 +200,7 @@ class Running:
             SkywardError: If they cannot be had.
         """
         self._opening = asyncio.current_task()
+        self.stopping.within(self.options.pool_deadline)
         await self.provisioning.open()
         self._step(lifecycle.Opened())
         await self._usable
@@ -222,6 +225,8 @@ class Running:
         if self._closed:
             return
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
+        self._silence.close()
+        self.stopping.close()
         await self.forwards.close()
         await self.store.close()
         self._patience = patience
@@ -360,9 +365,9 @@ class Running:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
             self.store.node_ready()
-            self.dispatch.add(
-                Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
-            )
+            lanes, refs = self.provisioning.lanes, self.maker.refs
+            self.dispatch.add(Member(node, shell.link, shell.where, lanes, shell.trust, refs))
+            self._silence.watch(shell)
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:
