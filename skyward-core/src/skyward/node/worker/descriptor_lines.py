@@ -222,13 +222,7 @@ class DescriptorLines:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-<<<<<<< HEAD
-    """Defer interrupts to the end of a block, in which it would lose a descriptor that was just opened."""
-||||||| merged common ancestors
-    """Have an interrupt wait for the end of a block, in which it would lose a descriptor that was just opened."""
-=======
     """Defer interrupts to the end of a block: in it, one would lose a descriptor that was just opened."""
->>>>>>> 85cdbae8be0b8dc9e8ec23c35ecfbea52bb85429
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
