@@ -22,6 +22,7 @@ from skyward.model.events.event import (
     InstanceProvisioned,
     LaunchDelayed,
     Log,
+    NodeUnhealthy,
     SkywardEvent,
     TaskCompleted,
     TaskStarted,
@@ -81,6 +82,8 @@ from skyward.model.instances.instance import InstanceInfo
             "train was stopped after 2.0 s",
         ),
         (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
+        (NodeUnhealthy(check="user", reason="hot", node=1, replaced=True), "is replaced: hot"),
+        (NodeUnhealthy(check="disk", reason="full", node=1), "may be ill: full"),
         (
             CostFinal(total_cost=1.5, total_seconds=600, savings_vs_ondemand=0.5),
             "cost $1.50 for 10:00, $0.50 less than on demand",

@@ -95,7 +95,6 @@ class Running:
             observer=self.reporting,
             membership=self._membership.of,
         )
-        # One method each for all futures.
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
         self.store = PoolStore(self.engine, self.name, self.options, self._takers, lambda: self.sizing.wake(1))
@@ -128,12 +127,9 @@ class Running:
             self._launch,
             lambda nodes, failures, seconds: self.reporting.delayed(nodes, failures, seconds, self._start_error),
         )
-        self._closed = False
         self._opening: asyncio.Task[Any] | None = None
-        self._alternatives = alternatives
-        self._drains = Drain(
-            self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
-        )
+        self._alternatives, self._closed = alternatives, False
+        self._drains = Drain(self.dispatch, self.instances, lambda: self.closing, self._terminate_machine, self._step)
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
         self._sick = SickMachines(self.clouds.of)
 
