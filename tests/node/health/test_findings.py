@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skyward.node.health.findings import Disk, Gpus, clock, disk, gpus_of, kernel_log, lost_gpus, memory_pressure
+from skyward.node.health.findings import DiskUse, Gpus, clock, disk, gpus_of, kernel_log, lost_gpus, memory_pressure
 
 GIB = 1 << 30
 
@@ -35,17 +35,17 @@ KMSG = "4,1893,8213370042,-;NVRM: Xid (PCI:0000:{bus}:00): {xid}, {rest}"
 @pytest.mark.parametrize(
     ("sample", "certain"),
     [
-        (Disk("/", 100 * GIB, 50 * GIB, 1000, 900), None),
-        (Disk("/", 100 * GIB, GIB, 1000, 900), False),
-        (Disk("/", 8 * GIB, 300 << 20, 1000, 900), False),
-        (Disk("/", 2 * GIB, 300 << 20, 1000, 900), None),
-        (Disk("/", 100 * GIB, 50 * GIB, 1000, 5), False),
-        (Disk("/", 100 * GIB, 50 * GIB, 0, 0), None),
-        (Disk("/", 100 * GIB, 50 * GIB, 1000, 900, read_only=True), True),
-        (Disk("/proc", 0, 0, 0, 0), None),
+        (DiskUse("/", 100 * GIB, 50 * GIB, 1000, 900), None),
+        (DiskUse("/", 100 * GIB, GIB, 1000, 900), False),
+        (DiskUse("/", 8 * GIB, 300 << 20, 1000, 900), False),
+        (DiskUse("/", 2 * GIB, 300 << 20, 1000, 900), None),
+        (DiskUse("/", 100 * GIB, 50 * GIB, 1000, 5), False),
+        (DiskUse("/", 100 * GIB, 50 * GIB, 0, 0), None),
+        (DiskUse("/", 100 * GIB, 50 * GIB, 1000, 900, read_only=True), True),
+        (DiskUse("/proc", 0, 0, 0, 0), None),
     ],
 )
-def test_a_file_system(sample: Disk, certain: bool | None) -> None:
+def test_a_file_system(sample: DiskUse, certain: bool | None) -> None:
     """A full one warns, one that has become read-only is broken, and one that counts nothing says nothing."""
     found = disk(sample)
     assert certain == (found and found.certain)

@@ -16,7 +16,7 @@ from typing import Any
 from skyward.node.agent.agent_command import AgentCommand
 from skyward.node.agent.out_of_memory import limit_mb, used_mb
 from skyward.node.health import findings
-from skyward.node.health.findings import Disk, Finding, Gpus
+from skyward.node.health.findings import DiskUse, Finding, Gpus
 
 __all__ = ["BuiltInChecks"]
 
@@ -152,7 +152,7 @@ class BuiltInChecks:
             seen = os.statvfs(path)
             read_only = bool(seen.f_flag & os.ST_RDONLY) and self._paths.get(path, False)
             sizes = (seen.f_blocks * seen.f_frsize, seen.f_bavail * seen.f_frsize, seen.f_files, seen.f_favail)
-            found += filter(None, [findings.disk(Disk(path, *sizes, read_only=read_only))])
+            found += filter(None, [findings.disk(DiskUse(path, *sizes, read_only=read_only))])
         # The agent may have left.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(partial(self._measured, path, found))

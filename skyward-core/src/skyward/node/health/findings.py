@@ -14,7 +14,7 @@ from skyward.node.metrics.readings import memory
 
 __all__ = [
     "FATAL_XIDS",
-    "Disk",
+    "DiskUse",
     "Finding",
     "Gpus",
     "clock",
@@ -72,7 +72,7 @@ class Finding(NamedTuple):
     certain: bool = False
 
 
-class Disk(NamedTuple):
+class DiskUse(NamedTuple):
     """A file system: its sizes in bytes, its inodes, and whether it can only be read."""
 
     path: str
@@ -90,7 +90,7 @@ class Gpus(NamedTuple):
     trouble: str = ""
 
 
-def disk(sample: Disk) -> Finding | None:
+def disk(sample: DiskUse) -> Finding | None:
     """
     Check a file system.
 
@@ -99,10 +99,10 @@ def disk(sample: Disk) -> Finding | None:
     Args:
         sample: What `statvfs` says of it.
 
-    >>> disk(Disk("/work", 100 << 30, 50 << 30, 1000, 900))
-    >>> disk(Disk("/work", 100 << 30, 100 << 20, 1000, 900)).reason
+    >>> disk(DiskUse("/work", 100 << 30, 50 << 30, 1000, 900))
+    >>> disk(DiskUse("/work", 100 << 30, 100 << 20, 1000, 900)).reason
     'the disk at /work is full: 100 MB of 102400 MB are free'
-    >>> disk(Disk("/work", 100 << 30, 50 << 30, 1000, 900, read_only=True)).certain
+    >>> disk(DiskUse("/work", 100 << 30, 50 << 30, 1000, 900, read_only=True)).certain
     True
     """
     if sample.read_only:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, field, frozen
 
-__all__ = ["MOST_UNPROVEN", "SHUNNED_AFTER", "MachineHealth", "Verdict", "failed"]
+__all__ = ["MOST_UNPROVEN", "SHUNNED_AFTER", "MachineHealth", "HealthVerdict", "failed"]
 
 SHUNNED_AFTER = 2
 """How often a machine may fail before this pool takes it no more."""
@@ -37,7 +37,7 @@ class MachineHealth:
 
 
 @frozen(kw_only=True)
-class Verdict:
+class HealthVerdict:
     """
     Say what becomes of a machine.
 
@@ -50,7 +50,7 @@ class Verdict:
     note: str = ""
 
 
-def failed(health: MachineHealth, machine: str, *, passed: bool) -> tuple[MachineHealth, Verdict]:
+def failed(health: MachineHealth, machine: str, *, passed: bool) -> tuple[MachineHealth, HealthVerdict]:
     """
     Decide about a machine that failed, which its node cannot: what fails everywhere is no machine's fault.
 
@@ -69,9 +69,9 @@ def failed(health: MachineHealth, machine: str, *, passed: bool) -> tuple[Machin
     unproven = 0 if passed else health.unproven + 1
     if unproven > MOST_UNPROVEN:
         note = f"{MOST_UNPROVEN} machines before it never passed either, so that the check is suspected: it stays"
-        return health, Verdict(replace=False, note=note)
+        return health, HealthVerdict(replace=False, note=note)
     count = health.failures.get(machine, 0) + 1
     after = evolve(health, failures={**health.failures, machine: count}, unproven=unproven)
     if count < SHUNNED_AFTER:
-        return after, Verdict(replace=True)
-    return after, Verdict(replace=True, note="it failed twice, and this pool does not take it again")
+        return after, HealthVerdict(replace=True)
+    return after, HealthVerdict(replace=True, note="it failed twice, and this pool does not take it again")
