@@ -25,6 +25,7 @@ from skyward.model.events.event import (
     Log,
     NodeRecovered,
     NodeSuspected,
+    NodeUnhealthy,
     SkywardEvent,
     TaskCompleted,
     TaskStarted,
@@ -86,6 +87,8 @@ from skyward.model.instances.instance import InstanceInfo
         (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
         (NodeSuspected(node=1, silent=16.0), "has been silent for 16.0 s"),
         (NodeRecovered(node=1, silent=75.0), "is heard again after 1:15"),
+        (NodeUnhealthy(check="user", reason="hot", node=1, replaced=True), "is replaced: hot"),
+        (NodeUnhealthy(check="disk", reason="full", node=1), "may be ill: full"),
         (
             CostFinal(total_cost=1.5, total_seconds=600, savings_vs_ondemand=0.5),
             "cost $1.50 for 10:00, $0.50 less than on demand",
