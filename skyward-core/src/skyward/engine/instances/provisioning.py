@@ -105,8 +105,7 @@ class Provisioning:
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching(report=reporting.unreached)
-        within = self._bootstrap_timeout(spec.image)
-        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._bootstrap_timeout(spec.image))
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
