@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.blueprint import Blueprint, draw
-from skyward.engine.instances.linger import key_of, made_of
+from skyward.engine.instances.lingering_key import key_of, made_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, lingering, take, write
 from skyward.engine.instances.lingering_release import release_overdue
 from skyward.engine.instances.provider_handle import ProviderHandle

@@ -151,7 +151,7 @@ class Launching:
 
     @property
     def uncertain(self) -> bool:
-        """Return whether machines may exist that no answer has told of."""
+        """Return whether machines may exist that no answer has named."""
         return self._records.uncertain
 
     async def open(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -13,20 +12,17 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
-from skyward.engine.instances.identity import owner
+from skyward.engine.instances.lingering_key import key_of, made_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, forget, write
 from skyward.engine.nodes.host import LingeringHost
 from skyward.engine.pool.event_loop import in_thread
-from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ConfigError, PluginError, SkywardError
-from skyward.model.fields.stated import digest_of
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.instances.instance_events import Lingers
 from skyward.plan.instances.lingering import Lingering, granted
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
-    from skyward.engine.instances.blueprint import Blueprint
     from skyward.engine.instances.launch import Launching
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.provider_handle import ProviderHandle
@@ -34,9 +30,8 @@ if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.model.instances.cluster import Cluster
     from skyward.model.spec.options import Options
-    from skyward.model.spec.spec import Spec
 
-__all__ = ["Linger", "key_of", "made_of", "source_of"]
+__all__ = ["Linger"]
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +170,7 @@ class Linger:
             self._reporting.lingers(shell, seconds, _rate(shell))
 
     async def give_up(self) -> None:
-        """Let no pool find the machines that linger: something else ends them."""
+        """Hide the machines that linger from other pools: something else ends them."""
         if self._left:
             self._left.clear()
             await in_thread(forget, (self._cluster.pool_id,))
@@ -215,33 +210,6 @@ class Linger:
             await self._launching.renew(ids, self._seconds)
         except SkywardError as error:
             _log.warning("lingering.expiry_not_written provider=%s: %s", self._provider.name, error)
-
-
-def source_of(provider: ProviderHandle) -> str:
-    """Return a digest of what a provider says of itself: its account and settings."""
-    facts = provider.facts
-    return digest_of(facts.name, provider.provider, facts.offers_key, facts.regions)
-
-
-def key_of(provider: ProviderHandle, spec: Spec) -> tuple[str, str]:
-    """
-    Return the digests by which a pool finds machines that linger; reads our own files.
-
-    Args:
-        provider: The provider.
-        spec: What the pool asks for; how many nodes, and how long they live, makes no difference.
-
-    Returns:
-        That of the provider, and that of provider, spec, image, user and this version of Skyward.
-    """
-    source = source_of(provider)
-    alike = evolve(spec, provider=None, nodes=1, ttl=None, timeout=None, trust=None)
-    return source, digest_of(source, alike, runtime_bundle().digest, sys.version_info[:2], owner())
-
-
-def made_of(blueprint: Blueprint) -> str:
-    """Return a digest of what is made of a machine: its image, and what plugins add."""
-    return digest_of(blueprint.image, blueprint.ops, blueprint.cluster.ranks_per_node)
 
 
 def _rate(shell: NodeShell) -> float:

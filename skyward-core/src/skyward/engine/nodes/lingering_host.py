@@ -82,7 +82,7 @@ async def claim(address: SSHAddress, name: str, within: float, visits: KeptVisit
         return "claimed"
     connection.close()
     _log.info("lingering.not_claimed address=%s code=%d: %s", address, done.code, done.err.strip()[-200:])
-    # Where it lingers no more, another pool has made a node of it, or it was started anew.
+    # Where it lingers no more, another pool has made a node of it, or it was started again.
     return "taken"
 
 

@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
 from skyward.engine.nodes.outflow import Outflow
@@ -34,7 +34,6 @@ from skyward.link.transfer_orders import TransferOrder, encode_transfer_order
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Call, CapturedFunction
-    from skyward.engine.calls.silent_nodes import Attempt
 
 KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
@@ -59,6 +58,15 @@ class _Waiting(NamedTuple):
     missing: set[bytes]
     held: bool
     later: list[tuple[bytes, Sequence[int], object, Callable[[], None] | None]]
+
+
+class SentCall(Protocol):
+    """A call that the node was sent, or an attempt of one that it may still answer."""
+
+    id: int
+    lane: int
+    sent: int
+    function: CapturedFunction
 
 
 class NodeLink:
@@ -163,7 +171,7 @@ class NodeLink:
         """Return whether a call waits here for buffers."""
         return call.id in self._waiting
 
-    def answered(self, call: Call | Attempt) -> None:
+    def answered(self, call: SentCall) -> None:
         """
         Record that the node answered a call that it was sent, or returned it.
 
@@ -222,7 +230,7 @@ class NodeLink:
         """Allow the node to send more items."""
         self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
 
-    def send_cancel(self, call: Call | Attempt) -> None:
+    def send_cancel(self, call: SentCall) -> None:
         """Order the node to stop a call."""
         self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
 
@@ -360,7 +368,7 @@ class NodeLink:
 
     def _about(
         self,
-        call: Call | Attempt,
+        call: SentCall,
         frame: bytes,
         fds: Sequence[int] = (),
         hold: object = None,
