@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
 from skyward.engine.nodes.outflow import Outflow
@@ -34,6 +34,7 @@ from skyward.link.transfer_orders import TransferOrder, encode_transfer_order
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Call, CapturedFunction
+    from skyward.engine.nodes.sent_call import SentCall
 
 KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
@@ -58,15 +59,6 @@ class _Waiting(NamedTuple):
     missing: set[bytes]
     held: bool
     later: list[tuple[bytes, Sequence[int], object, Callable[[], None] | None]]
-
-
-class SentCall(Protocol):
-    """A call that the node was sent, or an attempt of one that it may still answer."""
-
-    id: int
-    lane: int
-    sent: int
-    function: CapturedFunction
 
 
 class NodeLink:
