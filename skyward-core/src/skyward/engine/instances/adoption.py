@@ -14,8 +14,8 @@ from attrs import evolve, frozen
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.linger import key_of, made_of
-from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, lingering, take
-from skyward.engine.instances.lingering_release import release_later, release_overdue
+from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, lingering, take, write
+from skyward.engine.instances.lingering_release import release_overdue
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.rented import Rented
 from skyward.engine.pool.event_loop import in_thread
@@ -122,8 +122,8 @@ async def _claimed(about: Lingering, left: LeftPool, spec: Spec, request: Reques
     if not machines or "taken" in came.values():
         await visits.close()
         if claims and "taken" not in came.values():
-            # No pool reaches them any more.
-            release_later(about, left, ProviderHandle(spec.provider), spec)
+            # They may answer another client. Their watchdogs end them, and then what they shared is released.
+            await in_thread(write, evolve(about, key=""), left)
         _log.warning(
             "The machines of pool %r that waited at %s are not taken (%s), and others are rented.",
             about.pool_name,

@@ -149,6 +149,11 @@ class Launching:
         """Return whether anything that is for sale costs money."""
         return self.offers.billed or self._adopted_billed
 
+    @property
+    def uncertain(self) -> bool:
+        """Return whether machines may exist that no answer has told of."""
+        return self._records.uncertain
+
     async def open(self) -> None:
         """
         Ask for offers, and decide which is tried first.

@@ -14,7 +14,7 @@ from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.identity import owner
-from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, write
+from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, forget, write
 from skyward.engine.nodes.host import LingeringHost
 from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.bundle import runtime_bundle
@@ -86,7 +86,8 @@ class Linger:
 
     async def begin(self) -> None:
         """Decide for how long the ready nodes' machines linger; to be called when the pool is left, before they end."""
-        if not self.wanted or not self._linger:
+        # What a launch without an answer has rented is left to a guardian, which ends all that the pool has.
+        if not self.wanted or not self._linger or self._launching.uncertain:
             return
         shells = [shell for shell in self._instances.shells if self._may(shell)]
         spec, rate = self._cluster.spec, sum(map(_rate, shells))
@@ -125,8 +126,9 @@ class Linger:
             await shell.end(patience)
             host_key = await host.linger(self._seconds)
             await shell.let_go()
-        except SkywardError as error:
-            _log.warning("%s is terminated, and does not linger: %s", shell.where, error)
+        except Exception as error:
+            # Whatever is wrong with it, its machine is terminated.
+            _log.warning("%s is terminated, and does not linger: %s: %s", shell.where, type(error).__name__, error)
             return False
         rented = shell.rented
         self._instances.send(Lingers(rented.key))
@@ -171,6 +173,12 @@ class Linger:
             return
         for shell, _ in self._left:
             self._reporting.lingers(shell, seconds, _rate(shell))
+
+    async def give_up(self) -> None:
+        """Let no pool find the machines that linger: something else ends them."""
+        if self._left:
+            self._left.clear()
+            await in_thread(forget, (self._cluster.pool_id,))
 
     def _write(self, seconds: float) -> None:
         cluster, now = self._cluster, time.time()

@@ -1,4 +1,4 @@
-"""End what lingered for longer than it should, or was not claimed, and release what its machines shared."""
+"""Release what machines shared that lingered and have ended by themselves, and end those that have not."""
 
 from __future__ import annotations
 
@@ -16,27 +16,24 @@ from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import SkywardError
 from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.key_pair import KeyPair
+from skyward.model.instances.machine import InstanceState
 from skyward.plan.instances.lingering import Lingering, is_over
+from skyward.plan.instances.owned_instances import of_another
 
 if TYPE_CHECKING:
     from skyward.engine.instances.provider_handle import ProviderHandle
     from skyward.model.spec.spec import Spec
 
-__all__ = ["release", "release_later", "release_overdue"]
+__all__ = ["release", "release_overdue"]
 
 _log = logging.getLogger(__name__)
 
 _under_way: set[asyncio.Task[None]] = set()
 
 
-def release_later(about: Lingering, left: LeftPool, provider: ProviderHandle, spec: Spec) -> None:
-    """Begin to release what a pool has left, beside what else is done."""
-    _begin(about, left, provider, spec)
-
-
 async def release_overdue(known: Iterable[Lingering], provider: ProviderHandle, spec: Spec, source: str) -> None:
     """
-    Begin to release what machines shared that have ended by themselves.
+    Begin to release what machines shared that have ended by themselves, beside what else is done.
 
     Args:
         known: What lingers, or lingered.
@@ -70,7 +67,9 @@ async def _released(about: Lingering, left: LeftPool, provider: ProviderHandle, 
 
 async def release(about: Lingering, left: LeftPool, provider: ProviderHandle, spec: Spec) -> None:
     """
-    Terminate the machines that a pool has left, and release what they shared; harmless where that is done.
+    Release what the machines that a pool has left shared, and end those whose time is over; harmless where it is done.
+
+    Another client may go on with them, from a copy of what was written down: what has not expired is left alone.
 
     Args:
         about: Which pool.
@@ -81,6 +80,7 @@ async def release(about: Lingering, left: LeftPool, provider: ProviderHandle, sp
     Raises:
         SkywardError: If something may still be there.
     """
+    now = provider.now()
     for region, infra in left.shared:
         here = [one for one in left.machines if one.candidate.offer.region == region]
         offer = (here or left.machines)[0].candidate.offer
@@ -94,6 +94,12 @@ async def release(about: Lingering, left: LeftPool, provider: ProviderHandle, sp
             key=KeyPair.of(left.private_key),
         )
         facts = {"cluster": cluster, "infra": infra, "timeout": PROVIDER_TIMEOUT}
-        if here:
-            await provider.call("skyward_terminate", ids=tuple(one.instance.id for one in here), **facts)
+        listed = await provider.call("skyward_instances", **facts)
+        there = [one for one in listed or () if one.state is not InstanceState.ENDED]
+        own = [one for one in there if not of_another(one, about.pool_id)]
+        if any(one.tags is None or one.tags.expires_at is None or one.tags.expires_at > now for one in own):
+            _log.warning("lingering.in_use pool=%s: what it shares is not released", about.pool_id)
+            return
+        if own:
+            await provider.call("skyward_terminate", ids=tuple(one.id for one in own), **facts)
         await provider.call("skyward_release", **facts)

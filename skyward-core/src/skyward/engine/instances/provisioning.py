@@ -43,6 +43,7 @@ from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
 from skyward.plan.instances.lingering import check_linger
+from skyward.plan.pool.default_checkpoints import checkpoint_folder
 from skyward.plan.pool.retry_policy import worth_another_start
 from skyward.plan.pool.suspicion import BEATS
 
@@ -104,8 +105,7 @@ class Provisioning:
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching(report=reporting.unreached)
-        within = self._bootstrap_timeout(spec.image)
-        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._bootstrap_timeout(spec.image))
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -400,7 +400,9 @@ class Provisioning:
                 {
                     "argv": list(command.argv),
                     "env": dict(command.env),
-                    "facts": facts_of(evolve(shell.info, worker=rank)),
+                    "facts": facts_of(
+                        evolve(shell.info, worker=rank), checkpoints=checkpoint_folder(self.spec.volumes)
+                    ),
                 }
             )
         app_host = None

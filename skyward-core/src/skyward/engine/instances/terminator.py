@@ -98,11 +98,16 @@ class Terminator:
         Returns:
             What could not be terminated, with ids; empty if all was.
         """
-        if await self._linger.keep(shell, min(patience, self._options.shutdown_timeout)):
-            return ""
-        self._instances.send(Released(shell.rented.key))
+        kept = False
         try:
             await self._turns.take()
+            kept = await self._linger.keep(shell, min(patience, self._options.shutdown_timeout))
+        finally:
+            if not kept:
+                self._instances.send(Released(shell.rented.key))
+        if kept:
+            return ""
+        try:
             await shell.end(min(patience, self._options.shutdown_timeout))
             await self._unmount(shell, patience)
         except Exception:
@@ -149,6 +154,8 @@ class Terminator:
             await self._end_all()
         except Exception as error:
             trouble = str(error)
+            # A guardian ends whatever the pool has.
+            await self._linger.give_up()
             guardian = await self._records.hand_over()
         else:
             await self._records.close()

@@ -19,16 +19,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-CLAIMING = 10.0
+CLAIMING = 20.0
 """Seconds in which a machine that lingers has to answer: it runs already."""
 
 COMMAND_TIMEOUT = 30.0
 """Seconds for one of our own commands."""
 
-Claim = Literal["claimed", "taken", "gone"]
-"""What came of a claim: the machine is this pool's, another pool's or its watchdog's, or does not linger any more."""
-
-_TAKEN = 4
+Claim = Literal["claimed", "taken", "silent"]
+"""What came of a claim: the machine is this pool's, or another pool's or its watchdog's, or it does not answer."""
 
 
 async def linger(connection: SSHClientConnection, name: str, seconds: float) -> str:
@@ -77,14 +75,15 @@ async def claim(address: SSHAddress, name: str, within: float, visits: KeptVisit
                 connection.close()
                 raise
     except (SkywardError, TimeoutError) as error:
-        _log.info("lingering.gone address=%s reason=%s", address, error)
-        return "gone"
+        _log.info("lingering.silent address=%s reason=%s", address, error)
+        return "silent"
     if not done.code:
         visits.put(address, made)
         return "claimed"
     connection.close()
     _log.info("lingering.not_claimed address=%s code=%d: %s", address, done.code, done.err.strip()[-200:])
-    return "taken" if done.code == _TAKEN else "gone"
+    # Where it lingers no more, another pool has made a node of it, or it was started anew.
+    return "taken"
 
 
 async def succeed(connection: SSHClientConnection, name: str) -> None:

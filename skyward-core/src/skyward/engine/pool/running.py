@@ -97,7 +97,6 @@ class Running:
             observer=self.reporting,
             membership=self._membership.of,
         )
-        # One method each for all futures.
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
         self.store = PoolStore(self.engine, self.name, self.options, self._takers, lambda: self.sizing.wake(1))
@@ -125,9 +124,8 @@ class Running:
             self._launch,
             self.reporting.delayed,
         )
-        self._closed = False
         self._opening: asyncio.Task[Any] | None = None
-        self._alternatives = alternatives
+        self._alternatives, self._closed = alternatives, False
         self._drains = Drain(
             self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
         )
@@ -430,11 +428,6 @@ class Running:
                 node.link.send_files(packed)
 
     # Size.
-
-    @property
-    def closing(self) -> bool:
-        """Return whether the pool is being closed."""
-        return self._state.closing
 
     @property
     def state(self) -> lifecycle.PoolState:

@@ -15,7 +15,7 @@ from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.volumes.key_renewal import RENEW_BEFORE, KeyRenewal
 from skyward.engine.volumes.linked_folder import LinkedFolder
 from skyward.engine.volumes.storage_keys import keys_of
-from skyward.errors import ConfigError, ProvisionError, SkywardError, StorageError
+from skyward.errors import ConfigError, ProvisionError, StorageError
 from skyward.model.instances.bucket_storage import BucketStorage
 from skyward.model.instances.machine import LocalAddress, SSHAddress
 from skyward.model.spec.volumes import Volume
@@ -181,7 +181,8 @@ class PoolVolumes:
                 await self._written(keeper.ask, where, "It is this one.")
                 async with asyncio.timeout(CLOSED_WITHIN):
                     await keeper.ask({"do": "close"})
-            except (SkywardError, TimeoutError) as error:
+            except Exception as error:
+                # Whatever is wrong with the volumes, what is rented is terminated.
                 self._not_written(where, error)
             finally:
                 keeper.close()
@@ -301,6 +302,9 @@ class PoolVolumes:
 
     def _not_written(self, where: str, error: BaseException) -> None:
         why = str(error) or type(error).__name__
+        if all(volume.read_only for volume in self._stores):
+            _log.warning("Volumes of %s were not unmounted in good order: %s", where, why)
+            return
         said = f"What tasks wrote to volumes on {where} may not be in the bucket: {why}"
         _log.error("%s", said)
         self.unwritten.append(said)

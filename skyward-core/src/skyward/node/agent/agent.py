@@ -60,7 +60,7 @@ class Agent:
         self._batch = Batch(loop)
         self._client: Link | None = None
         self._config: dict[str, Any] = {}
-        self._plugins = b""
+        self._plugins, self._drained_for = b"", 0
         self._store = NodeStore(self._tell)
         self._lanes: list[WorkerLane] = []
         self._processes: dict[int, ChildProcess] = {}
@@ -69,7 +69,6 @@ class Agent:
         self._app_environment: dict[str, str] = {}
         self._lines = Lines(self._tell, self._processes.values)
         self._results: ResultStore | None = None
-        self._drained_for = 0
         self._dumps = StackDumps(loop, self._workers, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._deadlines = Deadlines(loop, self._processes, self._dumps)
         self._watching = Watching(loop, self.leave, self._processes)
@@ -177,7 +176,6 @@ class Agent:
             case Kind.PEERS:
                 self._members.answered(frame.body)
             case Kind.FILES:
-                # The client's local modules, where workers import from.
                 write_packed(self._files_directory, frame.body, fds)
                 self._tell_workers(encode(Kind.FILES))
             case Kind.LOG_READ:
@@ -441,7 +439,6 @@ class Agent:
         self._mind_backlog()
 
     def _fail(self, why: str, process: ChildProcess | None = None) -> None:
-        """Report to the client that this node cannot continue."""
         self._tell(failure(why, process))
 
     def _each_process(self, do: Any) -> None:

@@ -8,4 +8,6 @@ done
 [ -n "$watched" ] || { echo 'its watchdog is not there'; exit 5; }
 rm -rf "$node" "$node@CALL@"
 mkdir -p "$node" || exit 6
+# What was written to disks is on them when the machine ends.
+sync >/dev/null 2>&1 </dev/null &
 echo @SECONDS@ >"$node/linger" && echo "linger $$ $(date +%s)" >"$node/lease" || exit 6

@@ -106,8 +106,8 @@ def claim(name: str, seconds: float) -> str:
     """
     Render what claims a node that lingers, for one pool alone.
 
-    It exits with 0 if so, with 3 if the node does not linger there any more, and with 4 if another pool, or the
-    machine's watchdog, was faster.
+    It exits with 0 if so, with 3 if the node does not linger there any more, as another pool has made one of its own,
+    and with 4 if another pool, or the machine's watchdog, was faster.
 
     Args:
         name: The node's directory on the machine.
