@@ -93,7 +93,8 @@ class ScriptedPool(Running):
         )
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
         self.caught_up = self.reporting.caught_up
-        self.maker = CallMaker(_NoModules(), self.options, self.feed)  # type: ignore[arg-type]
+        feed = lambda *sent: self.engine.post(self.dispatch.send_input, *sent)  # as a pool does
+        self.maker = CallMaker(_NoModules(), self.options, feed)  # type: ignore[arg-type]
         self.scripted: dict[int, ScriptedNode] = {}
         self.errors: list[BaseException] = []
         self.whole = CountedWaits(self.name, lambda: self._state, lambda: False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,6 @@ from skyward.plan.pool.retry_policy import start_failure, worth_another_start
 if TYPE_CHECKING:
     from skyward.engine.events.event_dispatcher import Dispatcher
     from skyward.engine.instances.meter import Meter
-    from skyward.engine.nodes.node_link import NodeLink
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
     from skyward.pending import PendingFunction
@@ -84,7 +83,9 @@ class Running:
         self.spec = spec
         self.reporting = Reporting(dispatcher, meter)
         self._shipping = Shipping(spec.image, lambda files: self.engine.post(self._send_files, files))
-        self.maker = CallMaker(self._shipping, self.options, self.feed)
+        self.maker = CallMaker(
+            self._shipping, self.options, lambda *it: self.engine.post(self.dispatch.send_input, *it)
+        )
         self.instances = PoolInstances(self.reporting, self.options.provision_timeout)
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting, self.instances)
         self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
@@ -180,10 +181,6 @@ class Running:
         """Allow a streaming call to send more items."""
         self.engine.post(self.dispatch.credit, call, items)
 
-    def feed(self, call: Call, send: Callable[[NodeLink], None]) -> None:
-        """Send something to a call's input stream."""
-        self.engine.post(self.dispatch.send_input, call, send)
-
     def check_node(self, target: int | str | None, parameter: str = "target") -> int | None:
         """Find the node that a placement target means, as `lifecycle.place` does."""
         return lifecycle.place(self._state, target, parameter, self.name)
@@ -264,6 +261,7 @@ class Running:
         await asyncio.gather(*(node.refresh() for node in self._nodes.values() if node.link is not None))
 
     _patience = 5.0
+    _start_error: SkywardError | None = None
 
     def _stopped(self, reason: str) -> None:
         """Stop the pool before it is left: terminate every node."""
@@ -311,8 +309,6 @@ class Running:
             self.reporting.error(reason, fatal=True)
             why = f"The pool {self.name!r} has no nodes left: {reason}"
             self.dispatch.close(why if self._state.proven else answer(self.name, type(error).__name__, str(error)))
-
-    _start_error: SkywardError | None = None
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
         self._step(lifecycle.Asked(nodes))
