@@ -116,14 +116,8 @@ class Running:
         )
         self.reporting.ordered(spec.nodes.initial, self.engine.loop.time)
         self.sizing = Sizing(self, spec.nodes, request.options)
-        self._orders = Orders(
-            self.options,
-            lambda: self._state,
-            lambda: self._start_error,
-            self._spawn,
-            self._launch,
-            self.reporting.delayed,
-        )
+        again, error = self.reporting.delayed, lambda: self._start_error
+        self._orders = Orders(self.options, lambda: self._state, error, self._spawn, self._launch, again)
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives, self._closed = alternatives, False
         self._drains = Drain(
