@@ -23,6 +23,7 @@ options = sky.Options(
     logging=True,
     cluster=False,
     retry_on_interruption=5,
+    health_checker=sky.HealthChecker(lambda: True, period=30.0, failures=3),
 )
 
 

@@ -67,6 +67,11 @@ def test_a_listing_is_an_offer_of_one_machine() -> None:
     assert {"ask": 31000071, "bid": 1.2} == dict(offer.data)
 
 
+def test_a_listing_names_the_machine_that_it_is_of() -> None:
+    """One that failed its health checks twice is known by that in later listings."""
+    assert 55 == to_offer({**LISTED, "machine_id": 55}, Wish()).data["machine"]
+
+
 def test_memory_is_our_share_and_not_the_whole_machines() -> None:
     """The API tells that of the machine; where the number of its processors is null, it is unknown."""
     assert (32.0, 128.0) == (to_offer(LISTED, Wish()).vcpus, to_offer(LISTED, Wish()).memory_gb)

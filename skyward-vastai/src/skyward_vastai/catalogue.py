@@ -140,6 +140,7 @@ def to_offer(row: Mapping[str, Any], wish: Wish) -> Offer:
     if not total:
         raise Misread("'dph_total' is no price but 0")
     least, ram = optional(row, "min_bid", number), optional(row, "gpu_ram", number)
+    machine = optional(row, "machine_id", whole)
     region = country(row.get("geolocation"))
     bid = round(max(0.001, least * wish.bid_factor), 4) if least is not None else None
     if bid is not None and bid > HIGHEST_BID:
@@ -161,7 +162,7 @@ def to_offer(row: Mapping[str, Any], wish: Wish) -> Offer:
         # Who bids pays the bid, and the disk like everybody.
         spot_price=bid + max(0.0, total - gpus) if bid is not None else None,
         available=row.get("rentable") is not False,
-        data={"ask": ask, "bid": bid, "machine": optional(row, "machine_id", whole)},
+        data={"ask": ask, "bid": bid} | ({} if machine is None else {"machine": machine}),
     )
 
 

@@ -31,7 +31,7 @@ def reports(
         check.start(
             {
                 "argv": [sys.executable, "-P", "-m", "skyward.node.health.check_process"],
-                "env": dict(os.environ),
+                "env": {"FROM_IMAGE": "1"},
                 "directory": str(directory),
                 "predicate": base64.b64encode(pickled).decode(),
                 "period": 0.05,
@@ -79,7 +79,7 @@ def test_failures_that_are_not_in_a_row_are_forgiven(tmp_path: Path) -> None:
         check.start(
             {
                 "argv": [sys.executable, "-P", "-m", "skyward.node.health.check_process"],
-                "env": dict(os.environ),
+                "env": {"FROM_IMAGE": "1"},
                 "directory": str(tmp_path),
                 "predicate": base64.b64encode(cloudpickle.dumps(is_well)).decode(),
                 "period": 0.02,
@@ -136,3 +136,13 @@ def test_a_single_failure_may_be_enough(tmp_path: Path, failures: int) -> None:
     [only] = reports(lambda: False, tmp_path, 1, failures=failures)
     assert only["certain"]
     assert "failed once" in only["reason"]
+
+
+def test_a_check_has_the_environment_of_the_node_and_the_image(tmp_path: Path) -> None:
+    """It finds programs as tasks do."""
+
+    def is_well() -> bool:
+        raise OSError(f"{'PATH' in os.environ} {os.environ.get('FROM_IMAGE')}")
+
+    [only] = reports(is_well, tmp_path, 1, failures=1)
+    assert "OSError: True 1" in only["reason"]

@@ -10,6 +10,7 @@ from skyward.plan.pool.lifecycle import (
     Asked,
     Closed,
     Command,
+    Drains,
     Ended,
     Event,
     GiveUp,
@@ -24,6 +25,7 @@ from skyward.plan.pool.lifecycle import (
     Started,
     StartFailed,
     Terminate,
+    Vacated,
     orders,
     step,
     unasked,
@@ -60,6 +62,16 @@ def test_lost_node_is_terminated_then_replaced_at_its_place() -> None:
     state, commands = _after(_open(), Lost(0, "gone"))
     assert commands == [Terminate(0, "gone")]
     assert _after(state, Ended(0))[1] == [Launch((0,))]
+
+
+def test_a_place_waits_for_the_machine_that_its_node_drains() -> None:
+    """Only then it is asked for; not while the pool closes, and not where the place is wanted no more."""
+    state, commands = _after(_open(), Drains(0))
+    assert ([], (1,)) == (commands, state.ready)
+    assert [Launch((0,))] == _after(state, Vacated(0))[1]
+    assert [] == _after(_open(), Vacated(0))[1]
+    assert Launch((0,)) not in _after(state, Closed(), Vacated(0))[1]
+    assert Launch((0,)) not in _after(state, Resized(1), Vacated(0))[1]
 
 
 def test_node_that_is_about_to_go_frees_its_place_at_once() -> None:
@@ -193,6 +205,8 @@ _events: st.SearchStrategy[Event] = st.one_of(
     st.builds(Lost, st.integers(0, 3), st.just("gone")),
     st.builds(Ended, st.integers(0, 3)),
     st.builds(Leaves, st.integers(0, 3)),
+    st.builds(Drains, st.integers(0, 3)),
+    st.builds(Vacated, st.integers(0, 3)),
     st.builds(Resized, st.integers(1, 4)),
     st.builds(lambda node: Asked((node,)), st.integers(0, 3)),
 )

@@ -60,7 +60,7 @@ class Agent:
         self._batch = Batch(loop)
         self._client: Link | None = None
         self._config: dict[str, Any] = {}
-        self._plugins = b""
+        self._plugins, self._drained_for = b"", 0
         self._store = NodeStore(self._tell)
         self._lanes: list[WorkerLane] = []
         self._processes: dict[int, ChildProcess] = {}
@@ -69,10 +69,9 @@ class Agent:
         self._app_environment: dict[str, str] = {}
         self._lines = Lines(self._tell, self._processes.values)
         self._results: ResultStore | None = None
-        self._drained_for = 0
         self._dumps = StackDumps(loop, self._workers, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._deadlines = Deadlines(loop, self._processes, self._dumps)
-        self._watching = Watching(loop, self.leave)
+        self._watching = Watching(loop, self.leave, self._processes)
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
@@ -149,8 +148,6 @@ class Agent:
             self._results.close()
         self.finished.set_result(None)
 
-    # Frames from the client.
-
     def _on_client_closed(self, error: Exception | None) -> None:
         if error is not None:
             # On stderr, where the client finds an agent's last words.
@@ -179,7 +176,6 @@ class Agent:
             case Kind.PEERS:
                 self._members.answered(frame.body)
             case Kind.FILES:
-                # The client's local modules, where workers import from.
                 write_packed(self._files_directory, frame.body, fds)
                 self._tell_workers(encode(Kind.FILES))
             case Kind.LOG_READ:
@@ -203,7 +199,7 @@ class Agent:
     def _asked(self, question: dict[str, Any]) -> None:
         if "end_workers" in question:
             answer = encode_json(Kind.ANSWER, {"number": question["number"]})
-            self._stop(float(question["end_workers"]), lambda: self._tell(answer))
+            self._stop(question["end_workers"], lambda: self._tell(answer))
         elif not (self._dumps.ask(question) or self._shared.ask(question) or self._volumes.ask(question)):
             self._neighbours.ask(question)
 
@@ -328,8 +324,6 @@ class Agent:
         if self._client is not None:
             self._client.end()
 
-    # Frames from workers.
-
     def _on_worker_frame(self, process: ChildProcess, frame: Frame, fds: tuple[int, ...]) -> None:
         if self._leaving:
             close_all(fds)
@@ -445,7 +439,6 @@ class Agent:
         self._mind_backlog()
 
     def _fail(self, why: str, process: ChildProcess | None = None) -> None:
-        """Report to the client that this node cannot continue."""
         self._tell(failure(why, process))
 
     def _each_process(self, do: Any) -> None:

@@ -92,7 +92,7 @@ class UserCheck:
         try:
             process = self._process = subprocess.Popen(
                 self._setting["argv"],
-                env=self._setting["env"],
+                env={**os.environ, **self._setting["env"]},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

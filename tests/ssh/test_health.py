@@ -1,0 +1,65 @@
+"""Hosts that fail their checks: left, taken once more, and then passed over; and stacks over SSH."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skyward as sky
+from tests.ssh.conftest import Site
+
+pytestmark = pytest.mark.slow
+
+
+@sky.function
+def waits() -> None:
+    threading.Event().wait(60)
+
+
+def until(found: Callable[[], Any], within: float = 90.0) -> Any:
+    """Wait until something is there."""
+    deadline = time.monotonic() + within
+    while not (value := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return value
+
+
+def test_a_host_that_fails_twice_is_passed_over(two: Site, tmp_path: Path) -> None:
+    """After the first time it is taken once more, as its node's own; then the spare one takes its place."""
+    ill = tmp_path / "ill"
+    told: list[sky.NodeUnhealthy] = []
+    replaced: list[sky.InstanceReplaced] = []
+
+    def is_well() -> bool:
+        # The machine under all of these hosts is one; its first host is ill.
+        return not ill.exists()
+
+    check = sky.HealthChecker(is_well, period=0.2, failures=1)
+    pool = sky.Compute(provider=two.provider(), nodes=1, console="silent", health_checker=check)
+    pool.on(sky.NodeUnhealthy, told.append).on(sky.InstanceReplaced, replaced.append)
+    with pool:
+        for turn in (1, 2):
+            ill.touch()
+            until(lambda turn=turn: sum(event.replaced for event in told) >= turn)
+            ill.unlink()
+            until(lambda turn=turn: len(replaced) >= turn and pool.current_nodes() == 1)
+        assert 10 == sky.function(lambda: 10)() >> pool
+    own, spare = (f"{host.address}:{host.port}" for host in two.hosts)
+    assert [(own, own), (own, spare)] == [(event.old, event.new) for event in replaced]
+    assert "does not take it again" in told[-1].reason
+
+
+def test_stacks_come_from_another_machine(site: Site) -> None:
+    """As from this one."""
+    with sky.Compute(provider=site.provider(), console="silent") as pool:
+        future = waits() > pool
+        until(lambda: "in waits" in str(pool.stacks()))
+        future.cancel()
+        with pytest.raises(sky.TaskTimeoutError, match="in waits"):
+            waits().with_timeout(1.0) >> pool
