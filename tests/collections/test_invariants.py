@@ -17,6 +17,8 @@ from tests.seeds import seeds
 ITEMS = 120
 WORKERS = 3
 TIMEOUT_S = 90
+LEASE_S = 2.0
+"""Longer than a busy machine keeps a process from its processor: one whose lease is over is not alone in the lock."""
 
 WORKER = """
 import queue
@@ -77,7 +79,7 @@ def test_what_holds_when_holders_are_killed(store: StoreServer, seed: int) -> No
             nonlocal started
             started += 1
             return stack.enter_context(
-                holder_process(store, f"worker {started}", WORKER, str(drawing.random()), str(ITEMS))
+                holder_process(store, f"worker {started}", WORKER, str(drawing.random()), str(ITEMS), lease=LEASE_S)
             )
 
         workers = [start() for _ in range(WORKERS)]
