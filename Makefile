@@ -98,7 +98,7 @@ slow: $(READY)
 	$(BIN)/python -m pytest -m "slow and not chaos and not everything" -n 4 --timeout 300
 
 chaos: $(READY)
-	$(BIN)/python -m pytest -m chaos -n 0 -rfEP --timeout 300
+	$(BIN)/python -m pytest -m chaos -n 2 -rfEP --timeout 300
 
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz/coverage --seconds $(SECONDS)

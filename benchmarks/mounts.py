@@ -5,7 +5,7 @@ usage: python benchmarks/mounts.py [--mib 256] [--rounds 3] [--small 1000] [--sy
 
 The store is SeaweedFS from its wheel; of s3fs, rclone, mount-s3 and geesefs those are measured that are installed, and
 s5cmd for copies. Needs /dev/fuse, and root or fusermount3.
-Each round mounts anew with an empty cache; the store's own files are in the machine's memory for all of them.
+Each round mounts it again with an empty cache; the store's own files are in the machine's memory for all of them.
 """
 
 from __future__ import annotations

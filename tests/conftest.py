@@ -46,6 +46,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave the modules that have no test of the suite unread: importing all takes each worker ten seconds."""
     if not collection_path.match("test_*.py"):
         return None
+    if not _has(collection_path.relative_to(config.rootpath).as_posix()):
+        return True
     chosen, text = config.getoption("markexpr"), collection_path.read_text(encoding="utf-8")
     whole = re.search(r"^pytestmark = \[?pytest[.]mark[.](\w+)", text, re.MULTILINE)
     if whole and re.search(rf"\bnot {whole[1]}\b", chosen):
@@ -54,6 +56,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if suite not in SMALL or suite in collection_path.parts or re.search(rf"\bmark[.]{suite}\b", text):
         return None
     return True
+
+
+def _has(module: str) -> bool:
+    """Return whether this run has a module: half of them, drawn anew, but for the places that `HALF_BUT` names."""
+    whole = os.environ.get("HALF_BUT", "").split()
+    return not whole or module.startswith(tuple(whole)) or some(f"modules: {module}", [True, False], least=0.5)[0]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

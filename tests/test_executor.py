@@ -272,8 +272,8 @@ def test_leaving_a_map_cancels_what_has_not_begun(executor: PoolExecutor, held: 
 def pool_queued(executor: PoolExecutor) -> int:
     """Count the calls that wait for a slot, once they were cancelled."""
     running = executor._running
-    until(lambda: not running.queued)
-    return int(running.queued)
+    until(lambda: not running.dispatch.queued)
+    return int(running.dispatch.queued)
 
 
 class Thing:

@@ -19,7 +19,7 @@ CONTENT = b"x" * 100_000
 
 def after_a_kill(tool: MountTool, place: Place, client: Any) -> str:
     """
-    Kill a tool while one file is closed and another one is being written, mount anew, and say what there is.
+    Kill a tool while one file is closed and another one is being written, mount again, and say what there is.
 
     Args:
         tool: The tool.

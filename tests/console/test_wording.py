@@ -18,10 +18,13 @@ from skyward.model.events.event import (
     CostFinal,
     Error,
     InstanceLaunching,
+    InstanceLingers,
     InstancePreempted,
     InstanceProvisioned,
     LaunchDelayed,
     Log,
+    NodeRecovered,
+    NodeSuspected,
     NodeUnhealthy,
     SkywardEvent,
     TaskCompleted,
@@ -82,6 +85,8 @@ from skyward.model.instances.instance import InstanceInfo
             "train was stopped after 2.0 s",
         ),
         (InstancePreempted(reason="spot interruption", node=1), "lost its instance: spot interruption"),
+        (NodeSuspected(node=1, silent=16.0), "has been silent for 16.0 s"),
+        (NodeRecovered(node=1, silent=75.0), "is heard again after 1:15"),
         (NodeUnhealthy(check="user", reason="hot", node=1, replaced=True), "is replaced: hot"),
         (NodeUnhealthy(check="disk", reason="full", node=1), "may be ill: full"),
         (
@@ -207,6 +212,21 @@ def test_a_receipt_tells_which_accelerators_were_rented() -> None:
     line = tell(CostFinal(total_cost=0.2, total_seconds=99.5, receipt=a_receipt(nodes=nodes)))
     assert line is not None
     assert "billed 5:00 of 3 machines (1 with 1 × A100 40GB, 1 with 1 × A100 80GB)" in line.text.split("\n")
+
+
+def test_a_receipt_tells_what_waiting_for_the_next_pool_costs() -> None:
+    """At most, and apart from the sum."""
+    receipt = evolve(a_receipt(), lingering=2, linger_s=600.0, linger_cost=1.2)
+    line = tell(CostFinal(total_cost=0.2, total_seconds=99.5, receipt=receipt))
+    assert line is not None
+    assert "2 machines waiting for the next pool for 10:00, for $1.20 more at most" in line.text.split("\n")
+
+
+def test_a_machine_that_lingers_is_told() -> None:
+    """With its price, where it has one."""
+    one = InstanceLingers(instance_id="i-1", node=0, seconds=600.0, cost=0.12)
+    assert "i-1 waits 10:00 for the next pool, for $0.12 at most" == tell(one).text  # type: ignore[union-attr]
+    assert "i-1 waits 10:00 for the next pool" == tell(evolve(one, cost=0.0)).text  # type: ignore[union-attr]
 
 
 def test_a_receipt_tells_only_what_there_is() -> None:

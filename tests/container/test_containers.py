@@ -54,6 +54,18 @@ def test_pool_of_containers_does_what_it_does_at_home(image: str) -> None:
         assert reaches(infos[1].private_ip) >> pool
 
 
+def test_containers_wait_for_the_next_pool(image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the same container, with another node in it; the last pool ends it."""
+    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path))
+    with _open(image, linger=60) as pool:
+        name = whoami() >> pool
+    with _open(image, linger=60) as pool:
+        assert whoami() >> pool == name
+    with _open(image) as pool:
+        assert whoami() >> pool == name
+    assert _podman("ps", "--all", "--filter", "label=skyward.pool", "--format", "{{.Names}}") == ""
+
+
 def test_packages_are_installed(image: str) -> None:
     """By uv, into an environment of the image's own."""
     with _open(image, image=sky.Image(pip=["six==1.17.0"], env=index()), bootstrap_timeout=200) as pool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,23 @@ def fresh(name: str) -> Any:
     return sky.Compute(nodes=2, plugins=[sky.plugins.keras(backend=name)], console="silent")
 
 
+# To load Keras takes seconds of a processor in each process, so that tests share those that have it.
+
+
+@pytest.fixture(scope="module")
+def on_jax() -> Iterator[sky.Pool]:
+    """Two nodes with JAX below Keras."""
+    with fresh("jax") as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def on_torch() -> Iterator[sky.Pool]:
+    """Two nodes with torch below Keras."""
+    with fresh("torch") as pool:
+        yield pool
+
+
 @pytest.mark.everything
 def test_a_model_has_the_same_losses_on_two_backends() -> None:
     """Two ranks on each; JAX's give what one process gives, torch's what JAX's do, and all of them learn."""
@@ -193,35 +211,33 @@ def test_ranks_draw_the_same_weights_and_each_broadcast_others() -> None:
         assert drawn != again[1]
 
 
-def test_predictions_and_a_saved_model_are_a_ranks_own() -> None:
+def test_predictions_and_a_saved_model_are_a_ranks_own(on_jax: sky.Pool) -> None:
     """Each gets the rows that it asked for, and the head alone writes what all can read."""
-    with tempfile.TemporaryDirectory() as directory, fresh("jax") as pool:
-        for distance, rows in predicts().with_timeout(90) @ pool:
+    with tempfile.TemporaryDirectory() as directory:
+        for distance, rows in predicts().with_timeout(90) @ on_jax:
             assert (32, True) == (rows, distance < 1e-5)
-        assert [True, True] == [distance < 1e-6 for distance in saves(directory).with_timeout(90) @ pool]
+        assert [True, True] == [distance < 1e-6 for distance in saves(directory).with_timeout(90) @ on_jax]
 
 
-def test_a_layer_that_one_rank_made_before_changes_no_names() -> None:
+def test_a_layer_that_one_rank_made_before_changes_no_names(on_torch: sky.Pool) -> None:
     """Ranks number their layers alike, by which torch orders parameters."""
-    with fresh("torch") as pool:
-        makes_a_layer() >> pool
-        first, second = trains_with_torch() @ pool
-        assert first == second
-        assert first[-1] < 0.8 * first[0]
-        assert ["dense", "dense"] == makes_a_layer() @ pool
+    makes_a_layer() >> on_torch
+    first, second = trains_with_torch() @ on_torch
+    assert first == second
+    assert first[-1] < 0.8 * first[0]
+    assert ["dense", "dense"] == makes_a_layer() @ on_torch
 
 
-def test_a_process_that_has_another_backend_is_not_used() -> None:
+def test_a_process_that_has_another_backend_is_not_used(on_torch: sky.Pool) -> None:
     """Keras chooses once, when it is loaded."""
-    with fresh("torch") as pool, pytest.raises(sky.PluginError, match="Keras is loaded on 'torch' in this process"):
-        sky.integrations.keras(backend="jax")(backend)() >> pool
+    with pytest.raises(sky.PluginError, match="Keras is loaded on 'torch' in this process"):
+        sky.integrations.keras(backend="jax")(backend)() >> on_torch
 
 
-def test_code_that_distributes_keras_itself_runs_as_it_is() -> None:
+def test_code_that_distributes_keras_itself_runs_as_it_is(on_jax: sky.Pool) -> None:
     """It asks for the world that is there, and for a distribution of its own over it."""
-    with fresh("jax") as pool:
-        assert [(2, True)] * 2 == distributes_itself() @ pool
-        assert [(2, True)] * 2 == distributes_itself() @ pool
+    assert [(2, True)] * 2 == distributes_itself() @ on_jax
+    assert [(2, True)] * 2 == distributes_itself() @ on_jax
 
 
 @pytest.mark.everything

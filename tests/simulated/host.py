@@ -55,6 +55,7 @@ class SimulatedMachine:
         self.dies = dies
         self.ends_itself = ends_itself
         self.redials = 5.0
+        self.frozen = self.cut_off = False
         self.unmount_fails = ""
         self.off = False
         self.hosts: list[SimulatedHost] = []
@@ -63,6 +64,22 @@ class SimulatedMachine:
         """Return the host that this machine is."""
         self.hosts.append(SimulatedHost(self, recipe))
         return self.hosts[-1]
+
+    @property
+    def silent(self) -> bool:
+        """Tell whether nothing comes through to the agent or from it."""
+        return self.frozen or self.cut_off
+
+    def fall_silent(self, *, cut_off: bool = False) -> None:
+        """Let nothing through: the agent is frozen, or the whole machine is cut off."""
+        self.frozen, self.cut_off = True, cut_off
+
+    def be_heard(self) -> None:
+        """Let through what has waited, and what comes."""
+        self.frozen = self.cut_off = False
+        for host in self.hosts:
+            if host.agent is not None:
+                host.agent.go_on()
 
     def switch_off(self, why: str = "the connection was cut") -> None:
         """Be gone, with all that runs here."""
@@ -132,6 +149,10 @@ class SimulatedHost:
         """Count it."""
         self.flushed += 1
 
+    async def answers(self) -> bool:
+        """Say whether the machine is there and can be reached."""
+        return not (self.machine.off or self.machine.unreachable or self.machine.cut_off)
+
     async def unmount(self, folders: Sequence[str]) -> str:
         """Record which disks it is asked for."""
         self.unmounted = tuple(folders)
@@ -187,12 +208,25 @@ class Agent:
         self._on_frame = on_frame
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
+        self._heard_at = 0.0
+        self._unheard: list[tuple[Frame, tuple[int, ...]]] = []
+        self._unsaid: list[Frame] = []
         self._said = Parser()
         self._heard = Parser()
         self._functions: dict[bytes, Any] = {}
         self._lanes: dict[int, asyncio.Semaphore] = {}
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._begun: set[int] = set()
+
+    @property
+    def heard(self) -> int:
+        """Count what has come from the agent: something each moment, until the machine is frozen or cut off."""
+        if not self._machine.silent:
+            self._heard_at = self._loop.time()
+        return int(1000 * self._heard_at)
+
+    def beat(self) -> None:
+        """Do nothing: it is the client that looks."""
 
     @property
     def connected(self) -> bool:
@@ -239,13 +273,27 @@ class Agent:
         for said in self._said.feed(frame):
             self._loop.call_soon(self._arrive, said)
 
+    def go_on(self) -> None:
+        """Take and send what has waited while nothing came through."""
+        unheard, self._unheard = self._unheard, []
+        unsaid, self._unsaid = self._unsaid, []
+        for frame, fds in unheard:
+            self._hear(frame, fds)
+        for frame in unsaid:
+            self._arrive(frame)
+
     def _arrive(self, frame: Frame) -> None:
-        if not self.closed:
+        if self._machine.silent:
+            self._unsaid.append(frame)
+        elif not self.closed:
             self._on_frame(frame, ())
 
     def _hear(self, frame: Frame, fds: tuple[int, ...]) -> None:
         if self.closed:
             close_all(fds)
+            return
+        if self._machine.silent:
+            self._unheard.append((frame, fds))
             return
         match frame.kind:
             case Kind.HELLO:

@@ -60,10 +60,10 @@ class CountedWaits(Wholeness):
 
     waited = 0
 
-    def wait(self) -> None:
+    def wait(self, within: float | None = None) -> None:
         """Count it, and wait."""
         self.waited += 1
-        super().wait()
+        super().wait(within)
 
 
 class ScriptedPool(Running):

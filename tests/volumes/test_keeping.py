@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from attrs import evolve
 
 from skyward.node.volumes.keeper_process import KeeperProcess
 from skyward.node.volumes.mount_point import can_mount, mounted
+from skyward.node.volumes.rclone_search import NAMED, find_rclone
 from skyward.node.volumes.volume_order import VolumeOrder
 from skyward_storage import Storage
 from tests.storage.proxy import Asked, Fault, Proxy
@@ -278,6 +281,62 @@ def test_one_that_cannot_be_had_takes_the_others_along(
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_where_nothing_can_be_mounted_it_is_copied(
+    site: Site,
+    order: VolumeOrder,
+    tmp_path: Path,
+    put: Callable[..., None],
+    got: Callable[[str], bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    read_only: bool,
+) -> None:
+    """As in a container; the user is warned, and what is written is copied back."""
+    put(a=b"one")
+    refused: list[str] = []
+    rclone = find_rclone(str(tmp_path / "tools"), refused, packages=False)
+    assert rclone is not None, refused
+    monkeypatch.setenv(NAMED, rclone.path)
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    async def body() -> None:
+        keeper = KeeperProcess(asyncio.get_running_loop(), site.notes.append, site.broken.append)
+        said = await site.open(keeper, evolve(order, read_only=read_only))
+        assert ["/dev/fuse or fusermount is missing" in note for note in said["notes"]] == [True]
+        assert read_only is ("copied back" not in said["notes"][0])
+        assert b"one" == Path(order.mount, "a").read_bytes()
+        Path(order.mount, "b").write_bytes(b"two")
+        keeper.close()
+        await keeper.wait(30.0)
+
+    run(body())
+    if not read_only:
+        assert b"two" == got("b")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder with room for 1 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_copy_that_finds_no_room_is_one_error(
+    site: Site, order: VolumeOrder, small_disk: Path, put: Callable[..., None]
+) -> None:
+    """With what to do; nothing of it stays."""
+    put(large=os.urandom(4 << 20))
+    said = run(refused(site, evolve(order, mount=str(small_disk / "volume"), synced=True)))
+    assert "ConfigError" == said["kind"], said
+    assert "the node's disk is full" in said["failed"]
+    assert "disk_gb=" in said["hint"]
+    assert [] == list(small_disk.iterdir())
+
+
 @NEEDS_FUSE
 def test_a_mount_whose_process_dies_is_mounted_again(site: Site, order: VolumeOrder, put: Callable[..., None]) -> None:
     """A reader has an OSError; the next one reads, and the user is notified."""
@@ -400,3 +459,24 @@ def test_two_volumes_of_one_bucket_write_beside_each_other(
     run(body())
     assert ["a", "b", "both"] == store.ls(bucket)
     assert b"b" == store._line.client().get_object(Bucket=bucket, Key="both")["Body"].read()
+
+
+@pytest.mark.parametrize("synced", KINDS)
+def test_keys_that_end_are_asked_for_on_the_machine(
+    site: Site, order: VolumeOrder, put: Callable[..., None], got: Callable[[str], bytes], synced: bool
+) -> None:
+    """By rclone, whenever it needs them: those that were sent last."""
+    put(a=b"one")
+    soon = time.time() + 3600
+    volume = evolve(order, read_only=False, synced=synced, expires_at=soon)
+
+    async def body() -> None:
+        async with site.keeping(volume) as keeper:
+            assert b"one" == Path(order.mount, "a").read_bytes()
+            await keeper.ask({"do": "renew", "orders": [evolve(volume, expires_at=soon + 3600).to_dict()]})
+            Path(order.mount, "b").write_bytes(b"two")
+            while (await keeper.ask({"do": "flush", "within": 10.0}))["unwritten"]:
+                pass
+
+    run(body())
+    assert b"two" == got("b")

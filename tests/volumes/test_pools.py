@@ -67,6 +67,25 @@ def test_on_this_machine_a_volume_may_be_a_folder(tmp_path: Path, mount: str) ->
     assert "two" == (folder / "b").read_text()
 
 
+@sky.function(retries=1)
+def counted() -> list[int]:
+    saved = sky.checkpoint()
+    seen: list[int] = [*saved.load([]), os.getpid()]
+    saved.save(seen)
+    if len(seen) == 1:
+        os._exit(1)
+    return seen
+
+
+def test_checkpoints_are_on_a_volume_that_survives_nodes(tmp_path: Path, mount: str) -> None:
+    """Where a call names no place, and a file on the volume is durable at once."""
+    (tmp_path / "buckets" / "my-data").mkdir(parents=True)
+    volume = sky.Volume("my-data", mount, read_only=False, storage=tmp_path / "buckets")
+    with compute(volumes=[volume]) as pool:
+        assert 2 == len(set(counted() >> pool))
+    assert list((tmp_path / "buckets" / "my-data" / "skyward-checkpoints").rglob("*.checkpoint"))
+
+
 def test_a_folder_that_is_not_there_is_refused_before_any_node(tmp_path: Path, mount: str) -> None:
     """As a bucket would be."""
     volume = sky.Volume("my-data", mount, storage=tmp_path)

@@ -1,5 +1,5 @@
 #!/bin/sh
-i=0
+i=0 seconds=@SECONDS@
 for one in @VOLUMES@; do
   serial=${one%%:*} rest=${one#*:}
   letter=${rest%%:*} where=${rest#*:}
@@ -7,7 +7,7 @@ for one in @VOLUMES@; do
   while :; do
     disk=$(lsblk -dnpo NAME,SERIAL | sed -n "s/  *$serial *\$//p")
     for each in "$disk" "/dev/sd$letter" "/dev/xvd$letter"; do [ -e "$each" ] && break; done
-    if [ -e "$each" ] || [ "$i" -ge @SECONDS@ ]; then break; fi
+    if [ -e "$each" ] || [ "$i" -ge "$seconds" ]; then break; fi
     i=$((i + 1))
     sleep 1
   done

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         AllProvidersFailedError as AllProvidersFailedError,
         BarrierBrokenError as BarrierBrokenError,
         BudgetExceededError as BudgetExceededError,
+        CallDeadlineError as CallDeadlineError,
         CapacityError as CapacityError,
         CheckpointError as CheckpointError,
         ChecksumError as ChecksumError,
@@ -67,9 +68,11 @@ if TYPE_CHECKING:
         OfferError as OfferError,
         PluginError as PluginError,
         PoolClosedError as PoolClosedError,
+        PoolDeadlineError as PoolDeadlineError,
         PoolEndedError as PoolEndedError,
         ProtocolError as ProtocolError,
         ProvisionError as ProvisionError,
+        QueueTimeoutError as QueueTimeoutError,
         QuotaError as QuotaError,
         RefError as RefError,
         RemoteError as RemoteError,
@@ -128,6 +131,7 @@ if TYPE_CHECKING:
         InstanceDestroyed as InstanceDestroyed,
         InstanceLaunched as InstanceLaunched,
         InstanceLaunching as InstanceLaunching,
+        InstanceLingers as InstanceLingers,
         InstancePreempted as InstancePreempted,
         InstanceProvisioned as InstanceProvisioned,
         InstanceReplaced as InstanceReplaced,
@@ -139,6 +143,8 @@ if TYPE_CHECKING:
         Metric as Metric,
         Metrics as Metrics,
         NodeReady as NodeReady,
+        NodeRecovered as NodeRecovered,
+        NodeSuspected as NodeSuspected,
         NodeUnhealthy as NodeUnhealthy,
         PoolStopping as PoolStopping,
         Progress as Progress,
@@ -181,6 +187,12 @@ if TYPE_CHECKING:
     from skyward.model.spec.volumes import Disk as Disk, S3Volume as S3Volume, Volume as Volume
     from skyward.model.spec.worker_layout import Worker as Worker
     from skyward.node.task.checkpoint import Checkpoint as Checkpoint
+    from skyward.node.task.interruption import (
+        Interruption as Interruption,
+        interrupted as interrupted,
+        interruption as interruption,
+        on_interruption as on_interruption,
+    )
     from skyward.node.task.output import (
         CallbackWriter as CallbackWriter,
         redirect_output as redirect_output,

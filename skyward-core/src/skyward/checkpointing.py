@@ -38,8 +38,8 @@ def checkpoint(
         key: A name of the user's own in place of the call; letters, digits, `-`, `_` and `.`.
         keep: How many versions are kept.
         to: Where: a folder that all nodes see which may run the call, such as the `mount=` of a provider's volume; or
-            storage, which has `upload(path, key)`, `download(key, path)`, `ls(prefix)` and `rm(key)`. The client's disk
-            if left out, and outside of tasks a folder of this machine.
+            storage, which has `upload(path, key)`, `download(key, path)`, `ls(prefix)` and `rm(key)`. If left out, the
+            pool's first disk with a `mount=`, else the client's disk; outside of tasks a folder of this machine.
 
     Returns:
         The checkpoint, with `load(default)`, `save(obj)`, `versions()` and `delete()`.
@@ -105,6 +105,8 @@ def _place(to: Any, context: runtime.TaskContext | None, *, named: bool) -> Chec
                 hint="Storage has upload(path, key), download(key, path), ls(prefix) and rm(key).",
             )
         return InStorage(to)
+    if context is not None and (folder_of_pool := context.facts.get("checkpoints")):
+        return InFolder(Path(folder_of_pool))
     if context is not None and context.keeping is not None:
         return InClient(context.keeping, named=named)
     return InFolder(_folder_of_keys() if named else _own_folder())

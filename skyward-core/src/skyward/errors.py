@@ -9,6 +9,7 @@ Every error that Skyward itself raises.
     │   └─ PoolClosedError  a pool used before it was opened or after it was closed
     ├─ BudgetExceededError  raise the budget, or do less
     ├─ PoolEndedError       the pool was ended by another program; open a new one
+    ├─ PoolDeadlineError    the pool was open for as long as it may be (also a TimeoutError)
     ├─ CredentialsError     log in, or fix the key
     │   └─ NoCredentialsError
     ├─ OfferError           try another offer
@@ -27,6 +28,8 @@ Every error that Skyward itself raises.
     ├─ TaskError            a task failed without raising
     │   ├─ WorkerDiedError
     │   ├─ TaskTimeoutError (also a TimeoutError)
+    │   ├─ QueueTimeoutError a call that did not begin in time (also a TimeoutError)
+    │   ├─ CallDeadlineError a call that was not answered by its deadline (also a TimeoutError)
     │   ├─ HangError        a broadcast whose ranks wait for each other
     │   ├─ StateLostError   an object of a decorated class whose process has ended
     │   ├─ WorkerSpentError a worker process that had to be replaced before the task began
@@ -153,6 +156,10 @@ class BudgetExceededError(SkywardError):
 
 class PoolEndedError(SkywardError):
     """Report that a pool was ended by another program, such as `sky down`; nothing is rented in its place."""
+
+
+class PoolDeadlineError(SkywardError, TimeoutError):
+    """Report that a pool was open for as long as `pool_deadline` lets it; its nodes were terminated."""
 
 
 class CredentialsError(SkywardError):
@@ -300,6 +307,14 @@ class TaskTimeoutError(TaskError, TimeoutError):
         super().__init__(message, **facts)
         self.timeout = timeout
         self.stack = stack
+
+
+class QueueTimeoutError(TaskError, TimeoutError):
+    """Report a call that no node began within its limit: more nodes or slots would have."""
+
+
+class CallDeadlineError(TaskError, TimeoutError):
+    """Report a call that had no answer by its deadline, whatever of queue, attempts and pauses took the time."""
 
 
 class HangError(TaskError):

@@ -76,7 +76,7 @@ class PoolExecutor(concurrent.futures.Executor):
         with self._lock:
             if self._shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            if self._running.closing:
+            if self._running.state.closing:
                 raise BrokenExecutor(f"The pool {self._running.name!r} is closed.")
             function = self._function(fn)
             pending = PendingFunction(function, args, kwargs, function.timeout, function.retries)

@@ -11,9 +11,10 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar, overload
 
 from skyward.errors import UsageError
+from skyward.model.fields.duration import checked_limit
 from skyward.model.fields.setting import known_only
 from skyward.model.spec.retry_setting import Retries, retries as checked_retries, times
-from skyward.pending import PendingFunction, checked_timeout, short
+from skyward.pending import PendingFunction, short
 
 _VARARGS, _VARKEYWORDS = 4, 8
 """Flags of code objects, as `inspect` names them."""
@@ -215,7 +216,7 @@ def function(fn: Any = None, /, *, timeout: float | None = None, retries: Retrie
     600.0
     """
     known_only(unknown, ("timeout", "retries"), "@sky.function")
-    limit = None if timeout is None else checked_timeout(timeout)
+    limit = None if timeout is None else checked_limit(timeout, "timeout")
     attempts = checked_retries(retries)
     if fn is None:
         return lambda fn: Function(_callable(fn), timeout=limit, retries=attempts)

@@ -26,8 +26,8 @@ from typing import (
 
 from attrs import evolve, field, frozen
 
-from skyward.errors import ConfigError, NoPoolError, UsageError
-from skyward.model.fields.duration import seconds
+from skyward.errors import NoPoolError, UsageError
+from skyward.model.fields.duration import checked_limit
 from skyward.model.spec.called import Called
 from skyward.model.spec.retry_setting import Retries, retries as checked_retries
 from skyward.node.agent.descendants import MARK
@@ -114,6 +114,8 @@ class PendingFunction(Generic[T]):
         kwargs: Keyword arguments.
         timeout: Seconds that one attempt may run; None for no limit.
         retries: How many more attempts there are after one that fails, or a `Retry`.
+        deadline: Seconds from when it is sent until it is answered; None for no limit.
+        queue_timeout: Seconds from when it is sent until it begins; None for no limit.
 
     >>> import skyward as sky
     >>> @sky.function
@@ -130,18 +132,38 @@ class PendingFunction(Generic[T]):
     kwargs: dict[str, Any] = field(factory=dict)
     timeout: float | None = None
     retries: Retries = 0
+    deadline: float | None = None
+    queue_timeout: float | None = None
 
-    def with_timeout(self, limit: float) -> PendingFunction[T]:
+    def with_timeout(self, limit: float | None = None, *, queue: float | None = None) -> PendingFunction[T]:
         """
-        Return the same call with a limit to how long it may run.
+        Return the same call with a limit to how long it may run, or may wait until it does.
 
         Args:
-            limit: Seconds from when it starts on the worker.
+            limit: Seconds from when it starts on the worker, for each attempt; None leaves that as it is.
+            queue: Seconds from when it is sent until it starts for the first time; None leaves that as it is.
+
+        Raises:
+            ConfigError: If a limit is not a positive number.
+        """
+        timeout = self.timeout if limit is None and queue is not None else checked_limit(limit, "timeout")
+        return evolve(
+            self,
+            timeout=timeout,
+            queue_timeout=self.queue_timeout if queue is None else checked_limit(queue, "queue"),
+        )
+
+    def with_deadline(self, limit: float) -> PendingFunction[T]:
+        """
+        Return the same call with a limit to how long it may take in all: queue, attempts, and the pauses between them.
+
+        Args:
+            limit: Seconds from when it is sent until it is answered; no attempt is begun that could not end before.
 
         Raises:
             ConfigError: If the limit is not a positive number.
         """
-        return evolve(self, timeout=checked_timeout(limit))
+        return evolve(self, deadline=checked_limit(limit, "deadline"))
 
     def with_retries(self, retries: Retries) -> PendingFunction[T]:
         """
@@ -387,19 +409,6 @@ def _pending(call: object) -> PendingFunction[Any]:
             f"Send it by itself: `{call.function.name}(...) >> pool`."
         )
     return call
-
-
-def checked_timeout(limit: float) -> float:
-    """
-    Return a limit in seconds as a float.
-
-    Raises:
-        ConfigError: If it is no positive number.
-    """
-    checked = seconds(limit, "timeout")
-    if not checked:
-        raise ConfigError("timeout must be more than 0 seconds; leave it out for no limit.")
-    return checked
 
 
 def short(value: object) -> str:

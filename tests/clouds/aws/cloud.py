@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 import skyward as sky
 from tests.clouds import cloud as clouds
@@ -86,5 +89,9 @@ class Cloud(clouds.Cloud):
 @contextlib.contextmanager
 def cloud() -> Iterator[Cloud]:
     """Run a test cloud in a process of its own."""
-    with running(Cloud, "tests.clouds.aws.server", 0) as found:
+    import botocore.session
+
+    with running(Cloud, "tests.clouds.aws.server", 0) as found, pytest.MonkeyPatch.context() as patched:
+        # What its library knows of the services takes a second to read: once for the sessions of all tests.
+        patched.setattr(botocore.session, "create_loader", functools.cache(botocore.session.create_loader))
         yield found

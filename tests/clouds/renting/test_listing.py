@@ -254,6 +254,8 @@ def test_whoever_asks_finds_every_machine_of_ours_and_can_end_it(dialect: Dialec
     async def scenario() -> None:
         async with dialect.client(cloud.provider()) as opened:
             [instance] = await opened.launch()
+            # What a list had and has no more is gone; what none had yet is looked for until it could be listed.
+            assert [instance.id] == [each.id for each in await opened.listed()]
             stranger = cloud.provider()
             found = await stranger.skyward_owned()
             assert [(instance.id, opened.cluster.pool_id)] == [(each.id, each.tags.pool_id) for each in found]

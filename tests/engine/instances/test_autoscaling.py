@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -352,3 +353,34 @@ def test_a_pool_that_is_being_left_is_not_resized(engine: SimulatedEngine) -> No
     assert 1 == len(cloud.rows)
     assert all("left" in str(error) or "closed" in str(error) for error in refused)
     assert 1 == len(refused)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_there_are_never_more_machines_than_were_asked_for(engine: SimulatedEngine, seed: int) -> None:
+    """However many answers are lost, machines taken and sizes changed; in the end there are as many as asked for."""
+    chance = Random(seed)
+    lost = [
+        Fails("launch", times=chance.randint(1, 3), skip=chance.randint(1, 6), done=chance.random() < 0.7)
+        for _ in range(4)
+    ]
+    none = Fails("launch", lambda: sky.CapacityError("None."), times=chance.randint(1, 9), skip=chance.randint(1, 6))
+    cloud = ScriptedCloud(*lost, none, Fails("instances", times=3, skip=chance.randint(0, 9)))
+    pool, _ = compute(cloud, nodes=sky.Nodes(1, min=0, max=4), autoscale_cooldown=0.0, autoscale_idle_timeout=30.0)
+    with pool:
+        calls = [work(1.0) > pool]
+        engine.result(calls[0])
+        for _ in range(12):
+            match chance.randrange(4):
+                case 0:
+                    pool.resize(chance.randint(1, 4))
+                case 1 if cloud.there:
+                    engine.loop.call_soon_threadsafe(cloud.take, chance.choice(cloud.there))
+                case _:
+                    calls += [work(chance.uniform(1.0, 100.0)) > pool for _ in range(chance.randint(1, 6))]
+            engine.pass_by(chance.uniform(0.0, 40.0))
+            # One whose answer was lost is known again with the next, before another one is asked for.
+            assert len(cloud.there) <= 4 + len([row for row in cloud.there if row.asked_at is not None])
+        for call in calls:
+            engine.result(call)
+        engine.until(lambda: not cloud.there)
+    assert [] == cloud.there

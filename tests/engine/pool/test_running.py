@@ -163,6 +163,17 @@ def test_a_working_pool_keeps_its_size_however_long_there_is_no_machine(engine: 
     assert 2 == cloud.most
 
 
+def test_a_provider_that_fails_for_a_while_makes_no_pool_smaller(engine: SimulatedEngine) -> None:
+    """Also where what it raises is no error of ours."""
+    cloud = ScriptedCloud(Fails("launch", skip=1, times=9))
+    pool, _ = compute(cloud, nodes=2)
+    with pool:
+        engine.loop.call_soon_threadsafe(cloud.take, cloud.rows[0])
+        engine.until(lambda: len(cloud.rows) == 3)
+        engine.until(lambda: pool.current_nodes() == 2)
+    assert [] == cloud.there
+
+
 def test_calls_wait_for_a_pool_that_has_lost_all_of_its_nodes(engine: SimulatedEngine) -> None:
     """And run as soon as there is a machine again."""
     cloud = ScriptedCloud(Fails("launch", lambda: sky.CapacityError("None."), skip=1, times=20))

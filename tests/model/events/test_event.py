@@ -48,6 +48,8 @@ FIELDS = {
     "BootstrapFailed": "phase error",
     "InstanceBootstrapped": "node",
     "NodeReady": "node",
+    "NodeSuspected": "node silent reason",
+    "NodeRecovered": "node silent",
     "ClusterProvisioned": "nodes elapsed",
     "ClusterReady": "nodes elapsed",
     "TaskStarted": "task_id function node",
@@ -59,12 +61,13 @@ FIELDS = {
         "instance_id node cpu_percent memory_percent memory_used_mb memory_total_mb gpu_utilization "
         "gpu_memory_used_mb gpu_memory_total_mb gpu_temperature"
     ),
-    "InstancePreempted": "reason node instance_id certain ends_at",
+    "InstancePreempted": "reason node instance_id certain ends_at cause",
     "NodeUnhealthy": "check reason node instance_id replaced",
     "InstanceReplaced": "old new node",
     "LaunchDelayed": "nodes failures retry_in reason",
     "InstanceStopping": "instance_id node reason",
     "InstanceDestroyed": "instance_id node reason",
+    "InstanceLingers": "instance_id node seconds cost",
     "PoolStopping": "reason",
     "ClusterDestroyed": "reason elapsed",
     "CostUpdate": "elapsed_seconds accumulated_cost hourly_rate spot_count ondemand_count",

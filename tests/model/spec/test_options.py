@@ -14,6 +14,10 @@ MAY_BE_NONE = (
     "bootstrap_timeout",
     "provision_retry_delay",
     "default_compute_timeout",
+    "queue_timeout",
+    "call_deadline",
+    "pool_deadline",
+    "suspect_timeout",
 )
 ABOVE_ZERO = (
     "provision_timeout",
@@ -22,6 +26,11 @@ ABOVE_ZERO = (
     "bootstrap_timeout",
     "default_compute_timeout",
     "reconcile_tick_interval",
+    "queue_timeout",
+    "call_deadline",
+    "pool_deadline",
+    "suspect_timeout",
+    "lost_timeout",
 )
 AT_LEAST_ZERO = ("provision_retry_delay", "autoscale_cooldown", "autoscale_idle_timeout", "shutdown_timeout")
 TIMES = (*ABOVE_ZERO, *AT_LEAST_ZERO)
@@ -59,6 +68,11 @@ def test_the_defaults_are_the_documented_ones() -> None:
         logging=True,
         cluster=None,
         retry_on_interruption=3,
+        queue_timeout=None,
+        call_deadline=None,
+        pool_deadline=None,
+        suspect_timeout=15.0,
+        lost_timeout=60.0,
         on_event=None,
         collect_metrics=True,
         ports=(),

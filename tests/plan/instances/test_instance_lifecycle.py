@@ -74,6 +74,11 @@ def drains(name: str = "a") -> Event:
     return events.Reclaimed(("x", name))
 
 
+def lingers(name: str = "a") -> Event:
+    """Have a node leave its instance to the next pool."""
+    return events.Lingers(("x", name))
+
+
 def released(name: str = "a") -> Event:
     """Have a node be done with its instance."""
     return events.Released(("x", name))
@@ -379,7 +384,15 @@ WAYS: dict[Phase, tuple[list[Step], dict[Phase | None, list[Step]]]] = {
     ),
     Phase.READY: (
         WORKS,
-        {Phase.DRAINING: [(drains(), "")], Phase.TERMINATING: [(released(), "terminate:a")]},
+        {
+            Phase.DRAINING: [(drains(), "")],
+            Phase.LINGERING: [(lingers(), "")],
+            Phase.TERMINATING: [(released(), "terminate:a")],
+        },
+    ),
+    Phase.LINGERING: (
+        [*WORKS, (lingers(), ""), (LEFT, ""), (listed(9, RUNNING), "")],
+        {Phase.TERMINATING: [(released(), "terminate:a")]},
     ),
     Phase.DRAINING: ([*WORKS, (drains(), "")], {Phase.TERMINATING: [(released(), "terminate:a")]}),
     Phase.TERMINATING: (

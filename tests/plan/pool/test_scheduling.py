@@ -347,8 +347,6 @@ def test_calls_of_a_group_are_given_up_together() -> None:
     _placed(scheduler)
     scheduler.submit_group([(3, 0, 0), (4, 1, 0)])
     scheduler.submit(5, b"f")
-    assert scheduler.group_of(3) == (3, 4)
-    assert scheduler.group_of(5) == ()
     assert scheduler.give_up([3, 5], {3, 5}.__contains__) == [5]
     assert scheduler.give_up([4], {3, 4, 5}.__contains__) == [3, 4]
     assert scheduler.queued == 0

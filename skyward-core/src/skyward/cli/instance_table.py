@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from skyward.model.fields.span import span
 from skyward.model.instances.machine import Instance
 
@@ -10,18 +12,20 @@ __all__ = ["HEADER", "row"]
 HEADER = ("POOL", "NODE", "MACHINE", "PROVIDER", "TYPE", "REGION", "STATE", "PRICE", "AGE", "OWNER", "EXPIRES")
 
 
-def row(instance: Instance, *, now: float) -> tuple[str, ...]:
+def row(instance: Instance, *, now: float, lingers: Mapping[tuple[str, str], float] | None = None) -> tuple[str, ...]:
     """
     Describe a machine in words, a column each, as `HEADER` names them.
 
     Args:
         instance: The machine.
         now: The time, in seconds since 1970.
+        lingers: Until when machines wait for the next pool, by provider and id; None if none does.
 
     >>> row(Instance(id="i-1", node=0, provider="aws", launched_at=0.0, hourly_rate=1.5, spot=True), now=7300.0)
     ('?', '0', 'i-1', 'aws', '?', '?', 'running', '$1.5/h spot', '2 h', '?', '?')
     """
     tags = instance.tags
+    until = (lingers or {}).get((instance.provider, instance.id))
     price = "?" if instance.hourly_rate is None else f"${instance.hourly_rate:.4g}/h{' spot' if instance.spot else ''}"
     return (
         (tags.pool_name or tags.pool_id) if tags is not None else "?",
@@ -30,16 +34,18 @@ def row(instance: Instance, *, now: float) -> tuple[str, ...]:
         instance.provider,
         instance.instance_type or "?",
         instance.region or "?",
-        instance.state.value,
+        instance.state.value if until is None else "lingering",
         price,
         "?" if instance.launched_at is None else span(now - instance.launched_at),
         (tags.owner if tags is not None else "") or "?",
-        _expiry(instance, now),
+        _expiry(instance, now, until),
     )
 
 
-def _expiry(instance: Instance, now: float) -> str:
+def _expiry(instance: Instance, now: float, lingers: float | None) -> str:
     until = instance.tags.expires_at if instance.tags is not None else None
+    if until is None or (lingers is not None and until):
+        until = lingers
     if until is None:
         return "?"
     if not until:

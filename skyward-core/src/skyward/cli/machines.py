@@ -42,6 +42,13 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
     return owned, [(handle, one) for handle, one in owned.found if chosen([one], **wish, now=handle.now())]
 
 
+def lingering_until() -> dict[tuple[str, str], float]:
+    """Return until when machines wait for the next pool of this user, by provider and id."""
+    from skyward.engine.instances.lingering_records import lingering
+
+    return {(about.provider, name): about.ends_at for about in lingering() for name in about.machines}
+
+
 def complain_of(failures: Mapping[str, SkywardError]) -> int:
     """Return which clouds could not be asked, and the exit code."""
     for name, error in failures.items():

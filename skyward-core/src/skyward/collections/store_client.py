@@ -231,7 +231,7 @@ class StoreClient:
         return line.connection
 
     def _connect(self) -> None:
-        """Have the thread take a connection, unless an earlier task of this process has left it one."""
+        """Take a connection for this thread, unless an earlier task of this process has left it one."""
         if self._closed:
             raise CollectionError(
                 "A collection is used whose task has ended, or whose pool was left.",

@@ -63,7 +63,7 @@ class StoreConnections:
         return self._kinds.get((generation, name))
 
     def learn(self, generation: str, name: str, kind: str) -> None:
-        """Remember what a name stands for, as long as that store lives."""
+        """Record what a name stands for, as long as that store lives."""
         if any(known != generation for known, _ in list(self._kinds)[:1]):
             self._kinds.clear()
         self._kinds[generation, name] = kind

@@ -40,7 +40,7 @@ class ThreadLine(threading.local):
         return self.connection
 
     def leave(self) -> None:
-        """Return the connection: the thread takes another one, or this one anew."""
+        """Return the connection: the thread takes another one, or connects this one again."""
         self.pool = self.connection = self._lent = None
 
     def next_write(self) -> tuple[bytes, int]:

@@ -33,9 +33,9 @@ _WIDE = 90
 _OTHER_ROWS = 3
 # A task that runs longer than this is named.
 _LONG_S = 2.0
-_STYLES = {"ready": "green", "lost": "red", "stopping": "yellow", "gone": "dim"}
+_STYLES = {"ready": "green", "silent": "yellow", "lost": "red", "stopping": "yellow", "gone": "dim"}
 # Which nodes are shown where there is no room for all of them.
-_ORDER = ("lost", "bootstrap", "running", "launching", "requested", "stopping", "ready", "gone")
+_ORDER = ("lost", "silent", "bootstrap", "running", "launching", "requested", "stopping", "ready", "gone")
 
 
 class LiveConsole(FooterConsole):

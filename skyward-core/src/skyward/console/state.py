@@ -38,6 +38,8 @@ from skyward.model.events.event import (
     InstanceStopping,
     Metrics,
     NodeReady,
+    NodeRecovered,
+    NodeSuspected,
     PoolStopping,
     Progress,
     ShutdownRequested,
@@ -49,7 +51,9 @@ from skyward.plain import plain_line
 
 __all__ = ["Bar", "NodeView", "RunningTask", "State", "fold", "step"]
 
-NodeState: TypeAlias = Literal["requested", "launching", "running", "bootstrap", "ready", "lost", "stopping", "gone"]
+NodeState: TypeAlias = Literal[
+    "requested", "launching", "running", "bootstrap", "ready", "silent", "lost", "stopping", "gone"
+]
 Phase: TypeAlias = Literal["opening", "ready", "stopping", "closed"]
 
 # The rate is that of the last few seconds: so many samples, so far apart.
@@ -281,10 +285,14 @@ def _preempted(draft: _Draft, event: InstancePreempted) -> None:
     _forget(draft, event.node)
 
 
+def _suspected(draft: _Draft, event: NodeSuspected) -> None:
+    draft.node(event.node, event, "silent", detail=event.reason)
+
+
 def _destroyed(draft: _Draft, event: InstanceDestroyed) -> None:
     view = draft.nodes.get(event.node)
     # A node whose new instance is under way already is not gone with the old one.
-    if view is not None and view.state in ("stopping", "ready", "lost", "gone"):
+    if view is not None and view.state in ("stopping", "ready", "silent", "lost", "gone"):
         draft.node(event.node, event, "gone", detail=event.reason)
         _forget(draft, event.node)
 
@@ -346,6 +354,8 @@ _APPLY: Mapping[type[SkywardEvent], Apply] = {
     BootstrapFailed: _bootstrap(lambda event: f"{event.phase} failed"),
     InstanceBootstrapped: _node("bootstrap", "done"),
     NodeReady: _node("ready"),
+    NodeSuspected: _suspected,
+    NodeRecovered: _node("ready"),
     ClusterProvisioned: _facts("wanted", lambda event: event.nodes),
     ClusterReady: _ready,
     TaskStarted: _started,

@@ -24,12 +24,15 @@ from skyward.model.events.event import (
     InfraCreating,
     InstanceDestroyed,
     InstanceLaunching,
+    InstanceLingers,
     InstancePreempted,
     InstanceProvisioned,
     InstanceReplaced,
     LaunchDelayed,
     Log,
     NodeReady,
+    NodeRecovered,
+    NodeSuspected,
     NodeUnhealthy,
     PoolStopping,
     SkywardEvent,
@@ -220,6 +223,10 @@ def _preempted(event: InstancePreempted) -> Line:
     return Line(f"{what}: {event.reason}", "warning", event.node)
 
 
+def _suspected(event: NodeSuspected) -> Line:
+    return Line(f"has been silent for {lasted(event.silent)}{_because(event.reason)}", "warning", event.node)
+
+
 def _unhealthy(event: NodeUnhealthy) -> Line:
     what = "is replaced" if event.replaced else "may be ill"
     return Line(f"{what}: {event.reason}", "warning", event.node)
@@ -227,6 +234,11 @@ def _unhealthy(event: NodeUnhealthy) -> Line:
 
 def _replaced(event: InstanceReplaced) -> Line:
     return Line(f"has a new instance: {event.new} in place of {event.old}", "note", event.node)
+
+
+def _lingers(event: InstanceLingers) -> str:
+    most = f", for {money(event.cost)} at most" if event.cost else ""
+    return f"{event.instance_id} waits {lasted(event.seconds)} for the next pool{most}"
 
 
 def _delayed(event: LaunchDelayed) -> Line:
@@ -250,7 +262,7 @@ def _final(event: CostFinal) -> Line | None:
 
 
 def _receipt(receipt: Receipt) -> Iterator[str]:
-    """Yield the lines of a receipt, five at most."""
+    """Yield the lines of a receipt, six at most."""
     if receipt.foreseen is not None:
         yield f"foreseen {money(receipt.foreseen)} for as long as timeout= allows"
     billed = sum(node.billed_seconds for node in receipt.nodes)
@@ -265,6 +277,9 @@ def _receipt(receipt: Receipt) -> Iterator[str]:
         yield f"first result after {lasted(first.total)}: " + ", ".join(
             f"{phase} {lasted(seconds)}" for phase, seconds in phases.items()
         )
+    if receipt.lingering:
+        most = f", for {money(receipt.linger_cost)} more at most" if receipt.linger_cost else ""
+        yield f"{several(receipt.lingering, 'machine')} waiting for the next pool for {lasted(receipt.linger_s)}{most}"
     left = [node.instance_id for node in receipt.nodes if not node.ended]
     if left:
         yield f"may still be billed: {', '.join(left)}"
@@ -278,6 +293,8 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     InstanceProvisioned: _provisioned,
     BootstrapFailed: _bootstrap_failed,
     NodeReady: lambda event: Line("ready", "note", event.node, passing=True),
+    NodeSuspected: _suspected,
+    NodeRecovered: lambda event: Line(f"is heard again after {lasted(event.silent)}", "note", event.node),
     ClusterReady: _ready,
     TaskCompleted: _completed,
     InstancePreempted: _preempted,
@@ -285,6 +302,7 @@ _WORDS: Mapping[type[SkywardEvent], Callable[[Any], Line | None]] = {
     InstanceReplaced: _replaced,
     LaunchDelayed: _delayed,
     PoolStopping: lambda event: Line(f"closing{_because(event.reason)}", passing=True),
+    InstanceLingers: lambda event: Line(_lingers(event), node=event.node),
     InstanceDestroyed: lambda event: Line(f"{event.instance_id} has ended", node=event.node, passing=True),
     CostFinal: _final,
     ClusterDestroyed: lambda event: Line(f"closed after {lasted(event.elapsed)}", passing=True),

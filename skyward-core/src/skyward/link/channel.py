@@ -16,7 +16,7 @@ from typing import Protocol
 
 from skyward.errors import ProtocolError, TransportError
 from skyward.link.descriptors import handed_out
-from skyward.link.frames import MAX_FDS, Frame, Parser
+from skyward.link.frames import MAX_FDS, Frame, Kind, Parser, encode
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ SENSELESS = (struct.error, LookupError, ArithmeticError, TypeError, ValueError)
 
 _ANCILLARY = socket.CMSG_SPACE(MAX_FDS * array.array("i").itemsize)
 _JOIN = 256 << 10
+_BEAT = encode(Kind.BEAT)
 
 
 _sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
@@ -89,6 +90,7 @@ class Link(Flushed, Protocol):
     """What carries frames to the other end and back, whatever lies between."""
 
     closed: bool
+    heard: int
     on_drained: Callable[[], None] | None
     on_announced: Callable[[Frame], bool]
 
@@ -108,6 +110,9 @@ class Link(Flushed, Protocol):
         self, frame: bytes, fds: Sequence[int] = (), hold: object = None, receipt: Callable[[], None] | None = None
     ) -> None:
         """Queue one frame; the receipt is called once, when the other end has it or it lies in its socket."""
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless anything was sent since the last one."""
 
     def end(self) -> None:
         """Close the sending side, so that the other end reads an end of file."""
@@ -185,7 +190,8 @@ class Channel:
         self._ended = False
         self.closed = False
         self._backlog = 0
-        self._queued = 0
+        self._queued = self._beaten = 0
+        self.heard = 0
         self.on_drained: Callable[[], None] | None = None
         # Never called: buffers come as descriptors, and their memory is there already.
         self.on_announced: Callable[[Frame], bool] = lambda _: True
@@ -260,6 +266,12 @@ class Channel:
             self._reading = True
             self._loop.add_reader(self._sock, self._readable)
 
+    def beat(self) -> None:
+        """Send a heartbeat, unless anything was sent since the last one."""
+        if self._queued == self._beaten and not self._backlog:
+            self.send(_BEAT)
+        self._beaten = self._queued
+
     def end(self) -> None:
         """Close the sending side once all is written."""
         self._ended = True
@@ -324,6 +336,7 @@ class Channel:
         """Read once; return whether there may be more."""
         try:
             data = receive(self._sock, self._fds)
+            self.heard += 1
             if not data:
                 torn = self._parser.pending
                 self.close(TransportError(f"A link ended inside a frame, {torn} bytes in.") if torn else None)

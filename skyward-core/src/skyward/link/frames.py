@@ -61,7 +61,7 @@ class Kind(IntEnum):
     REFRESH = 26  # client -> agent: restart the workers
     REFRESHED = 27  # agent -> client
     SHARE = 28  # agent -> worker: whether more than one call is under way, so that another thread is to read
-    NOTICE = 29  # agent -> client: JSON, the machine is reclaimed
+    NOTICE = 29  # agent -> client, agent -> worker: JSON, the machine is reclaimed
     RETIRE = 30  # worker -> agent: to be replaced once its call is answered
     ASK = 31  # client -> agent: JSON, a question with a number
     ANSWER = 32  # agent -> client: JSON, the answer to the question of that number
@@ -73,6 +73,7 @@ class Kind(IntEnum):
     GIVE = 38  # client -> agent: send a buffer that a task put
     KEEP = 39  # worker -> agent -> client and back: a file that the client keeps for tasks
     STORE = 40  # worker -> agent -> client and back: JSON, where the store of the collections is, and what became of it
+    BEAT = 41  # agent -> client: nothing but that the agent is there
     STACKS = 45  # agent -> worker: tell of your event loops; worker -> agent: JSON, their tasks
 
 

@@ -10,6 +10,7 @@ How much of each kind of frame a node may send before the client has dealt with 
 | KEEP | 16 requests of each worker, 2 MiB each, and 7.5 MiB of answers that it has not read |
 | ANSWER, FETCHED, REFRESHED, RECALLED, CREDIT | what they are about is there, or they are ignored |
 | METRIC | none: what is measured is dropped while handlers are behind |
+| BEAT | none: it is empty, and nothing is kept of it |
 | PEERS | one for each version of the members that the node was sent, and some more |
 | the others | a number for the node's whole life |
 
@@ -47,6 +48,7 @@ _LARGEST: Final[Mapping[int, int]] = {
     Kind.METRIC: 256 * _KIB,
     Kind.DROP: 32,
     Kind.STOPPED: 0,
+    Kind.BEAT: 0,
     Kind.REFRESHED: 0,
     Kind.SERVING: 4 * _KIB,
     Kind.FETCHED: 4 * _KIB,

@@ -92,6 +92,8 @@ class Wire:
         self._acknowledged_at = 0.0
         self.closed = False
         self.received_at = loop.time()
+        self.heard = 0
+        self._wrote = False
         self.on_drained: Callable[[], None] | None = None
         self.on_announced: Callable[[Frame], bool] = lambda _: True
 
@@ -166,6 +168,7 @@ class Wire:
             cells = self._outbox.next(room, self._loop.time())
             if not cells:
                 break
+            self._wrote = True
             connection.write(b"".join(cells))
             if self._outbox.kept > MOST_KEPT:
                 kept = self._outbox.kept
@@ -207,6 +210,7 @@ class Wire:
         if connection is not self._connection or self.closed:
             return
         self.received_at = self._loop.time()
+        self.heard += 1
         self._on_received()
         self._batch.open()
         try:
@@ -238,6 +242,12 @@ class Wire:
             self._connection = None
             self._greeted = self._early = False
             self._on_lost(error)
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless anything was sent since the last one; none while the other end is away."""
+        if not self._wrote:
+            self._acknowledge()
+        self._wrote = False
 
     def ping(self) -> None:
         """Ask the other end for a heartbeat."""
@@ -321,6 +331,7 @@ class Wire:
             # An end that asks and never reads must not fill our memory: what is owed waits for room.
             self._asked = self._connection.room() <= 0
             if not self._asked:
+                self._wrote = True
                 self._connection.write(cell(CellType.ACK, COUNT.pack(self._inbox.received)))
 
     def _shut(self, error: Exception | None) -> None:

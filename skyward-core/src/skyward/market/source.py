@@ -7,8 +7,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-from collections.abc import Callable, Mapping
-from types import FunctionType
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -18,6 +17,7 @@ from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import PluginError, SkywardError
 from skyward.market.store import Source
+from skyward.model.fields.stated import stated
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.spec import Spec
 
@@ -32,9 +32,9 @@ def source_of(handle: ProviderHandle) -> Source:
         handle: The provider.
     """
     facts = handle.facts
-    stated = (_stated(handle.provider), facts.offers_key, facts.regions)
+    said = (stated(handle.provider), facts.offers_key, facts.regions)
     # Of a secret among the settings, no more than eight bytes of a digest of all of them is written down.
-    digest = hashlib.blake2b(repr(stated).encode(), digest_size=8, person=b"skyward-offers").hexdigest()
+    digest = hashlib.blake2b(repr(said).encode(), digest_size=8, person=b"skyward-offers").hexdigest()
     return Source(handle.name, digest)
 
 
@@ -97,23 +97,3 @@ def _wrong(handle: ProviderHandle, reason: str) -> PluginError:
     return PluginError(
         f"Provider {handle.name!r} {reason}.", plugin=handle.name, hook="skyward_offers", provider=handle.name
     )
-
-
-def _stated(value: object) -> object:
-    """Return what a provider says of itself, alike in every process."""
-    cls: Any = type(value)
-    if attrs.has(cls):
-        fields = [one.name for one in attrs.fields(cls) if one.eq]
-        return (cls.__qualname__, [(name, _stated(getattr(value, name))) for name in fields])
-    if isinstance(value, Mapping):
-        return sorted((str(name), _stated(one)) for name, one in value.items())
-    if isinstance(value, (list, tuple)):
-        return [_stated(one) for one in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(str(_stated(one)) for one in value)
-    # What has no text of its own would be called by its address.
-    if isinstance(value, (type, FunctionType)):
-        return (value.__module__, value.__qualname__)
-    if cls.__repr__ is not object.__repr__:
-        return repr(value)
-    return (cls.__qualname__, sorted((name, _stated(one)) for name, one in getattr(value, "__dict__", {}).items()))

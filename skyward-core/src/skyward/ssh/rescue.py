@@ -61,6 +61,32 @@ async def rescue(
         _log.info("results.fetched node=%s count=%d", node, count)
 
 
+async def fetch(
+    connection: SSHClientConnection,
+    node: str,
+    on_frame: Callable[[Frame, tuple[int, ...]], None],
+    on_announced: Callable[[Frame], bool],
+    then: Callable[[], None],
+) -> None:
+    """
+    Fetch the results that a node has stored, and continue whatever comes of that.
+
+    Args:
+        connection: The machine.
+        node: Absolute path of the node's directory.
+        on_frame: Called with each frame and its descriptors, which it takes over.
+        on_announced: Says of a frame with buffers whether it is wanted.
+        then: Called at the end.
+    """
+    try:
+        await rescue(connection, node, on_frame, on_announced)
+    except Exception:
+        # The node is lost in any case, and its calls are tried again.
+        _log.exception("results.not_fetched node=%s", node)
+    finally:
+        then()
+
+
 async def _stored(
     connection: SSHClientConnection, node: str, on_announced: Callable[[Frame], bool]
 ) -> AsyncGenerator[Stored, None]:

@@ -33,7 +33,9 @@ def broadcast(
         ranks: How many ranks each has.
         membership: Numbers the members.
     """
-    members = [dispatch.members[index] for index in nodes if index in dispatch.members]
+    there = [dispatch.members[index] for index in nodes if index in dispatch.members]
+    # Where all are silent, they are waited for.
+    members = [member for member in there if not dispatch.silent.suspected(member)] or there
     if not members:
         empty = NodeLostError("The pool has no ready node to broadcast to.", pool=dispatch.pool)
         made.set_exception(dispatch.refusal or empty)
@@ -68,6 +70,7 @@ def spread(
         sink = sinks[index] if len(sinks) > 1 else sinks[0]
         call = Call(first.function, first.payload, sink, timeout=first.timeout, streams=first.streams, index=index)
         call.caller = first.caller
+        call.queue_timeout, call.deadline = first.queue_timeout, first.deadline
         call.broadcast = first.broadcast or (calls[0].id if calls else call.id)
         call.members, taking_part = membership.of(node)
         links[node].send_members(call.members, taking_part)

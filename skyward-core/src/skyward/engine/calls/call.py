@@ -7,21 +7,26 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from math import inf
 from typing import Any, Protocol
 
+from skyward.engine.calls.unopened import unopened
 from skyward.engine.nodes.outflow import Outflow
 from skyward.errors import (
     AllProvidersFailedError,
     BudgetExceededError,
+    CallDeadlineError,
     CapacityError,
     ConfigError,
     CredentialsError,
     NodeLostError,
     PluginError,
     PoolClosedError,
+    PoolDeadlineError,
     PoolEndedError,
     ProtocolError,
     ProvisionError,
+    QueueTimeoutError,
     QuotaError,
     RefError,
     ResultError,
@@ -33,7 +38,6 @@ from skyward.errors import (
     WorkerSpentError,
 )
 from skyward.link.absent import AGAIN
-from skyward.link.data.maker import Refused
 from skyward.link.messages import TASK_BITS, Status, task_of
 from skyward.link.payload import Payload, load
 from skyward.link.stack_dump import frames_of
@@ -135,6 +139,8 @@ class Call:
         payload: Its arguments.
         sink: What waits for it.
         timeout: Seconds it may run; 0 for no limit.
+        queue_timeout: Seconds within which it has to begin; 0 for no limit.
+        deadline: Seconds within which it has to be answered; 0 for no limit.
         retries: How many more attempts there are after one that fails, and when.
         interruptions: How many more attempts there are after its node was lost.
         node: The only node it may run on.
@@ -146,9 +152,9 @@ class Call:
     """
 
     __slots__ = (
-        "attempt", "began", "broadcast", "caller", "cancelled", "feeder", "function", "gave", "id", "index",
-        "interruptions", "lane", "members", "node", "on", "payload", "retries", "retry", "sent", "sink", "streams",
-        "timeout", "window",
+        "attempt", "began", "broadcast", "caller", "cancelled", "deadline", "feeder", "function", "gave", "id", "index",
+        "interruptions", "lane", "members", "node", "on", "payload", "queue_timeout", "retries", "retry", "sent",
+        "sink", "streams", "timeout", "until", "window",
     )  # fmt: skip
 
     def __init__(
@@ -158,6 +164,8 @@ class Call:
         sink: Sink,
         *,
         timeout: float = 0.0,
+        queue_timeout: float = 0.0,
+        deadline: float = 0.0,
         retries: Retries = 0,
         interruptions: int = 0,
         node: int | None = None,
@@ -172,6 +180,9 @@ class Call:
         self.payload = payload
         self.sink = sink
         self.timeout = timeout
+        self.queue_timeout = queue_timeout
+        self.deadline = deadline
+        self.until = inf
         self.retries = times(retries)
         self.retry = retries if isinstance(retries, Retry) else None
         self.interruptions = interruptions
@@ -228,26 +239,6 @@ class Call:
         self.attempt += 1
         self.id = task_of(self.id) | (self.attempt - 1) << TASK_BITS
         self.on, self.members = None, 0
-
-
-def unopened(what: str, error: Exception) -> str:
-    """
-    Return why something that came from a node was not opened, and what to do.
-
-    Args:
-        what: What it is.
-        error: What opening it raised.
-    """
-    if isinstance(error, Refused):
-        return (
-            f"{what} holds {error.name}, and this machine is trusted with data only. "
-            f"Return plain values, arrays or tables; or list the class, {error.listing}. "
-            'trust="code" opens everything, and lets the machine\'s owner run any code on this one.'
-        )
-    return (
-        f"{what} cannot be unpickled here: {type(error).__name__}: {error}. "
-        "Return plain values, or install the package that its class comes from."
-    )
 
 
 _STARTS: dict[str, type[SkywardError]] = {
@@ -393,8 +384,11 @@ class Answer:
         if kind == "TaskTimeoutError":
             limit, stack = facts.get("timeout", 0.0), frames_of(facts.get("stack", ()))
             at = "\n  | ".join(["\nIt was at:", *stack]) if stack else ""
+            how = f"was stopped after {self.seconds:.1f} s"
+            if facts.get("silent"):
+                how = f"was given up after {self.seconds:.1f} s by the client's clock, as its node is silent"
             return TaskTimeoutError(
-                f"{what} ran longer than its timeout of {limit:g} s and was stopped after {self.seconds:.1f} s. "
+                f"{what} ran longer than its timeout of {limit:g} s and {how}. "
                 f"Raise timeout= on the function or with .with_timeout(seconds).{at}",
                 timeout=limit,
                 stack=stack,
@@ -419,6 +413,12 @@ class Answer:
             return PoolClosedError(message, pool=self.pool)
         if kind == "BudgetExceededError":
             return BudgetExceededError(message, pool=self.pool, budget=facts["budget"], cost=facts["cost"])
+        if kind == "QueueTimeoutError":
+            return QueueTimeoutError(f"{self.function}() did not begin: {message}.", **about)
+        if kind == "CallDeadlineError":
+            return CallDeadlineError(f"{self.function}() was given up: {message}.", **about)
+        if kind == "PoolDeadlineError":
+            return PoolDeadlineError(message, pool=self.pool)
         if kind == "PoolEndedError":
             return PoolEndedError(message, pool=self.pool)
         if kind == "PluginError":

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from skyward.engine.calls.affinity import Kept
 from skyward.engine.calls.batches import in_parts
 from skyward.engine.calls.call import Answer, Call, Observer
+from skyward.engine.calls.call_deadlines import CallDeadlines
 from skyward.engine.calls.call_failures import closed, completed, ending, failure
+from skyward.engine.calls.call_frames import announced, answer_of, take_credit, take_item
 from skyward.engine.calls.recalling import Recalling
 from skyward.engine.calls.retrying import Retrying
+from skyward.engine.calls.silent_nodes import SilentNodes
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
-from skyward.link.messages import CALL, CREDIT, ITEM, RESULT, Status, decode_calls, decode_result
-from skyward.link.order import sizes_of
+from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result
 from skyward.link.payload import decode
 from skyward.node.agent.fds import close_all
-from skyward.plan.pool.lanes import LaneKey
+from skyward.plan.pool.lanes import Assignment, LaneKey
 from skyward.plan.pool.retry_policy import Decision, Failure
-from skyward.plan.pool.scheduling import Assignment, Scheduler
+from skyward.plan.pool.scheduling import Scheduler
 from skyward.plan.pool.workload import Workload, estimate
 
 
@@ -50,6 +53,7 @@ class Dispatch:
     ) -> None:
         self._engine = engine
         self.pool = pool
+        self._failure = partial(failure, pool)
         self._scheduler = Scheduler(buffer)
         self._observer = observer
         self._membership = membership
@@ -60,6 +64,17 @@ class Dispatch:
         self._kept = Kept()
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
         self.pause = self._retrying.pause
+        self.silent = SilentNodes(
+            self._scheduler,
+            self._members,
+            self._calls,
+            renew=self._renew,
+            queue=self._send_again,
+            forget=self._retrying.forget,
+            fail=self._attempt_failed,
+            failure=self._failure,
+        )
+        self._deadlines = CallDeadlines(engine.loop, self._calls, self.silent.give_up, self._end, self._failure)
         self.on_progress: Callable[[], None] | None = None
 
     @property
@@ -117,6 +132,7 @@ class Dispatch:
                 call.sink.resolve(call, self._closed)
                 continue
             self._calls[call.id] = call
+            self._deadlines.add(call)
             self._queue(call)
         self._assign()
 
@@ -129,6 +145,7 @@ class Dispatch:
             return
         for call in calls:
             self._calls[call.id] = call
+            self._deadlines.add(call)
         members = [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
         self._scheduler.submit_group(members, caller=calls[0].caller)
         self._assign()
@@ -159,6 +176,7 @@ class Dispatch:
             self._closed = self._failure("PoolClosedError", why) if isinstance(why, str) else why
         self._scheduler.clear()
         self._retrying.close()
+        self._deadlines.close()
         in_parts(self._engine.post, self._end_closed, list(self._calls.values()))
 
     async def leave(self, why: str) -> None:
@@ -192,6 +210,7 @@ class Dispatch:
         if member is None:
             return
         member.end()
+        self.silent.removed(member)
         for lost in self._scheduler.remove_node(node):
             call = self._calls.get(lost)
             if call is None:
@@ -199,6 +218,18 @@ class Dispatch:
             answer = self._failure("NodeLostError", why, call=call, where=member.where)
             self._attempt_failed(call, answer, Failure.NODE_LOST)
         self._drop_groups(node, "a node of the broadcast went away before it began")
+        self._assign()
+
+    def evacuate(self, node: int, why: str) -> None:
+        """Begin what a silent node was sent elsewhere, as far as it may be."""
+        self.silent.evacuate(node, why)
+        self._drop_groups(node, why)
+
+    def trust(self, node: int) -> None:
+        """Use a node again that is heard."""
+        for call in self.silent.trust(node):
+            if self._observer is not None:
+                self._observer.started(call, node)
         self._assign()
 
     def set_aside(self, node: int, seat: int) -> None:
@@ -231,26 +262,14 @@ class Dispatch:
     # Frames from nodes.
 
     def on_announced(self, node: int, frame: Frame) -> bool:
-        """
-        Return whether buffers are wanted that a node is about to send for a call.
-
-        Raises:
-            ProtocolError: If it is about to send something that it was not asked for.
-        """
+        """Return whether buffers are wanted that a node is about to send for a call, as `announced` does."""
+        member = self._members.get(node)
         if frame.kind == Kind.BLOB:
-            return node in self._members and self._members[node].announced(frame)
+            return member is not None and member.announced(frame)
         (number,) = CALL.unpack_from(frame.body)
-        call = self._calls.get(number)
-        if call is not None and call.on == node:
-            if frame.kind == Kind.ITEM:
-                call.check_item()
-            return True
-        if self._closed is None and node in self._members:
-            raise ProtocolError(
-                f"A node announced {sum(sizes_of(frame))} bytes for call {number}, which it was not given."
-            )
-        # It may not know yet that the call is over.
-        return False
+        if number in self.silent.attempts:
+            return frame.kind != Kind.ITEM
+        return announced(self._calls.get(number), member, frame, over=self._closed is not None)
 
     def on_frame(self, node: int, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a frame about a call, from a node that may be leaving."""
@@ -264,9 +283,9 @@ class Dispatch:
             case Kind.RECALLED:
                 self.on_recalled(member, frame)
             case Kind.ITEM:
-                self.on_item(member, frame, fds)
+                take_item(self._calls.get(*CALL.unpack_from(frame.body)), member, frame, fds)
             case Kind.CREDIT:
-                self.on_credit(member, frame)
+                take_credit(self._calls.get(*CALL.unpack_from(frame.body)), member, frame)
             case Kind.BLOB:
                 member.came(frame, fds)
 
@@ -278,31 +297,15 @@ class Dispatch:
         # All that may be wrong with the frame is found before the call is touched: it is still to be answered then.
         payload = decode(body, RESULT.size, fds, member.trust, member.there) if status == Status.OK else None
         text = b"" if payload else ending(status, body[RESULT.size :], fds)
-        if call is None or call.on != member.index:
-            return
-        member.link.answered(call)
-        self._finished(number, member.node, seconds)
-        answer = Answer(
-            status,
-            payload,
-            text,
-            where=member.where,
-            function=call.function.name,
-            seconds=seconds,
-            node=member.node,
-            pool=self.pool,
-            trust=member.trust,
-        )
-        if status in (Status.OK, Status.STREAMED, Status.RAISED):
-            self._kept.note(call, member)
-        if status in (Status.OK, Status.STREAMED, Status.CANCELLED):
-            self._end(call, answer)
+        if call is not None and call.on == member.index:
+            member.link.answered(call)
+        elif (attempt := self.silent.answered(member, number)) is not None:
+            call = self.silent.won(attempt, status)
         else:
-            failure = Failure.FAILED
-            if status == Status.FAILED:
-                answer.text = completed(call, answer.text, self._calls.get)
-                failure = Failure.WORKER_SPENT if answer.not_begun else failure
-            self._attempt_failed(call, answer, failure)
+            return
+        self._finished(number, member.node, seconds)
+        if call is not None:
+            self._settle(call, member, answer_of(call, member, status, payload, text, seconds, self.pool))
         if self._scheduler.queued:
             self._assign()
 
@@ -312,6 +315,8 @@ class Dispatch:
         for number in reversed(decode_calls(frame.body)):
             call = self._calls.get(number)
             if call is None or call.on != member.index:
+                if self.silent.answered(member, number) is not None:
+                    self._scheduler.finished(number, now=self._engine.loop.time())
                 continue
             member.link.answered(call)
             self._scheduler.finished(number, now=self._engine.loop.time())
@@ -329,22 +334,19 @@ class Dispatch:
                 self._scheduler.submit_group([(number, member.node, rank)], caller=call.caller)
         self._assign()
 
-    def on_item(self, member: Member, frame: Frame, fds: tuple[int, ...]) -> None:
-        """Take an item of a stream."""
-        number, _ = ITEM.unpack_from(frame.body)
-        payload = decode(frame.body, ITEM.size, fds, member.trust, member.there)
-        call = self._calls.get(number)
-        if call is not None and call.on == member.index:
-            call.take_item(payload)
-
-    def on_credit(self, member: Member, frame: Frame) -> None:
-        """Take a node's leave to send more items of an input stream."""
-        number, stream, items = CREDIT.unpack(frame.body)
-        call = self._calls.get(number)
-        if call is not None and call.on == member.index and call.feeder is not None:
-            call.feeder.acknowledged(stream, items)
-
     # Inside.
+
+    def _settle(self, call: Call, member: Member, answer: Answer) -> None:
+        if answer.status in (Status.OK, Status.STREAMED, Status.RAISED):
+            self._kept.note(call, member)
+        if answer.status in (Status.OK, Status.STREAMED, Status.CANCELLED):
+            self._end(call, answer)
+        else:
+            failure = Failure.FAILED
+            if answer.status == Status.FAILED:
+                answer.text = completed(call, answer.text, self._calls.get)
+                failure = Failure.WORKER_SPENT if answer.not_begun else failure
+            self._attempt_failed(call, answer, failure)
 
     def _unsent(self, member: Member, call: Call, why: str, kind: str = "RefError") -> None:
         """End a call that cannot be sent, such as one that needs what was lost with another node."""
@@ -429,6 +431,8 @@ class Dispatch:
         self._retrying.forget(call)
         del self._calls[call.id]
         call.on = None
+        if self.silent.attempts:
+            self.silent.ended(call)
         if call.feeder is not None:
             call.feeder.stop()
         if self._observer is not None:
@@ -444,6 +448,3 @@ class Dispatch:
 
     def _end_cancelled(self, call: Call) -> None:
         self._end(call, Answer(Status.CANCELLED, None, b"", function=call.function.name))
-
-    def _failure(self, kind: str, message: str, *, call: Call | None = None, where: str = "the pool") -> Answer:
-        return failure(self.pool, kind, message, call=call, where=where)

@@ -154,7 +154,7 @@ class Flight:
     def run(self) -> None:
         """Make calls until there are no more items, or no more results are wanted; for a thread of its own."""
         try:
-            while not (self.exhausted or self.over or self._pool.closing):
+            while not (self.exhausted or self.over or self._pool.state.closing):
                 if count := self.room():
                     self.pull(count)
                 else:
@@ -364,7 +364,7 @@ class Flight:
             PoolClosedError: In a process that was forked, or if the pool is closed and so no result will come.
         """
         self._pool.engine.check()
-        if self._pool.closing and self.answered == self.pulled and not self.finished and not self._landed:
+        if self._pool.state.closing and self.answered == self.pulled and not self.finished and not self._landed:
             raise self._closed()
 
     def cancel_after(self, index: int) -> None:

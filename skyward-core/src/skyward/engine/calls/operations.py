@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import random
+import time
 from collections.abc import Iterator
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skyward.engine.calls.call import Answer, Call, new_broadcast
@@ -208,6 +210,8 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
     retry = pending.retries if isinstance(pending.retries, Retry) else None
     retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
     number = new_broadcast()
+    deadline = pending.deadline or pool.options.call_deadline
+    until = time.monotonic() + deadline if deadline else inf
     while True:
         pool.whole.awake()
         try:
@@ -215,10 +219,10 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
                 return _broadcast_streams(pool, pending, number)
             return _broadcast_once(pool, pending, number, keep_errors=keep_errors)
         except NodeLostError:
-            if not interruptions:
+            if not interruptions or time.monotonic() >= until:
                 raise
             interruptions -= 1
-            pool.whole.wait()
+            pool.whole.wait(None if until == inf else until - time.monotonic())
         except WorkerSpentError:
             # No rank has begun, and fresh processes take the place of those that could not.
             if not renewals:
@@ -232,12 +236,16 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
                 interruptions=interruptions,
                 retry=retry,
                 draw=random.random(),
+                left=until - time.monotonic(),
             )
             if not decision.again or (retry is not None and not judged(retry, error, pending.function.name)):
                 raise
             retries = decision.retries
             wait(pool, decision.delay)
         number += 1 << TASK_BITS
+        if until != inf:
+            # At least a moment, so that it fails as a call does that is late.
+            pending = pending.with_deadline(max(0.001, until - time.monotonic()))
 
 
 def _broadcast_once(pool: Running, pending: PendingFunction[T], number: int, *, keep_errors: bool) -> list[T]:

@@ -57,7 +57,7 @@ class Retrying:
             failure: Why the attempt came to nothing.
             over: Whether no further attempt is wanted, or could be.
         """
-        decision = _decided(call, failure, over=over)
+        decision = _decided(call, failure, over=over, now=self._engine.loop.time())
         retry = call.retry
         if decision.again and failure is Failure.FAILED and retry is not None and retry.on is not None:
             # What the user's exception is, and what the user's function says of it, is found out in another thread.
@@ -94,7 +94,8 @@ class Retrying:
         applies, answer.instead = await in_thread(_applies, retry, answer)
         # Taken out only after the wait, and by whatever ended the call meanwhile, which cancels this.
         del self._waiting[call]
-        self._settle(call, answer, _decided(call, Failure.FAILED, over=not applies))
+        now = self._engine.loop.time()
+        self._settle(call, answer, _decided(call, Failure.FAILED, over=not applies, now=now))
 
     def _settle(self, call: Call, answer: Answer, decision: Decision) -> None:
         if not decision.again:
@@ -150,7 +151,7 @@ def wait(pool: Any, seconds: float) -> None:
     over.wait()
 
 
-def _decided(call: Call, failure: Failure, *, over: bool) -> Decision:
+def _decided(call: Call, failure: Failure, *, over: bool, now: float) -> Decision:
     return decide(
         failure,
         cancelled=over,
@@ -159,6 +160,7 @@ def _decided(call: Call, failure: Failure, *, over: bool) -> Decision:
         attempt=call.attempt,
         retry=call.retry,
         draw=random.random(),
+        left=call.until - now,
     )
 
 

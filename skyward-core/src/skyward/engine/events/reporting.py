@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.engine.calls.call import unopened
+from skyward.engine.calls.unopened import unopened
 from skyward.engine.nodes.measured import Measured, of_all_gpus
 from skyward.errors import ProtocolError
 from skyward.link.emitted import class_name
 from skyward.link.messages import task_of
 from skyward.link.payload import load
 from skyward.model.events import event as events
+from skyward.plan.instances.lingering import linger_cost
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Answer, Call
@@ -349,7 +350,16 @@ class Reporting:
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Report that a node went away."""
-        self.publish(self._of(events.InstancePreempted, shell, reason=why))
+        self.publish(self._of(events.InstancePreempted, shell, reason=why, cause=shell.lost_by))
+
+    def suspected(self, shell: NodeShell, silent: float, reason: str) -> None:
+        """Report that a node has been silent for so many seconds, and gets no new calls."""
+        event = events.NodeSuspected(node=shell.index, silent=silent, reason=reason, instance=shell.info)
+        self.publish(event)
+
+    def recovered(self, shell: NodeShell, silent: float) -> None:
+        """Report that a node is heard again after so many seconds."""
+        self.publish(events.NodeRecovered(node=shell.index, silent=silent, instance=shell.info))
 
     def noticed(self, shell: NodeShell, notice: dict[str, Any]) -> None:
         """Report that a node is about to be lost, or may be: its machine is reclaimed, or failed a check."""
@@ -359,8 +369,8 @@ class Reporting:
             self.publish(self._of(events.NodeUnhealthy, shell, **facts))
             return
         ends_at = (notice.get("at") or time.time()) if certain else None
-        event = self._of(events.InstancePreempted, shell, reason=notice["reason"], certain=certain, ends_at=ends_at)
-        self.publish(event)
+        facts = {"reason": notice["reason"], "certain": certain, "ends_at": ends_at, "cause": "notice"}
+        self.publish(self._of(events.InstancePreempted, shell, **facts))
 
     def unreached(self, shell: NodeShell, sentence: str) -> None:
         """Report that a node does not reach another one any more."""
@@ -370,10 +380,17 @@ class Reporting:
         """Report that a machine is being terminated."""
         self.publish(self._of(events.InstanceStopping, shell, reason=reason))
 
+    def lingers(self, shell: NodeShell, seconds: float, rate: float) -> None:
+        """Report that a machine waits for the next pool, for so many seconds at a rate in USD an hour."""
+        cost = linger_cost(rate, seconds)
+        self.publish(self._of(events.InstanceLingers, shell, seconds=seconds, cost=cost))
+
     def destroyed(self, shell: NodeShell, reason: str) -> None:
-        """Report that a machine is terminated."""
+        """Report that a machine is terminated; of one that lingers, more is said once that is settled."""
         self._measured.pop(shell, None)
         self._busy.pop(shell, None)
+        if shell.lingers:
+            return
         self.publish(self._of(events.InstanceDestroyed, shell, reason=reason))
 
     def cluster_ready(self, nodes: int) -> None:

@@ -41,6 +41,11 @@ class Records:
         """Return whether there are any."""
         return self._journal is not None or self._guardian is not None
 
+    @property
+    def uncertain(self) -> bool:
+        """Return whether it is unknown what came of a request."""
+        return self._uncertain
+
     def guard(self) -> None:
         """Start a guardian where one is needed; it comes up while the provider is asked what it sells."""
         if needed(self._provider.facts, self._cluster.spec.ttl):

@@ -130,11 +130,12 @@ class Clouds:
         return [said for cloud in self._known.values() for said in cloud.volumes.unwritten]
 
     async def leave(self, patience: float) -> None:
-        """Stop launching elsewhere, and wait so many seconds for machine images that are being asked for."""
+        """Stop launching elsewhere, wait so many seconds for machine images, and decide which machines linger."""
         self._left = True
         for search in self._searches:
             search.cancel()
         await asyncio.gather(*(known.machine_images.settled(patience) for known in self._known.values()))
+        await self._home.linger.begin()
 
     async def close(self) -> list[str]:
         """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from skyward.engine.calls.batches import all_of
+from skyward.engine.instances.adoption import Adopted, Adoption
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.identity import CLIENT, owner
 from skyward.engine.instances.launch_requests import LaunchRequests
@@ -34,6 +35,7 @@ from skyward.model.instances.cluster import Cluster
 from skyward.model.instances.machine import Instance, LaunchRequest
 from skyward.model.instances.offer import Offer
 from skyward.model.instances.tags import Tags
+from skyward.plan.instances.lingering import check_budget
 from skyward.plan.instances.owned_instances import forgotten
 from skyward.plan.offers.choice import Candidate, must_be_spot
 from skyward.plan.offers.cloud_disk import check_attachable
@@ -81,6 +83,7 @@ class Launching:
         regions: What they share, region by region.
         records: Let journal and guardian know of them.
         ranks: How many ranks each has to have; None for as many as those of the first offer.
+        adopted: Machines of an earlier pool that the first nodes get.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Launching:
         records: Records,
         *,
         ranks: int | None = None,
+        adopted: Adopted | None = None,
     ) -> None:
         self._provider = provider
         self._machine_images = machine_images
@@ -103,6 +107,7 @@ class Launching:
         self._reporting = reporting
         self._ranks = ranks
         self.offers = OfferQueue(provider, cluster)
+        self._options = options
         self.kept = KeptVisit()
         self._blueprints: dict[int, Blueprint] = {}
         self._regions = regions
@@ -118,6 +123,10 @@ class Launching:
         self._records = records
         self._call_off = CallOff(cluster.pool_id, cluster.pool_name)
         self._looking: list[asyncio.Task[None]] = []
+        self._adoption, self._adopted_billed = None, False
+        if adopted is not None:
+            self.kept, self._adopted_billed = adopted.visits, adopted.billed
+            self._adoption = Adoption(adopted, cluster, instances, regions, records, self._blueprint, self._request)
         self.first: Blueprint
 
     @property
@@ -138,7 +147,12 @@ class Launching:
     @property
     def billed(self) -> bool:
         """Return whether anything that is for sale costs money."""
-        return self.offers.billed
+        return self.offers.billed or self._adopted_billed
+
+    @property
+    def uncertain(self) -> bool:
+        """Return whether machines may exist that no answer has told of."""
+        return self._records.uncertain
 
     async def open(self) -> None:
         """
@@ -150,6 +164,11 @@ class Launching:
         """
         check_attachable(self._spec.volumes, self._provider.name, self._provider.facts.disks, with_disks)
         self._records.guard()
+        if self._adoption is not None:
+            self.first = self._adoption.begin()
+            if self.billed:
+                self._records.write()
+            return
         await self._provider.call("skyward_preflight", spec=self._spec, timeout=PROVIDER_TIMEOUT)
         tell = listening(lambda line: self._reporting.publish(events.Error(message=line)))
         with tell, keeping(self.kept):
@@ -181,8 +200,10 @@ class Launching:
         Raises:
             BudgetExceededError: If the budget does not pay for all of them.
         """
+        given = await self._adopt(nodes, take)
+        nodes, staying = [node for node in nodes if node not in given], [*staying, *given.values()]
         for candidate in self.offers.candidates()[:1]:
-            self._reporting.meter.afford(self._provider.name, len(nodes), candidate.price)
+            self._afford(len(nodes), candidate.price, len(staying))
         total = len(nodes) + len(staying)
         spot = must_be_spot(
             self._spec.allocation, total=total, spot=sum(one.spot for one in staying), staying=len(staying)
@@ -217,15 +238,19 @@ class Launching:
             self._call_off.check_listed(listed)
             await self._call_off.check()
 
-    async def renew(self, ids: Iterable[str]) -> None:
+    async def renew(self, ids: Iterable[str], life: float | None = None) -> None:
         """
         Write a later expiry on machines.
+
+        Args:
+            ids: The machines.
+            life: Seconds until then; None for `life`.
 
         Raises:
             SkywardError: If the provider does not answer.
         """
         await self._provider.measure_clock()
-        await self._regions.renew(ids, self._expiry())
+        await self._regions.renew(ids, self._provider.now() + (life or self.life))
 
     async def close(self) -> None:
         """Close the connection that was kept for the first node, and cancel questions that are not answered yet."""
@@ -303,22 +328,7 @@ class Launching:
         await self._records.opening(blueprint.cluster)
         infra = await self._regions.shared(blueprint.cluster)
         token = secrets.token_hex(8)
-        request = LaunchRequest(
-            cluster=blueprint.cluster,
-            nodes=nodes,
-            token=token,
-            spot=candidate.spot,
-            tags=Tags(
-                pool_id=self._cluster.pool_id,
-                pool_name=self._cluster.pool_name,
-                owner=owner(),
-                client=CLIENT,
-                token=token,
-                expires_at=self._expiry() if self._expires else None,
-            ),
-            machine_image=machine_image,
-            avoid=sorted(self._instances.taken(self._cluster.pool_id, nodes) | self.offers.shunned),
-        )
+        request = self._request(blueprint, candidate, nodes, token, machine_image)
         self._reporting.publish(
             events.InstanceLaunching(
                 count=len(nodes),
@@ -340,9 +350,66 @@ class Launching:
                 infra=infra,
                 token=token,
                 machine_image=machine_image,
+                at=_now(),
             )
             for one in assigned
         ]
+
+    def _request(
+        self,
+        blueprint: Blueprint,
+        candidate: Candidate,
+        nodes: Sequence[int],
+        token: str,
+        machine_image: MachineImage | None = None,
+    ) -> LaunchRequest:
+        return LaunchRequest(
+            cluster=blueprint.cluster,
+            nodes=nodes,
+            token=token,
+            spot=candidate.spot,
+            tags=Tags(
+                pool_id=self._cluster.pool_id,
+                pool_name=self._cluster.pool_name,
+                owner=owner(),
+                client=CLIENT,
+                token=token,
+                expires_at=self._expiry() if self._expires else None,
+            ),
+            machine_image=machine_image,
+            avoid=sorted(self._instances.taken(self._cluster.pool_id, nodes) | self.offers.shunned),
+        )
+
+    def _afford(self, count: int, rate: float, staying: int = 0) -> None:
+        """Refuse machines that the budget does not allow, now or while they linger."""
+        self._reporting.meter.afford(self._provider.name, count, rate)
+        check_budget(
+            linger=self._options.linger if self._provider.facts.rents else 0.0,
+            nodes=count + staying,
+            rate=rate,
+            budget=self._options.budget,
+            pool=self._cluster.pool_name,
+        )
+
+    async def _adopt(self, nodes: Sequence[int], take: Callable[[int, Rented], None]) -> dict[int, Instance]:
+        """Assign machines of an earlier pool to nodes, and return those that have one now."""
+        adoption, self._adoption = self._adoption, None
+        if adoption is None:
+            return {}
+        await self.check_called_off()
+        given = await adoption.give(nodes, self._afford)
+        later = self._expiry() if self._expires else None
+        for rented in given:
+            self._regions.check_end(rented.blueprint.cluster, rented.infra, [rented.instance.id], later)
+            take(rented.instance.node, rented)
+        self._looking.append(asyncio.ensure_future(self._renew_adopted([rented.instance.id for rented in given])))
+        return {rented.instance.node: rented.instance for rented in given}
+
+    async def _renew_adopted(self, ids: Sequence[str]) -> None:
+        try:
+            await self.renew(ids)
+        except SkywardError as error:
+            _log.warning("lingering.expiry_not_written provider=%s: %s", self._provider.name, error)
 
     def _blueprint(self, offer: Offer) -> Blueprint:
         known = self._blueprints.get(id(offer))

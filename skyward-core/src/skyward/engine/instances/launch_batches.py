@@ -30,7 +30,7 @@ class Orders:
         error: Gives why the last start failed; None while none has.
         spawn: Runs a coroutine that the pool waits for before it is closed.
         launch: Asks for the machines of some nodes.
-        delayed: Called with nodes, how often they failed in a row, and the seconds until they are tried again.
+        delayed: Called with nodes, how often they failed in a row, the seconds until they are tried again, and why.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Orders:
         error: Callable[[], SkywardError | None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         launch: Callable[[tuple[int, ...]], Coroutine[Any, Any, None]],
-        delayed: Callable[[tuple[int, ...], int, float], None],
+        delayed: Callable[[tuple[int, ...], int, float, SkywardError | None], None],
     ) -> None:
         self._options = options
         self._state = state
@@ -75,7 +75,7 @@ class Orders:
             failures, self._options.provision_retry_delay, refused=refused, proven=proven, draw=random.random()
         )
         if pause and proven:
-            self._delayed(nodes, failures, pause)
+            self._delayed(nodes, failures, pause, self._error())
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._left.wait(), pause)
         # Meanwhile some may not be wanted any more, or the pool is left.

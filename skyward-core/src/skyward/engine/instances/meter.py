@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 from attrs import evolve
@@ -25,7 +24,9 @@ from skyward.plan.instances.billing import (
     Tariff,
     check_launch,
     check_running,
+    committed,
     cost_at,
+    first_result_of,
     highest_rate,
     receipt_of,
 )
@@ -119,6 +120,10 @@ class Meter:
     def cost(self) -> Cost:
         """Return what the pool has cost until now, or in all once it is closed."""
         return cost_at(tuple(self._lives), self._now())
+
+    def left(self) -> float | None:
+        """Return what is left of the budget if all machines end now, in USD; None where there is no budget."""
+        return None if self._budget is None else self._budget - committed(self._lives, self._now())
 
     def afford(self, provider: str, count: int, rate: float | None) -> float:
         """
@@ -234,7 +239,8 @@ class Meter:
         if self._first is None:
             began = self._began.pop(call)
             if good:
-                self._first = self._first_result(self._lives[work.place], began)
+                life, asked = self._lives[work.place], self._asked.get(self._lives[work.place].node)
+                self._first = first_result_of(life, opened=self._opened, asked=asked, began=began, now=self._clock())
                 self._began.clear()
 
     def tick(self) -> None:
@@ -303,16 +309,6 @@ class Meter:
             minimum_s=facts.minimum_billed_s if facts is not None else 0.0,
         )
 
-    def _first_result(self, life: BilledLife, began: float) -> FirstResult:
-        moments = [self._opened]
-        reached = (self._asked.get(life.node), life.launched, life.reachable, life.bootstrapped, life.ready, began)
-        for moment in (*reached, self._clock()):
-            # One that was not reported is that of the one before.
-            moments.append(moments[-1] if moment is None else max(moment, moments[-1]))
-        return FirstResult(
-            **{phase: after - before for phase, (before, after) in zip(_PHASES, pairwise(moments), strict=True)}
-        )
-
     def _change(self, name: _Machine | None, **changes: Any) -> bool:
         place = None if name is None else self._at.get(name)
         if place is None:
@@ -373,9 +369,10 @@ class Meter:
             if event.node is not None and self._at_work.get(event.node) is work:
                 del self._at_work[event.node]
 
-    def _destroyed(self, event: events.InstanceDestroyed) -> None:
-        name = _machine(event)
-        if name is not None and self._change(name, ended=self._clock()):
+    def _destroyed(self, event: events.InstanceDestroyed | events.InstanceLingers) -> None:
+        # What it costs while it waits for the next pool is said apart.
+        name, lingers = _machine(event), getattr(event, "seconds", 0.0)
+        if name is not None and self._change(name, ended=self._clock(), lingers=lingers):
             self._changed(name)
 
     def _changed(self, name: _Machine) -> None:
@@ -436,8 +433,6 @@ def _machine(event: events.SkywardEvent) -> _Machine | None:
     return None if event.instance is None else (event.instance.provider, event.instance.id)
 
 
-_PHASES: Sequence[str] = ("offers", "launch", "boot", "bootstrap", "agent", "waiting", "first_call")
-
 _NOTES: Mapping[type[events.SkywardEvent], Callable[[Meter, Any], None]] = {
     events.InstanceRequested: Meter._requested,
     events.InstanceLaunched: Meter._launched,
@@ -446,4 +441,5 @@ _NOTES: Mapping[type[events.SkywardEvent], Callable[[Meter, Any], None]] = {
     events.NodeReady: Meter._is_ready,
     events.InstanceStopping: Meter._stopping,
     events.InstanceDestroyed: Meter._destroyed,
+    events.InstanceLingers: Meter._destroyed,
 }

@@ -73,6 +73,10 @@ class PoolInstances:
         """Return whether a node's place had another instance already when this one was there."""
         return self._phase(shell.rented.key) is Phase.ORPHANED
 
+    def is_ready(self, shell: NodeShell) -> bool:
+        """Return whether a node takes calls, and its instance stays."""
+        return self._phase(shell.rented.key) is Phase.READY
+
     def in_use(self, cloud: str) -> tuple[str, ...]:
         """List the ids of a cloud's instances that nodes have."""
         return tuple(record.id for record in self._table.of(cloud) if record.phase.of_node)

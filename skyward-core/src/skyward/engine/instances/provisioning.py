@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.durable_records import Records
 from skyward.engine.instances.health_setting import CHECK_PROCESS, health_setting
 from skyward.engine.instances.launch import Launching
+from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import Regions
@@ -34,20 +36,26 @@ from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.volumes.pool_volumes import PoolVolumes
 from skyward.errors import PluginError, ProvisionError, SkywardError
 from skyward.model.events import event as events
-from skyward.model.instances.cluster import Cluster, LaunchCommand, LaunchContext
+from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext
 from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image, check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
+from skyward.plan.instances.lingering import check_linger
+from skyward.plan.pool.default_checkpoints import checkpoint_folder
 from skyward.plan.pool.retry_policy import worth_another_start
+from skyward.plan.pool.suspicion import BEATS
 
 if TYPE_CHECKING:
+    from skyward.engine.instances.adoption import Adopted
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
+
+_log = logging.getLogger(__name__)
 
 TOGETHER = 32
 """Machines that are begun to be made into nodes in one turn of the loop, which takes some milliseconds."""
@@ -87,6 +95,7 @@ class Provisioning:
         self.spec = spec
         self.pool_id = pool_id
         self._like = like
+        self._adopted: Adopted | None = request.adopted if like is None else None
         self._reporting = reporting
         self._worker = request.options.workers
         self._provider = ProviderHandle(spec.provider)
@@ -96,8 +105,7 @@ class Provisioning:
         self._uploads = Uploads()
         self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching(report=reporting.unreached)
-        within = self._bootstrap_timeout(spec.image)
-        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, within)
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._bootstrap_timeout(spec.image))
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -115,6 +123,10 @@ class Provisioning:
             self.regions,
             records,
             ranks=like.ranks_per_node if like is not None else None,
+            adopted=self._adopted,
+        )
+        self.linger = Linger(
+            self._provider, anything, request.options, instances, self.regions, self._launching, reporting, self._mark
         )
         self.terminator = Terminator(
             anything,
@@ -125,6 +137,7 @@ class Provisioning:
             records,
             reporting,
             self._host,
+            self.linger,
         )
 
     @property
@@ -144,7 +157,7 @@ class Provisioning:
 
     async def close(self) -> str:
         """
-        Terminate what is left of the pool's instances at the cloud, as `Terminator.close` does.
+        Terminate what is left of the pool's instances at the cloud and does not linger, as `Terminator.close` does.
 
         Raises:
             LeftBehindError: If instances are left.
@@ -152,6 +165,7 @@ class Provisioning:
         await self.volumes.close()
         self._reaching.close()
         try:
+            await self.linger.write(lambda shell: self.terminator.end(shell, 0.0))
             failed = await self.terminator.close()
         finally:
             await self._launching.close()
@@ -202,6 +216,8 @@ class Provisioning:
             PluginError: If a hook raises.
         """
         check_python(self.spec.image)
+        if self._like is None and (nothing := check_linger(self.facts, linger=self._options.linger, ttl=self.spec.ttl)):
+            _log.warning("%s", nothing)
         await self._launching.open()
         await self.volumes.check(self.cluster.offer.region)
         self._plugins_pickle = _pickled(self.spec.plugins)
@@ -310,6 +326,7 @@ class Provisioning:
             worker=self._worker,
             nodes_reach_each_other=self._provider.facts.nodes_reach_each_other and self._like is None,
             joined=self._options.cluster,
+            key=KeyPair() if self._adopted is None else self._adopted.key,
         )
 
     def _bootstrap_timeout(self, image: Image) -> float:
@@ -344,7 +361,8 @@ class Provisioning:
             image=shell.blueprint.image,
             ops=shell.blueprint.ops,
             ttl=self.spec.ttl or 0.0,
-            life=self.spec.timeout,
+            life=shell.rented.life(self.spec.timeout, self._engine.loop.time()),
+            before=shell.rented.before,
             end=self._provider.facts.end_command,
             timeout=self._bootstrap_timeout(shell.blueprint.image),
             tell=partial(self._reporting.preparing, shell),
@@ -382,7 +400,9 @@ class Provisioning:
                 {
                     "argv": list(command.argv),
                     "env": dict(command.env),
-                    "facts": facts_of(evolve(shell.info, worker=rank)),
+                    "facts": facts_of(
+                        evolve(shell.info, worker=rank), checkpoints=checkpoint_folder(self.spec.volumes)
+                    ),
                 }
             )
         app_host = None
@@ -398,6 +418,7 @@ class Provisioning:
             # Elsewhere the watchdog ends a node, whatever becomes of its agent.
             "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
             "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
+            "beat": self._options.suspect_timeout and self._options.suspect_timeout / BEATS,
             "checks": self._options.collect_metrics,
             "health": self._health and {**self._health, "argv": [python, *CHECK_PROCESS], "env": env},
         }

@@ -34,6 +34,7 @@ class Recipe:
         ssh_timeout: Seconds until the machine lets us in over SSH; None counts them as part of the rest.
         ssh_retry_interval: Seconds before it is dialled again; None waits longer each time.
         kept: Machines that were looked at already; None where none were.
+        before: The name of the node that the machine was before it lingered; empty if it was none.
         uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
     """
 
@@ -52,3 +53,4 @@ class Recipe:
     ssh_retry_interval: float | None = None
     kept: KeptVisit | None = None
     uploads: Uploads | None = None
+    before: str = ""

@@ -53,7 +53,7 @@ class Regions:
         self._options = options
         self._reporting = reporting
         self._reported: set[str] = set()
-        self._making: dict[str | None, asyncio.Task[Any]] = {}
+        self._making: dict[str | None, asyncio.Future[Any]] = {}
         self._open: dict[str | None, tuple[Cluster, Any]] = {}
         self._checks: dict[str | None, asyncio.Task[CredentialsError | None]] = {}
 
@@ -85,6 +85,24 @@ class Regions:
         except Exception:
             self._making.pop(region, None)
             raise
+
+    @property
+    def everything(self) -> tuple[tuple[str | None, Any], ...]:
+        """Return what machines share, region by region."""
+        return tuple((region, infra) for region, (_, infra) in self._open.items())
+
+    def adopt(self, cluster: Cluster, infra: Any) -> None:
+        """
+        Continue with what an earlier pool's machines share in a region.
+
+        Args:
+            cluster: The pool, with an offer of that region.
+            infra: What they share.
+        """
+        made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        made.set_result(infra)
+        self._open[cluster.offer.region] = (cluster, infra)
+        self._making[cluster.offer.region] = made
 
     async def listed(self) -> list[Instance]:
         """

@@ -26,6 +26,8 @@ class Rented:
         infra: What the pool's machines in its region share.
         token: Names the request that rented it.
         machine_image: What it boots from; None is what it boots by itself.
+        at: When it was rented, in seconds of the loop's clock.
+        before: The name of the node that it was for an earlier pool, after which it lingered; empty if it was none.
     """
 
     instance: Instance
@@ -34,6 +36,20 @@ class Rented:
     infra: Any
     token: str
     machine_image: MachineImage | None = None
+    at: float = 0.0
+    before: str = ""
+
+    def life(self, longest: float | None, now: float) -> float | None:
+        """
+        Return the life that the machine has left: one that lingered has had a part of it.
+
+        Args:
+            longest: The longest life of a machine, in seconds; None for no limit.
+            now: The moment, by the loop's clock.
+        """
+        if longest is None or not self.before:
+            return longest
+        return max(1.0, longest - (now - self.at))
 
     @property
     def key(self) -> Key:

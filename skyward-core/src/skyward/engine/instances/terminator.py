@@ -26,6 +26,7 @@ from skyward.plan.offers.cloud_disk import disk_folder, disks_of
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
     from skyward.engine.guardian.durable_records import Records
+    from skyward.engine.instances.linger import Linger
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.regions import Regions
     from skyward.engine.nodes.host import Host
@@ -60,6 +61,7 @@ class Terminator:
         records: What journal and guardian know.
         reporting: Where events go.
         reach: Returns the host of a node's instance.
+        linger: Leaves instances waiting for the next pool.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Terminator:
         records: Records,
         reporting: Reporting,
         reach: Callable[[NodeShell], Host],
+        linger: Linger,
     ) -> None:
         self._cluster = cluster
         self._facts = facts
@@ -81,11 +84,12 @@ class Terminator:
         self._records = records
         self._reporting = reporting
         self._reach = reach
+        self._linger = linger
         self._turns = BatchTurns(TOGETHER)
 
     async def end(self, shell: NodeShell, patience: float) -> str:
         """
-        End a node and terminate its instance.
+        End a node and terminate its instance, unless that is to wait for the next pool.
 
         Args:
             shell: The node.
@@ -94,9 +98,16 @@ class Terminator:
         Returns:
             What could not be terminated, with ids; empty if all was.
         """
-        self._instances.send(Released(shell.rented.key))
+        kept = False
         try:
             await self._turns.take()
+            kept = await self._linger.keep(shell, min(patience, self._options.shutdown_timeout))
+        finally:
+            if not kept:
+                self._instances.send(Released(shell.rented.key))
+        if kept:
+            return ""
+        try:
             await shell.end(min(patience, self._options.shutdown_timeout))
             await self._unmount(shell, patience)
         except Exception:
@@ -143,6 +154,8 @@ class Terminator:
             await self._end_all()
         except Exception as error:
             trouble = str(error)
+            # A guardian ends whatever the pool has.
+            await self._linger.give_up()
             guardian = await self._records.hand_over()
         else:
             await self._records.close()
@@ -212,10 +225,11 @@ class Terminator:
                 while (left := (self._instances.look_until(cloud) or 0.0) - self._instances.now()) > 0:
                     await asyncio.sleep(min(left, _LAST_LOOKS))
                     await self._end_listed()
-            self._records.settled()
+            if not self._linger.any:
+                self._records.settled()
         finally:
             # What finds and reaches the instances that are left goes with the last of them.
-            if not self._instances.unended(cloud):
+            if not self._instances.unended(cloud) and not self._linger.any:
                 await self._regions.release()
 
     async def _end_listed(self) -> None:

@@ -89,6 +89,9 @@ class Host(Protocol):
             SkywardError: If the machine does not answer.
         """
 
+    async def answers(self) -> bool:
+        """Return whether the machine answers, whatever its agent does."""
+
     async def unmount(self, folders: Sequence[str]) -> str:
         """
         Flush the disks at folders, and unmount them where the machine may, after everything of the node has ended.
@@ -126,6 +129,25 @@ class Host(Protocol):
 
     async def close(self) -> None:
         """Close the connection to the machine."""
+
+
+@runtime_checkable
+class LingeringHost(Host, Protocol):
+    """A host whose machine may wait for the next pool, because it ends by itself."""
+
+    async def linger(self, seconds: float) -> str:
+        """
+        Leave the machine waiting, after `end`.
+
+        Args:
+            seconds: How long it waits until it ends by itself.
+
+        Returns:
+            Its host key, as in a file of known hosts.
+
+        Raises:
+            SkywardError: If it cannot wait.
+        """
 
 
 @runtime_checkable

@@ -119,6 +119,10 @@ class LocalHost:
             theirs.close()
         return ours
 
+    async def answers(self) -> bool:
+        """Return True: it is this machine."""
+        return True
+
     def last_words(self) -> str:
         """Return the end of what the agent wrote, for messages."""
         if self._log.closed:

@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
 from skyward.engine.nodes.outflow import Outflow
@@ -34,6 +34,7 @@ from skyward.link.transfer_orders import TransferOrder, encode_transfer_order
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Call, CapturedFunction
+    from skyward.engine.calls.silent_nodes import Attempt
 
 KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
@@ -51,14 +52,13 @@ UNREAD = 1 << 20
 """How many bytes of calls a node may have answered beyond those that it has taken; an honest one has none."""
 
 
-class _Waiting:
+class _Waiting(NamedTuple):
     """A call that waits at the client for buffers, and the frames about it that come after it."""
 
-    def __init__(self, call: Call, missing: set[bytes], *, held: bool) -> None:
-        self.call = call
-        self.missing = missing
-        self.held = held
-        self.later: list[tuple[bytes, Sequence[int], object, Callable[[], None] | None]] = []
+    call: Call
+    missing: set[bytes]
+    held: bool
+    later: list[tuple[bytes, Sequence[int], object, Callable[[], None] | None]]
 
 
 class NodeLink:
@@ -153,13 +153,17 @@ class NodeLink:
         if missing:
             # What is too large for a frame is refused now, and not when its buffers are there.
             encode(Kind.TASK, bytes(TASK.size) + call.payload.encode())
-            self._waiting[call.id] = _Waiting(call, missing, held=held)
+            self._waiting[call.id] = _Waiting(call, missing, held, [])
         for segment in absent:
             # After this, because a call that fails is answered once it was sent.
-            self._soon(partial(self.bring, segment, _nothing))
+            self._soon(partial(self.bring, segment, lambda: None))
         return bool(missing)
 
-    def answered(self, call: Call) -> None:
+    def unsent(self, call: Call) -> bool:
+        """Return whether a call waits here for buffers."""
+        return call.id in self._waiting
+
+    def answered(self, call: Call | Attempt) -> None:
         """
         Record that the node answered a call that it was sent, or returned it.
 
@@ -218,7 +222,7 @@ class NodeLink:
         """Allow the node to send more items."""
         self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
 
-    def send_cancel(self, call: Call) -> None:
+    def send_cancel(self, call: Call | Attempt) -> None:
         """Order the node to stop a call."""
         self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
 
@@ -356,7 +360,7 @@ class NodeLink:
 
     def _about(
         self,
-        call: Call,
+        call: Call | Attempt,
         frame: bytes,
         fds: Sequence[int] = (),
         hold: object = None,
@@ -444,7 +448,3 @@ class NodeLink:
             if self._channel.closed:
                 return
             self._drop(name)
-
-
-def _nothing() -> None:
-    return

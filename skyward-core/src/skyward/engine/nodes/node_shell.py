@@ -17,7 +17,7 @@ from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.nodes.node_listener import NodeListener
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
-from skyward.link.channel import SENSELESS
+from skyward.link.channel import SENSELESS, Link
 from skyward.link.emitted import decode_event
 from skyward.link.frames import VERSION, Frame, Kind, decode_json
 from skyward.link.messages import decode_lines
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from skyward.engine.instances.rented import Rented
     from skyward.engine.nodes.host import Host
     from skyward.link.payload import Payload
+    from skyward.model.events.loss_event import LossCause
     from skyward.model.instances.instance import InstanceInfo
     from skyward.model.instances.machine import Instance
 
@@ -60,7 +61,9 @@ class NodeShell:
         self.host: Host | None = None
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
-        self.leaving = False
+        self.lost_by: LossCause = "agent"
+        self._line: Link | None = None
+        self.leaving = self.lingers = False
         self.seat = index
         self.notice: dict[str, Any] | None = None
         self.ahead = 0.0
@@ -89,6 +92,11 @@ class NodeShell:
     def blueprint(self) -> Blueprint:
         """Return what is made of its machine."""
         return self.rented.blueprint
+
+    @property
+    def heard(self) -> int:
+        """Count how often anything has come from its agent."""
+        return self._line.heard if self._line is not None else 0
 
     @property
     def was_ready(self) -> bool:
@@ -131,8 +139,9 @@ class NodeShell:
         """Record that the machine will not run."""
         self._settle(self._runs, error)
 
-    def gone(self, why: str) -> None:
-        """Record that the machine is gone, whatever its link says."""
+    def gone(self, why: str, cause: LossCause = "instance") -> None:
+        """Record that the machine is gone, or counts so, whatever its link says."""
+        self.lost_by = cause
         error = ProvisionError(f"{self.where} was lost: {why}.", node=self.index)
         self._settle(self._runs, error)
         if not self._ready.done():
@@ -163,7 +172,7 @@ class NodeShell:
 
     async def connect(self) -> None:
         """Connect to the agent."""
-        link = await self._host.open(self._on_frame, self._on_closed)
+        link = self._line = await self._host.open(self._on_frame, self._on_closed)
         link.on_announced = self._on_announced
         self.link = NodeLink(link, data=self.trust is not None, post=self._engine.post)
         self._greeted_at = time.time()
@@ -325,6 +334,8 @@ class NodeShell:
 
     def _on_fact(self, frame: Frame, fds: tuple[int, ...]) -> None:
         match frame.kind:
+            case Kind.BEAT:
+                return
             case Kind.READY:
                 self._settle(self._ready, None)
             case Kind.REFRESHED:

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gzip
 import logging
-import platform
 import secrets
 import shlex
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skyward.engine.instances.recipe import Recipe
 from skyward.engine.nodes.bootstrap_progress import BootstrapReader
 from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.nodes.lingering_host import linger, succeed
+from skyward.engine.nodes.supplies import send_runtime, send_uv
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.source.bundle import runtime_bundle
-from skyward.engine.source.environment import find_uv
 from skyward.errors import ProvisionError, SkywardError, UnreachableError
 from skyward.link.channel import Link
-from skyward.link.frames import Frame
 from skyward.link.joining import Stream
 from skyward.link.wire import Wire
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.bootstrap.bootstrap_script import Ground, render
-from skyward.plan.bootstrap.environment_commands import hint
 from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, relay, stop
 from skyward.ssh import flushing, probe
 from skyward.ssh.caller import Caller
@@ -35,7 +31,7 @@ from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
 from skyward.ssh.forward import SocketDialer, forwarded
 from skyward.ssh.link import SSHLink
-from skyward.ssh.rescue import rescue
+from skyward.ssh.rescue import fetch
 from skyward.ssh.shell import run
 from skyward.ssh.visits import Visit, visit
 
@@ -112,9 +108,10 @@ class SSHHost:
                 found = self._found = made.found
                 if wrong := recipe.faults(found):
                     raise ProvisionError(f"{self._address} is not what was rented: {' '.join(wrong)}")
-                await self._send_runtime(connection, found)
-                await self._send_uv(connection, found)
+                await send_runtime(connection, found, recipe, str(self._address))
+                await send_uv(connection, found, recipe, str(self._address))
                 python = await self._bootstrap(made)
+                await succeed(await self._connect(recipe.timeout), recipe.before)
         except TimeoutError:
             raise ProvisionError(
                 f"{self._address} was not ready within {recipe.timeout:g} s.{self._last()}",
@@ -144,15 +141,16 @@ class SSHHost:
                 on_closed(error)
             else:
                 # What it has finished counts before it counts as lost.
-                fetching = self._fetch(self._left, on_frame, wire.on_announced, partial(on_closed, error))
+                fetching = fetch(self._left, node, on_frame, wire.on_announced, partial(on_closed, error))
                 self._rescue = asyncio.create_task(fetching)
 
         wire = Wire(
             self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
         )
+        node = self._directory(self._found)
         # Nothing is wanted of a node before it was asked for anything.
         wire.on_announced = lambda _: False
-        socket = f"{self._directory(self._found)}/agent.sock"
+        socket = f"{node}/agent.sock"
         link = self._link = SSHLink(
             wire,
             connect=self._connect,
@@ -199,6 +197,14 @@ class SSHHost:
     async def unmount(self, folders: Sequence[str]) -> str:
         """Flush disks and unmount them, within `UNMOUNTING` seconds."""
         return await flushing.unmount(partial(self._connect, DIALLING), folders)
+
+    async def answers(self) -> bool:
+        """Return whether the machine lets us in and runs a command, whatever its agent does."""
+        try:
+            await run(await self._connect(DIALLING), ":", timeout=COMMAND_TIMEOUT)
+        except SkywardError:
+            return False
+        return True
 
     def last_words(self) -> str:
         """Return the end of what the agent wrote, as far as it was asked for."""
@@ -248,6 +254,10 @@ class SSHHost:
     async def _leave(self, connection: SSHClientConnection, patience: float) -> None:
         script = stop(self._name, patience) if self._recipe.end else leave(self._name, patience)
         await run(connection, script, timeout=patience + COMMAND_TIMEOUT)
+
+    async def linger(self, seconds: float) -> str:
+        """Leave the machine waiting for the next pool, and return its host key."""
+        return await linger(await self._connect(DIALLING), self._name, seconds)
 
     async def end_machine(self) -> bool:
         """Order the machine to terminate itself, and return whether it was reached."""
@@ -338,40 +348,6 @@ class SSHHost:
             )
         return made
 
-    async def _send_runtime(self, connection: SSHClientConnection, found: probe.Findings) -> None:
-        bundle = await in_thread(runtime_bundle)
-        if bundle.digest in found.runtimes:
-            return
-        directory = self._runtime(found)
-        script = (
-            f'umask 077; d={shlex.quote(directory)}; n="$d.new.$$"; mkdir -p "$n" && tar -xzf - -C "$n" && '
-            ': >"$n/.complete" && { mv "$n" "$d" 2>/dev/null || rm -rf "$n"; } || { rm -rf "$n"; exit 1; }'
-        )
-        data, uploads = await in_thread(bundle.read), self._recipe.uploads
-        with uploads.sending(len(data), str(self._address)) if uploads is not None else contextlib.nullcontext():
-            done = await run(connection, script, timeout=self._recipe.timeout, data=data)
-        if done.code:
-            lines = done.err.strip().splitlines()[-3:]
-            raise ProvisionError(
-                f"Our side of the node could not be written to {self._address}: {' '.join(lines)}", hint=hint(lines)
-            )
-
-    async def _send_uv(self, connection: SSHClientConnection, found: probe.Findings) -> None:
-        """Send a machine our own uv, if it will need one, has no way to get it, and is of our kind."""
-        recipe = self._recipe
-        needed = recipe.image.needs_environment or any(op.scope == "environment" for op in recipe.ops)
-        if not needed or found.gets_uv or (found.system, found.machine) != (platform.system(), platform.machine()):
-            return
-        packed = await in_thread(lambda: gzip.compress(Path(find_uv()).read_bytes(), compresslevel=1))
-        directory = shlex.quote(f"{found.cache}/tools/bin")
-        script = (
-            f'umask 077; mkdir -p {directory} && cd {directory} && gzip -dc >"uv.$$" && chmod 700 "uv.$$" && '
-            'mv "uv.$$" uv || { rm -f "uv.$$"; exit 1; }'
-        )
-        done = await run(connection, script, timeout=recipe.timeout, data=packed)
-        if done.code:
-            _log.warning("%s: our uv could not be written there: %s", self._address, done.err.strip()[-200:])
-
     async def _bootstrap(self, made: Visit) -> str:
         """Start the script, follow it to its end, and return the interpreter that it names."""
         token, found = secrets.token_hex(8), made.found
@@ -425,23 +401,6 @@ class SSHHost:
         self._words = done.out.strip()[-_LAST_WORDS:]
         self._left = connection if done.code == 4 else None
         return "its agent ended" if done.code == 4 else "its agent ended, and the node's directory is gone"
-
-    async def _fetch(
-        self,
-        connection: SSHClientConnection,
-        on_frame: OnFrame,
-        on_announced: Callable[[Frame], bool],
-        then: Callable[[], None],
-    ) -> None:
-        """Fetch the results that the agent has stored."""
-        assert self._found is not None
-        try:
-            await rescue(connection, self._directory(self._found), on_frame, on_announced)
-        except Exception:
-            # The node is lost in any case, and its calls are tried again.
-            _log.exception("results.not_fetched %s", self._name)
-        finally:
-            then()
 
     def _directory(self, found: probe.Findings) -> str:
         return f"{found.cache}/nodes/{self._name}"

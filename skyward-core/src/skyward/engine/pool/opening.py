@@ -21,6 +21,7 @@ from skyward.engine.events import callbacks as contexts
 from skyward.engine.events.event_dispatcher import Dispatcher
 from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
+from skyward.engine.instances.adoption import Adopted, adopt
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
@@ -140,7 +141,7 @@ def open_pool(
 
 def close_pool(opened: OpenPool, error: BaseException | None) -> None:
     """
-    Close a pool: terminate its nodes.
+    Close a pool: terminate its nodes, or leave their machines waiting for the next pool.
 
     Waits for what is still running, unless the pool is left by an exception.
 
@@ -178,6 +179,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             try:
                 if error is not None:
                     engine.post(running.dispatch.cancel_all)
+                running.provisioning.linger.wanted = True
                 _terminate(running, error, PATIENCE if error is None else 1.0)
             finally:
                 # Where that was not reached above; without a store there is nothing to wait for.
@@ -248,13 +250,16 @@ def _first_that_opens(
     failure: SkywardError | None = None
     specs = tuple(map(_completed, request.specs))
     request = evolve(request, specs=specs)
-    ids = (f"{pool_id}{number or ''}" for number in itertools.count())
+    numbers = (f"{pool_id}{number or ''}" for number in itertools.count())
     left: list[str] = []
-    order = engine_loop().run(choose(specs, request.options))
+    adopted: Adopted | None = engine_loop().run(adopt(request))
+    # What lingers is at hand, whatever is sold elsewhere.
+    order = engine_loop().run(choose(specs, request.options)) if adopted is None else (adopted.spec,)
     for index, spec in enumerate(order):
         dispatcher.publish(events.ClusterRequested(spec=spec))
         alternatives = index + 1 < len(order)
-        running = Running(request, spec, ids, dispatcher, meter, alternatives=alternatives)
+        ids = numbers if adopted is None else itertools.chain((adopted.pool_id,), numbers)
+        running = Running(evolve(request, adopted=adopted), spec, ids, dispatcher, meter, alternatives=alternatives)
         begun.append(running)
         try:
             running.engine.run(running.open())

@@ -28,6 +28,7 @@ from skyward.engine.nodes.forwarding import Forwards
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_shell import NodeShell
+from skyward.engine.nodes.silence import SilenceWatch
 from skyward.engine.pool.event_loop import engine_loop, in_thread
 from skyward.engine.pool.kept_files import KeptFiles
 from skyward.engine.pool.node_reports import NodeReports
@@ -101,12 +102,7 @@ class Running:
         self._reports = NodeReports(
             self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost, self.store.said
         )
-        self._state = lifecycle.PoolState(
-            desired=spec.nodes.initial,
-            needed=spec.nodes.floor,
-            attempts=self.options.max_provision_attempts or 3,
-            replacements=self.options.max_replacement_attempts,
-        )
+        self._state = lifecycle.initial(spec.nodes, self.options)
         self._nodes: dict[int, NodeShell] = {}
         self._lost: dict[int, NodeShell] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,11 +121,14 @@ class Running:
             lambda: self._start_error,
             self._spawn,
             self._launch,
-            lambda nodes, failures, seconds: self.reporting.delayed(nodes, failures, seconds, self._start_error),
+            self.reporting.delayed,
         )
         self._opening: asyncio.Task[Any] | None = None
         self._alternatives, self._closed = alternatives, False
-        self._drains = Drain(self.dispatch, self.instances, lambda: self.closing, self._terminate_machine, self._step)
+        self._drains = Drain(
+            self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
+        )
+        self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self._membership, self.reporting)
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
         self._sick = SickMachines(self.clouds.of)
 
@@ -199,6 +198,7 @@ class Running:
             SkywardError: If they cannot be had.
         """
         self._opening = asyncio.current_task()
+        self.stopping.within(self.options.pool_deadline)
         await self.provisioning.open()
         self._step(lifecycle.Opened())
         await self._usable
@@ -223,6 +223,8 @@ class Running:
         if self._closed:
             return
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
+        self._silence.close()
+        self.stopping.close()
         await self.forwards.close()
         await self.store.close()
         self._patience = patience
@@ -361,16 +363,16 @@ class Running:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
             self.store.node_ready()
-            self.dispatch.add(
-                Member(node, shell.link, shell.where, self.provisioning.lanes, shell.trust, self.maker.refs)
-            )
+            lanes, refs = self.provisioning.lanes, self.maker.refs
+            self.dispatch.add(Member(node, shell.link, shell.where, lanes, shell.trust, refs))
+            self._silence.watch(shell)
             self._depart(shell)
 
     def _start_failed(self, node: int, error: Exception, *, counts: bool = True) -> None:
         failed = self._start_error = start_failure(error)
         self.reporting.error(str(failed), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
-        final = counts and not worth_another_start(error, again=again)
+        final = counts and not worth_another_start(error, again=again, proven=self._state.proven)
         self._step(lifecycle.StartFailed(node, str(failed), final=final, counts=counts))
 
     async def _terminate(self, node: int, reason: str) -> None:
@@ -430,11 +432,6 @@ class Running:
                 node.link.send_files(packed)
 
     # Size.
-
-    @property
-    def closing(self) -> bool:
-        """Return whether the pool is being closed."""
-        return self._state.closing
 
     @property
     def state(self) -> lifecycle.PoolState:

@@ -41,9 +41,9 @@ class Wholeness:
         self._given_up = self._given_up or reason
         self.changed()
 
-    def wait(self) -> None:
-        """Wait until the pool has the nodes that can be had, or has given up."""
-        self._wait(lambda: self._state().whole)
+    def wait(self, within: float | None = None) -> None:
+        """Wait until the pool has the nodes that can be had, or has given up, no longer than some seconds."""
+        self._wait(lambda: self._state().whole, within)
 
     def awake(self) -> None:
         """Wait until a pool that may drain to zero has nodes again; returns at once for all others."""
@@ -66,6 +66,6 @@ class Wholeness:
                 hint="Call a function first, or write pool.resize(1).",
             )
 
-    def _wait(self, holds: Callable[[], bool]) -> None:
+    def _wait(self, holds: Callable[[], bool], within: float | None = None) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._given_up or holds())
+            self._changed.wait_for(lambda: self._given_up or holds(), within)

@@ -7,19 +7,21 @@ import logging
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward import errors
 from skyward.engine.pool.event_loop import in_thread
+from skyward.engine.volumes.key_renewal import RENEW_BEFORE, KeyRenewal
 from skyward.engine.volumes.linked_folder import LinkedFolder
 from skyward.engine.volumes.storage_keys import keys_of
-from skyward.errors import ConfigError, ProvisionError, SkywardError, StorageError
+from skyward.errors import ConfigError, ProvisionError, StorageError
 from skyward.model.instances.bucket_storage import BucketStorage
 from skyward.model.instances.machine import LocalAddress, SSHAddress
 from skyward.model.spec.volumes import Volume
 from skyward.node.volumes.keeper_process import KeeperProcess
 from skyward.node.volumes.volume_order import VolumeOrder
-from skyward.plan.pool.last_writes import LastWrites, Verdict, looked, named
+from skyward.plan.pool.last_writes import LastWrites, WriteVerdict, looked, named
 from skyward.providers.local import Local
 
 if TYPE_CHECKING:
@@ -48,9 +50,6 @@ STALLED = 60.0
 
 CLOSED_WITHIN = 60.0
 """Seconds in which volumes are taken away that have nothing left to write."""
-
-RENEW_BEFORE = 300.0
-"""Seconds before the end of keys at which a provider is asked for new ones."""
 
 REGION = "us-east-1"
 """The region that requests are signed for where nothing else is said."""
@@ -83,6 +82,7 @@ class PoolVolumes:
         self._attached: set[NodeShell] = set()
         self._local: asyncio.Task[None] | None = None
         self._keeper: KeeperProcess | None = None
+        self._renewal = KeyRenewal(self._orders, self._send_keys)
         self.unwritten: list[str] = []
 
     async def check(self, region: str | None) -> None:
@@ -127,7 +127,8 @@ class PoolVolumes:
                 self._local = asyncio.ensure_future(self._open_here())
             await asyncio.shield(self._local)
             return
-        question = {"do": "open", "orders": await self._orders(), "packages": True}
+        orders = await self._orders()
+        question = {"do": "open", "orders": orders, "packages": True}
         copied = any(volume.type == "sync" for volume in self._stores)
         within = COPIED_WITHIN if copied else max(self._within, CLOSED_WITHIN)
         self._attached.add(shell)
@@ -141,6 +142,7 @@ class PoolVolumes:
                 hint="Raise bootstrap_timeout.",
             ) from None
         self._opened(said, shell.where)
+        self._renewal.begin(orders)
 
     async def detach(self, shell: NodeShell, patience: float) -> None:
         """
@@ -169,6 +171,7 @@ class PoolVolumes:
 
     async def close(self) -> None:
         """Take away what this machine has of the volumes, once nothing runs here any more."""
+        self._renewal.close()
         if self._local is not None:
             self._local.cancel()
         keeper, self._keeper = self._keeper, None
@@ -178,7 +181,8 @@ class PoolVolumes:
                 await self._written(keeper.ask, where, "It is this one.")
                 async with asyncio.timeout(CLOSED_WITHIN):
                     await keeper.ask({"do": "close"})
-            except (SkywardError, TimeoutError) as error:
+            except Exception as error:
+                # Whatever is wrong with the volumes, what is rented is terminated.
                 self._not_written(where, error)
             finally:
                 keeper.close()
@@ -194,8 +198,19 @@ class PoolVolumes:
             return
         self._keeper = KeeperProcess(self._engine.loop, _note, _note)
         folder, tools = await in_thread(_own_folders)
-        question = {"do": "open", "orders": await self._orders(), "packages": False, "folder": folder, "tools": tools}
+        orders = await self._orders()
+        question = {"do": "open", "orders": orders, "packages": False, "folder": folder, "tools": tools}
         self._opened(await self._keeper.ask(question), "This machine")
+        self._renewal.begin(orders)
+
+    async def _send_keys(self, orders: Sequence[dict[str, Any]]) -> None:
+        """Send new keys to all that use the old ones; one that is lost meanwhile needs none."""
+        question = {"do": "renew", "orders": orders}
+        asked = [shell.ask({"volumes": question}) for shell in self._attached]
+        if self._keeper is not None:
+            asked.append(self._keeper.ask(question))
+        async with asyncio.timeout(CLOSED_WITHIN):
+            await asyncio.gather(*asked, return_exceptions=True)
 
     def _opened(self, said: dict[str, Any], where: str) -> None:
         if "failed" not in said:
@@ -226,6 +241,7 @@ class PoolVolumes:
             access_key=store.access_key,
             secret_key=store.secret_key,
             session_token=store.session_token,
+            expires_at=store.expires_at,
         )
 
     async def _providers_own(self, volume: Volume) -> BucketStorage:
@@ -270,7 +286,7 @@ class PoolVolumes:
             )
             before, verdict = looked(before, now, stalled=STALLED, kept=self._spec.ttl or None)
             files, why = named(now.unwritten), said["why"] or "no reason is known"
-            if verdict is Verdict.WARN:
+            if verdict is WriteVerdict.WARN:
                 _log.error(
                     "%s is kept, and billed: tasks wrote %s, which cannot be written to the bucket (%s). It is tried "
                     "on for %s. %s To end it at once, interrupt this program, or run `sky down %s`.",
@@ -281,11 +297,14 @@ class PoolVolumes:
                     reached,
                     self._pool,
                 )
-            elif verdict is Verdict.GIVE_UP:
+            elif verdict is WriteVerdict.GIVE_UP:
                 raise StorageError(f"{files} could not be written: {why}")
 
     def _not_written(self, where: str, error: BaseException) -> None:
         why = str(error) or type(error).__name__
+        if all(volume.read_only for volume in self._stores):
+            _log.warning("Volumes of %s were not unmounted in good order: %s", where, why)
+            return
         said = f"What tasks wrote to volumes on {where} may not be in the bucket: {why}"
         _log.error("%s", said)
         self.unwritten.append(said)

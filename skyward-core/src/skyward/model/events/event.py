@@ -42,6 +42,7 @@ __all__ = [
     "InstanceDestroyed",
     "InstanceLaunched",
     "InstanceLaunching",
+    "InstanceLingers",
     "InstancePreempted",
     "InstanceProvisioned",
     "InstanceReplaced",
@@ -54,6 +55,8 @@ __all__ = [
     "Metric",
     "Metrics",
     "NodeReady",
+    "NodeRecovered",
+    "NodeSuspected",
     "NodeUnhealthy",
     "PoolStopping",
     "Progress",
@@ -64,6 +67,8 @@ __all__ = [
 ]
 
 from skyward.model.events.event_base import Callback, SkywardEvent
+from skyward.model.events.lingering_event import InstanceLingers
+from skyward.model.events.loss_event import InstancePreempted, NodeRecovered, NodeSuspected, NodeUnhealthy
 from skyward.model.events.task_event import Log, LogLine, Metric, Metrics, Progress, TaskCompleted, TaskStarted
 
 # Requests
@@ -269,39 +274,6 @@ class ClusterReady(SkywardEvent):
 
 
 @frozen(kw_only=True)
-class InstancePreempted(SkywardEvent):
-    """
-    Report that the instance of `node` was lost, or that the provider will reclaim it at `ends_at` (seconds since 1970).
-
-    Where that is not `certain`, the provider only recommends to leave; nothing is done about it.
-    """
-
-    reason: str
-    node: int
-    instance_id: str = ""
-    certain: bool = True
-    ends_at: float | None = None
-
-
-@frozen(kw_only=True)
-class NodeUnhealthy(SkywardEvent):
-    """
-    Report that `node` failed a check of its health.
-
-    Args:
-        check: Which one: `"user"` is that of `health_checker=`; others are built in.
-        reason: What is wrong, in words.
-        replaced: Whether the node is drained and replaced for it; if not, it goes on.
-    """
-
-    check: str
-    reason: str
-    node: int
-    instance_id: str = ""
-    replaced: bool = False
-
-
-@frozen(kw_only=True)
 class InstanceReplaced(SkywardEvent):
     """Report that `node` moved from the instance `old` to the instance `new` (their ids)."""
 
@@ -425,6 +397,8 @@ ALL: tuple[type[SkywardEvent], ...] = (
     BootstrapCompleted,
     InstanceBootstrapped,
     NodeReady,
+    NodeSuspected,
+    NodeRecovered,
     ClusterReady,
     TaskStarted,
     TaskCompleted,
@@ -441,6 +415,7 @@ ALL: tuple[type[SkywardEvent], ...] = (
     PoolStopping,
     InstanceStopping,
     InstanceDestroyed,
+    InstanceLingers,
     CostFinal,
     ClusterDestroyed,
     Error,

@@ -42,6 +42,26 @@ def seconds(value: object, parameter: str) -> float:
     return number
 
 
+def checked_limit(value: object, parameter: str) -> float:
+    """
+    Return a limit in seconds as a float.
+
+    Args:
+        value: A number of seconds, finite and above 0.
+        parameter: Name of the parameter it was given for, for the error.
+
+    Raises:
+        ConfigError: If it is no such number.
+
+    >>> checked_limit(90, "timeout")
+    90.0
+    """
+    checked = seconds(value, parameter)
+    if not checked:
+        raise ConfigError(f"{parameter} must be more than 0 seconds; leave it out for no limit.")
+    return checked
+
+
 def minutes(amount: float) -> float:
     """
     Return that many minutes in seconds.

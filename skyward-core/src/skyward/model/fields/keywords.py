@@ -76,10 +76,16 @@ class PoolKeywords(TypedDict, total=False):
     logging: bool | LogConfig
     cluster: bool | None
     retry_on_interruption: int
+    queue_timeout: float | None
+    call_deadline: float | None
+    pool_deadline: float | None
+    suspect_timeout: float | None
+    lost_timeout: float
     on_event: Callable[[Any], object] | None
     collect_metrics: bool
     ports: PortsLike
     budget: float | None
+    linger: float
     warm_image: bool
     health_checker: HealthChecker | None
 

@@ -142,6 +142,9 @@ class Receipt:
         foreseen: What the nodes asked for cost at their prices if each lives for `timeout=`, without replacements;
             None where the pool has no `timeout=`, because nothing said then how long it would last.
         first_result: What the time until the first result went into; None if there was none.
+        lingering: How many machines wait for the next pool.
+        linger_s: How long they wait at most, in seconds.
+        linger_cost: What that costs at most, in USD; no part of the total.
     """
 
     nodes: tuple[NodeReceipt, ...] = ()
@@ -150,6 +153,9 @@ class Receipt:
     seconds: float = 0.0
     foreseen: float | None = None
     first_result: FirstResult | None = None
+    lingering: int = 0
+    linger_s: float = 0.0
+    linger_cost: float = 0.0
 
     def spent(self, what: Literal["booting", "preparing", "computing", "idle", "ending"]) -> float:
         """

@@ -21,6 +21,24 @@ class KeyPair:
     ('ssh-ed25519', KeyPair())
     """
 
+    @classmethod
+    def of(cls, private: str) -> KeyPair:
+        """
+        Return the pair of a private key.
+
+        Args:
+            private: Its text, in the format of OpenSSH.
+
+        >>> pair = KeyPair()
+        >>> KeyPair.of(pair.private).public == pair.public
+        True
+        """
+        import asyncssh
+
+        pair = cls()
+        pair.__dict__["_key"] = asyncssh.import_private_key(private)
+        return pair
+
     @functools.cached_property
     def _key(self) -> Any:
         # Late, because loading what makes keys takes longer than everything else at the start.

@@ -167,11 +167,21 @@ class Options:
             none, before anything is rented, and nodes that do not reach each other; False has each node work by itself,
             and refuses what joins them; None joins them where a plugin or a function asks for it.
         retry_on_interruption: How often a task is sent again because its node was lost.
+        queue_timeout: How long each call may wait until it begins, if it has no limit of its own.
+        call_deadline: How long each call may take in all, if it has no deadline of its own: queue, attempts, pauses.
+        pool_deadline: How long the pool may be open; then its calls fail, and its nodes are terminated.
+        suspect_timeout: How long a node may send nothing, not even a heartbeat, until it is suspected: it gets no new
+            calls, and those that run there are begun elsewhere as well, as far as `retry_on_interruption` lets them.
+            None suspects no node.
+        lost_timeout: How long a node may send nothing until it counts as lost and is replaced; one that is heard before
+            is used again. Where all nodes are silent, so that this machine may be the one that is cut off, it is `ttl`.
         on_event: Called with each event, in a thread of its own.
         collect_metrics: Whether nodes measure what the image's `metrics` say; False measures nothing.
         ports: TCP ports of the head node that are reached on the client's 127.0.0.1 while the pool is up: each a number
             that is the same on both sides, a pair `(remote, local)`, or the text `"LOCAL:REMOTE"`.
         budget: The most that the whole pool may cost, in USD; None for no limit.
+        linger: How long the machines wait, once the pool was left, for a pool of the same spec and image, which is
+            ready in seconds then; they are billed meanwhile, and end by themselves.
         warm_image: Whether machines boot from an image of a machine that was made ready before for the same image and
             plugins; where the provider has none yet, it is made of the first node, and kept until it is deleted.
         health_checker: Checks nodes while they are used, and has those replaced that fail again and again.
@@ -201,10 +211,16 @@ class Options:
     logging: bool | LogConfig = field(default=True, validator=_logging)
     cluster: bool | None = field(default=None, validator=_cluster)
     retry_on_interruption: int = field(default=3, converter=_retry_on_interruption)
+    queue_timeout: float | None = field(default=None, validator=optional(lasting))
+    call_deadline: float | None = field(default=None, validator=optional(lasting))
+    pool_deadline: float | None = field(default=None, validator=optional(lasting))
+    suspect_timeout: float | None = field(default=15.0, validator=optional(lasting))
+    lost_timeout: float = field(default=60.0, validator=_ticking)
     on_event: Callable[[Any], object] | None = field(default=None, validator=_on_event)
     collect_metrics: bool = field(default=True, validator=switch)
     ports: tuple[tuple[int, int], ...] = field(default=(), converter=ports)
     budget: float | None = field(default=None, validator=optional(positive))
+    linger: float = field(default=0.0, validator=waiting)
     warm_image: bool = field(default=False, validator=switch)
     health_checker: HealthChecker | None = field(default=None, validator=_health_checker)
 

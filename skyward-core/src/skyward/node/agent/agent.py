@@ -71,7 +71,7 @@ class Agent:
         self._results: ResultStore | None = None
         self._dumps = StackDumps(loop, self._workers, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._deadlines = Deadlines(loop, self._processes, self._dumps)
-        self._watching = Watching(loop, self.leave)
+        self._watching = Watching(loop, self.leave, self._processes)
         self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
@@ -148,8 +148,6 @@ class Agent:
             self._results.close()
         self.finished.set_result(None)
 
-    # Frames from the client.
-
     def _on_client_closed(self, error: Exception | None) -> None:
         if error is not None:
             # On stderr, where the client finds an agent's last words.
@@ -201,7 +199,7 @@ class Agent:
     def _asked(self, question: dict[str, Any]) -> None:
         if "end_workers" in question:
             answer = encode_json(Kind.ANSWER, {"number": question["number"]})
-            self._stop(float(question["end_workers"]), lambda: self._tell(answer))
+            self._stop(question["end_workers"], lambda: self._tell(answer))
         elif not (self._dumps.ask(question) or self._shared.ask(question) or self._volumes.ask(question)):
             self._neighbours.ask(question)
 
@@ -325,8 +323,6 @@ class Agent:
         self._tell(encode(Kind.STOPPED))
         if self._client is not None:
             self._client.end()
-
-    # Frames from workers.
 
     def _on_worker_frame(self, process: ChildProcess, frame: Frame, fds: tuple[int, ...]) -> None:
         if self._leaving:

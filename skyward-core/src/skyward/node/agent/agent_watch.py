@@ -1,4 +1,4 @@
-"""What the agent watches beside the calls: measurements, health, the node's end, and whether it is reclaimed."""
+"""What the agent does beside the calls: measurements, heartbeats, health, the node's own end, notices of reclaim."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode_json
+from skyward.node.agent.child_process import ChildProcess
+from skyward.node.agent.heartbeat import Heartbeat
 from skyward.node.agent.notice import NoticeWatch
 from skyward.node.health.built_in import BuiltInChecks
 from skyward.node.health.user_check import UserCheck
@@ -25,14 +27,19 @@ class Watching:
     Args:
         loop: The agent's loop.
         leave: Called when the node's life is over.
+        processes: The agent's processes by their pid, which are notified when the machine is reclaimed.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None], processes: Mapping[int, ChildProcess]
+    ) -> None:
         self._loop = loop
         self._leave = leave
         self._end: asyncio.TimerHandle | None = None
         self._sampler = Sampler(loop)
-        self._notices = NoticeWatch(loop)
+        self._processes = processes
+        self._notices = NoticeWatch(loop, self.warn)
+        self._heartbeat = Heartbeat(loop)
         self._client: Link | None = None
         self._reports = 0
         self._check = UserCheck(loop, self._report)
@@ -48,6 +55,7 @@ class Watching:
         """
         self._sampler.start(config.get("metrics", ()), client)
         self._notices.start(config.get("notice", ()), client)
+        self._heartbeat.start(config.get("beat"), client)
         self._client = client
         if config.get("health"):
             self._check.start({**config["health"], "directory": config["directory"]})
@@ -62,8 +70,14 @@ class Watching:
             self._end.cancel()
         self._sampler.stop()
         self._notices.stop()
+        self._heartbeat.stop()
         self._check.stop()
         self._built_in.stop()
+
+    def warn(self, notice: Mapping[str, Any]) -> None:
+        """Notify what runs here that the machine is about to be reclaimed."""
+        for process in self._processes.values():
+            process.control.send(encode_json(Kind.NOTICE, notice))
 
     def reaped(self, pid: int, status: int) -> None:
         """Record that a child of the agent ended, which may be a command of ours."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from skyward.link.channel import Link
@@ -27,12 +27,18 @@ class NoticeWatch:
 
     Args:
         loop: The agent's loop.
+        warn: Called with a notice that is certain.
         interval: Seconds between two questions.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, interval: float = INTERVAL) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        warn: Callable[[dict[str, Any]], None] = lambda _: None,
+        interval: float = INTERVAL,
+    ) -> None:
         self._loop = loop
-        self._interval = interval
+        self._warn, self._interval = warn, interval
         self._argv: tuple[str, ...] = ()
         self._client: Link | None = None
         self._reported: set[bool] = set()
@@ -90,6 +96,7 @@ class NoticeWatch:
         self._reported.add(found["certain"])
         self._client.send(encode_json(Kind.NOTICE, found))
         if found["certain"]:
+            self._warn(found)
             self.stop()
 
 

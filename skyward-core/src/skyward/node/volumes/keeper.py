@@ -12,6 +12,7 @@ volumes away.
 |---|---|---|
 | `open` | `orders`, `folder`, `tools`, `packages` | `notes`; `failed`, `kind` and `hint` if one cannot be had |
 | `flush` | `within` seconds | `unwritten`: files by their volume; `why`; bytes `moved` and `errors` so far |
+| `renew` | `orders`, with other keys | nothing |
 | `close` | | nothing |
 
 Lines without a number are events: `note` is what the user should know, `broken` why the node cannot go on.
@@ -32,6 +33,7 @@ from typing import Any
 from skyward import private
 from skyward.node.volumes.bucket_copy import BucketCopy
 from skyward.node.volumes.bucket_mount import BucketMount, NotMountable
+from skyward.node.volumes.key_server import KeyServer
 from skyward.node.volumes.mount_point import MountPoint
 from skyward.node.volumes.rclone_command import check_words
 from skyward.node.volumes.rclone_failure import VolumeFailure, failure_of
@@ -57,6 +59,7 @@ class VolumeKeeper:
         self._volumes: dict[str, BucketMount | BucketCopy] = {}
         self._points: list[MountPoint] = []
         self._notes: list[str] = []
+        self._keys = KeyServer()
         self._folder: Path | None = None
 
     async def open(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,6 +114,7 @@ class VolumeKeeper:
     async def close(self) -> None:
         """Take all volumes away; harmless if there are none."""
         volumes, self._volumes = self._volumes, {}
+        self._keys.close()
         await asyncio.gather(*(volume.close() for volume in volumes.values()), return_exceptions=True)
         for point in self._points:
             await asyncio.to_thread(point.remove)
@@ -141,6 +145,9 @@ class VolumeKeeper:
                     said = await self.open(question)
                 case "flush":
                     said = await self.flush(float(question["within"]))
+                case "renew":
+                    for each in question["orders"]:
+                        self._keys.renew(VolumeOrder.from_dict(each))
                 case "close":
                     await self.close()
         except Exception as error:
@@ -154,7 +161,8 @@ class VolumeKeeper:
             await asyncio.to_thread(point.remove)
             return failure
         self._points.append(point)
-        runner = RcloneRunner(order, rclone, self._folder / f"rclone-{number}.log")
+        variables = await self._keys.variables(order) if order.expires_at is not None else {}
+        runner = RcloneRunner(order, rclone, self._folder / f"rclone-{number}.log", variables)
         _, said = await runner.first_line(check_words(order), CHECKED_WITHIN)
         if said:
             return failure_of(order, said)

@@ -52,10 +52,12 @@ def environment(order: VolumeOrder, base: Mapping[str, str]) -> dict[str, str]:
         # It would make a bucket that is not there.
         "no_check_bucket": "true",
     }
-    if order.access_key is None:
+    if order.access_key is not None:
+        ours = {name: text for name, text in ours.items() if not name.startswith("AWS_")}
+    if order.access_key is None or order.expires_at is not None:
+        # Where AWS's own tools look; for keys that end, that is the server of keys.
         settings["env_auth"] = "true"
     else:
-        ours = {name: text for name, text in ours.items() if not name.startswith("AWS_")}
         settings |= {"access_key_id": order.access_key, "secret_access_key": order.secret_key or ""}
         if order.session_token:
             settings["session_token"] = order.session_token

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,12 +46,14 @@ class RcloneRunner:
         order: The volume.
         rclone: The program.
         log: The file that its errors go to, this user's alone.
+        variables: Where it asks for keys that end.
     """
 
-    def __init__(self, order: VolumeOrder, rclone: Rclone, log: Path) -> None:
+    def __init__(self, order: VolumeOrder, rclone: Rclone, log: Path, variables: Mapping[str, str]) -> None:
         self.order = order
         self.rclone = rclone
         self.log = log
+        self._variables = variables
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(
@@ -75,7 +77,7 @@ class RcloneRunner:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                env=environment(self.order, os.environ),
+                env={**environment(self.order, os.environ), **self._variables},
                 cwd=os.sep,
                 preexec_fn=_end_with_parent,
             )

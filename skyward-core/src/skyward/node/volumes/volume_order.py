@@ -28,6 +28,7 @@ class VolumeOrder:
         access_key: Id of the key; None for the machine's own role.
         secret_key: The key itself.
         session_token: Token of a temporary session.
+        expires_at: When the keys end, in seconds since 1970; None if they do not.
 
     >>> order = VolumeOrder(bucket="b-1", mount="/data", endpoint="https://s3.example.org", region="us-east-1")
     >>> VolumeOrder.from_dict(order.to_dict()) == order
@@ -44,6 +45,7 @@ class VolumeOrder:
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
 
     @property
     def title(self) -> str:

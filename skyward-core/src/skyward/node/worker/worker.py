@@ -236,6 +236,11 @@ class WorkerProcess:
         if frame.kind == Kind.SHARE:
             self._share(shared=frame.body != b"\0")
             return
+        if frame.kind == Kind.NOTICE:
+            from skyward.node.task.interruption import received
+
+            received(decode_json(frame.body))
+            return
         if frame.kind == Kind.STACKS:
             # In a thread of its own: what sends may wait for the agent, and cancelling must not.
             threading.Thread(target=self._tell_tasks, name="skyward-stacks", daemon=True).start()

@@ -84,6 +84,56 @@ def leave(name: str, patience: float) -> str:
     return f"{stop(name, patience)}\n{shell_file(__package__, 'remove_node.sh', CALL=CALL)}"
 
 
+def linger(name: str, seconds: float) -> str:
+    """
+    Render what ends everything that a node started, and leaves its machine waiting for the next pool.
+
+    Its watchdog ends the machine after so many seconds, unless a pool claims the node.
+    It exits with 0 if so, and with another code where nothing would end the machine.
+
+    Args:
+        name: The node's directory on the machine, and the mark of its processes.
+        seconds: How long it waits.
+
+    >>> "echo 600 " in linger("pool-0", 600.0)
+    True
+    """
+    waiting = shell_file(__package__, "linger_node.sh", CALL=CALL, SECONDS=str(max(1, int(seconds))))
+    return f"{stop(name, 0.0)}\n{waiting}"
+
+
+def claim(name: str, seconds: float) -> str:
+    """
+    Render what claims a node that lingers, for one pool alone.
+
+    It exits with 0 if so, with 3 if the node does not linger there any more, as another pool has made one of its own,
+    and with 4 if another pool, or the machine's watchdog, was faster.
+
+    Args:
+        name: The node's directory on the machine.
+        seconds: How long the pool has to make a node of it, after which the machine ends.
+
+    >>> "/nodes/\\"pool-0" in claim("pool-0", 600.0)
+    True
+    """
+    claiming = shell_file(__package__, "claim_node.sh", SECONDS=str(max(1, int(seconds))))
+    return f"{shell_file(__package__, 'lingered_node.sh', NAME=shlex.quote(name))}\n{claiming}"
+
+
+def succeed(name: str) -> str:
+    """
+    Render what removes a node that lingered, with its watchdog, once the next node's own is there.
+
+    Args:
+        name: The node's directory on the machine.
+
+    >>> "watchdog" in succeed("pool-0")
+    True
+    """
+    removal = shell_file(__package__, "remove_node.sh", CALL=CALL)
+    return f"{_processes()}\n{shell_file(__package__, 'lingered_node.sh', NAME=shlex.quote(name))}\n{removal}"
+
+
 def _processes() -> str:
     """Write the functions that find and end the processes of a node."""
     return shell_file(__package__, "node_processes.sh")

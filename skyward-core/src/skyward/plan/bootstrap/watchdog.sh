@@ -11,8 +11,16 @@ clock() {
   if { read -r uptime rest </proc/uptime; } 2>/dev/null; then NOW=${uptime%%.*}; else NOW=$(date +%s); fi
 }
 look() {
-  LEASE=
+  # A node that lingers for the next pool has its own time; whether it is claimed is looked at before that.
+  CLAIMED= SPAN= LEASE=
+  if [ -e "$NODE/claim/taken" ]; then CLAIMED=yes; fi
+  { read -r SPAN <"$NODE/linger"; } 2>/dev/null
+  SPAN=${SPAN:-$TTL}
   { while IFS= read -r line || [ -n "$line" ]; do LEASE=$LEASE$line/; done <"$NODE/lease"; } 2>/dev/null
+}
+ours() {
+  # A pool that claims the node at this moment keeps it.
+  [ ! -e "$NODE/linger" ] || [ -n "$CLAIMED" ] || mkdir "$NODE/claim" 2>/dev/null
 }
 end_machine() {
   @END@
@@ -51,7 +59,7 @@ while @THERE@; do
     SEEN=$LEASE
     CHANGED=$NOW
   fi
-  if [ "$TTL" -gt 0 ] && [ $((NOW - CHANGED)) -gt "$TTL" ]; then finish; fi
+  if [ "$SPAN" -gt 0 ] && [ $((NOW - CHANGED)) -gt "$SPAN" ] && ours; then finish; fi
   if [ "$LIFE" -gt 0 ] && [ $((NOW - BEGAN)) -gt "$LIFE" ]; then finish; fi
   sleep "$PAUSE"
 done

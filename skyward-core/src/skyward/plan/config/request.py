@@ -44,11 +44,13 @@ class Request:
         specs: What to rent; any one of them will do.
         options: How the pool behaves.
         name: What the pool is called.
+        adopted: Machines of an earlier pool that it begins with; None where there are none.
     """
 
     specs: tuple[Spec, ...]
     options: Options
     name: str
+    adopted: Any = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from attrs import frozen
 
 from skyward.errors import BudgetExceededError
 from skyward.model.instances.cost_report import Cost, FirstResult, NodeReceipt, Receipt, money
+from skyward.plan.instances.lingering import linger_cost
 
 __all__ = [
     "ENDING_S",
@@ -21,6 +23,7 @@ __all__ = [
     "check_running",
     "committed",
     "cost_at",
+    "first_result_of",
     "highest_rate",
     "receipt_of",
 ]
@@ -29,6 +32,7 @@ ENDING_S = 30.0
 """Seconds that ending a machine is taken to last: what a budget keeps back for it."""
 
 _HOUR = 3600.0
+_PHASES: Sequence[str] = ("offers", "launch", "boot", "bootstrap", "agent", "waiting", "first_call")
 # Of a granule: what a float may be off by, so that 60.0000000001 s are one minute.
 _SLACK = 1e-9
 
@@ -82,6 +86,7 @@ class BilledLife:
         stopping: When its termination was asked for.
         ended: When the provider confirmed its end; it is billed until then.
         computed: Seconds in which at least one call ran on it.
+        lingers: Seconds for which it waits for the next pool, from its end in this one.
         reason: Why its termination was asked for.
     """
 
@@ -99,6 +104,7 @@ class BilledLife:
     stopping: float | None = None
     ended: float | None = None
     computed: float = 0.0
+    lingers: float = 0.0
     reason: str = ""
 
     @property
@@ -289,6 +295,29 @@ def receipt_of(
         seconds=ended - began,
         foreseen=foreseen,
         first_result=first_result,
+        lingering=sum(life.lingers > 0 for life in lives),
+        linger_s=max((life.lingers for life in lives), default=0.0),
+        linger_cost=sum(linger_cost(life.tariff.hourly_rate, life.lingers) for life in lives),
+    )
+
+
+def first_result_of(life: BilledLife, *, opened: float, asked: float | None, began: float, now: float) -> FirstResult:
+    """
+    Return what the time until the first result went into.
+
+    Args:
+        life: The machine that gave it.
+        opened: When the pool was opened.
+        asked: When the machine was asked for; None if that was not reported.
+        began: When the call began there.
+        now: The moment of the result.
+    """
+    moments = [opened]
+    for moment in (asked, life.launched, life.reachable, life.bootstrapped, life.ready, began, now):
+        # One that was not reported is that of the one before.
+        moments.append(moments[-1] if moment is None else max(moment, moments[-1]))
+    return FirstResult(
+        **{phase: after - before for phase, (before, after) in zip(_PHASES, pairwise(moments), strict=True)}
     )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "EndBill",
     "Event",
     "Gone",
+    "Lingers",
     "Listed",
     "LaunchUnanswered",
     "BecameReady",
@@ -107,6 +108,13 @@ class Released:
 
 
 @frozen
+class Lingers:
+    """A node is done with its instance, which waits for the next pool."""
+
+    key: Key
+
+
+@frozen
 class Terminated:
     """The end of instances is confirmed."""
 
@@ -145,6 +153,7 @@ Event: TypeAlias = (
     | BecameReady
     | Reclaimed
     | Released
+    | Lingers
     | Terminated
     | TerminationRefused
     | TerminationFailed

@@ -19,6 +19,7 @@ from skyward.plan.instances.instance_events import (
     LaunchRefused,
     LaunchRequested,
     LaunchUnanswered,
+    Lingers,
     Listed,
     Reclaimed,
     Released,
@@ -76,6 +77,8 @@ def step(table: InstanceTable, event: Event) -> _Step:
             return _moved(table, key, (Phase.PENDING, Phase.RUNNING, Phase.READY), Phase.DRAINING), ()
         case Released(key):
             return _released(table, key)
+        case Lingers(key):
+            return _moved(table, key, (Phase.READY,), Phase.LINGERING), ()
         case Terminated(keys):
             return _terminated(table, keys)
         case TerminationRefused(key, reason):
@@ -97,7 +100,7 @@ def unended(table: InstanceTable, cloud: str) -> dict[str, str]:
         table: What is known.
         cloud: Id that the pool has at the cloud. While it stays there, these are the ones whose termination failed.
     """
-    left = [one for one in table.of(cloud) if one.phase is not Phase.TERMINATED]
+    left = [one for one in table.of(cloud) if one.phase not in (Phase.TERMINATED, Phase.LINGERING)]
     left.sort(key=lambda one: (one.since, one.id))
     if cloud not in table.closing:
         left = [one for one in left if one.phase is Phase.UNCONFIRMED or one.reason]

@@ -110,7 +110,8 @@ def look_until(table: InstanceTable, cloud: str) -> float | None:
         The time, in seconds of a monotonic clock; None if one list tells.
     """
     lost = [one.at for one in table.launches.values() if one.cloud == cloud and one.phase is Phase.UNCONFIRMED]
-    unseen = [one.since for one in table.of(cloud) if one.phase is not Phase.TERMINATED and not one.listed]
+    settled = (Phase.TERMINATED, Phase.LINGERING)
+    unseen = [one.since for one in table.of(cloud) if one.phase not in settled and not one.listed]
     return max((at + LATE for at in (*lost, *unseen)), default=None)
 
 
@@ -128,6 +129,9 @@ def confirmed(record: InstanceRecord) -> _Outcome:
 
 
 def _outcome(record: InstanceRecord, row: Instance | None, event: Listed, *, closing: bool) -> _Outcome:
+    if record.phase is Phase.LINGERING:
+        # It is the next pool's, or its own watchdog's.
+        return _Outcome(record)
     there = row is not None and row.state is not InstanceState.ENDED
     if record.phase is Phase.TERMINATED:
         return _after_the_end(record, row if there else None, event.at, closing=closing)

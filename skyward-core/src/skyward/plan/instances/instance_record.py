@@ -32,6 +32,8 @@ class Phase(Enum):
     """Its node takes calls."""
     DRAINING = "draining"
     """It is about to be reclaimed: calls on it go on, none begins, and its place is free for another."""
+    LINGERING = "lingering"
+    """Its pool was left, and it waits for the next one; its own watchdog ends it."""
     TERMINATING = "terminating"
     """Its termination was asked for, and the answer is awaited."""
     TERMINATED = "terminated"

@@ -1,6 +1,6 @@
 #!/bin/sh
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-code=0
+code=0 seconds=@SECONDS@
 for where in @FOLDERS@; do
   [ -d "$where" ] || continue
   if ! sync -f "$where"; then
@@ -16,7 +16,7 @@ for where in @FOLDERS@; do
       *permitted* | *"ermission denied"* | *superuser*) break ;;
     esac
     i=$((i + 1))
-    if [ "$i" -ge @SECONDS@ ]; then
+    if [ "$i" -ge "$seconds" ]; then
       echo "$where could not be unmounted: $said" >&2
       code=1
       break

@@ -67,6 +67,14 @@ class LaneKey(NamedTuple):
     lane: int
 
 
+class Assignment(NamedTuple):
+    """A call that is to be sent to a lane; it begins at once, or waits there for a slot."""
+
+    call: int
+    key: LaneKey
+    begins: bool
+
+
 class Recall(NamedTuple):
     """A lane that is to return calls which have not begun, and how many of them it may keep."""
 
@@ -132,6 +140,10 @@ class Node:
             self._away.popleft()
         self.away = max(LEAST_AWAY, self._away[0][2])
         self.cover = MARGIN * self.away + AHEAD_SECONDS
+
+    def with_room(self, entry: Entry, durations: Durations, buffer: int, idle: float) -> Lane | None:
+        """Return a lane that may take one more call like one, although it is busy; as `Lane.room` says."""
+        return next((lane for lane in self.lanes if lane.room(entry, durations, buffer, idle) > 0), None)
 
 
 class Lane:

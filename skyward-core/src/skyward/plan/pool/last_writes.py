@@ -7,12 +7,12 @@ from enum import Enum
 
 from attrs import evolve, frozen
 
-__all__ = ["LastWrites", "Verdict", "looked", "named"]
+__all__ = ["LastWrites", "WriteVerdict", "looked", "named"]
 
 _SHOWN = 10
 
 
-class Verdict(Enum):
+class WriteVerdict(Enum):
     """What to do now."""
 
     WAIT = "wait"
@@ -45,7 +45,7 @@ class LastWrites:
 
 def looked(
     before: LastWrites | None, now: LastWrites, *, stalled: float, kept: float | None
-) -> tuple[LastWrites, Verdict]:
+) -> tuple[LastWrites, WriteVerdict]:
     """
     Compare what is left to write with what was left before.
 
@@ -59,19 +59,19 @@ def looked(
 
     >>> first = LastWrites(unwritten={"v": ["a"]}, moved=5, errors=0, since=0.0)
     >>> looked(first, evolve(first, since=70.0), stalled=60.0, kept=600.0)[1]
-    <Verdict.WARN: 'warn'>
+    <WriteVerdict.WARN: 'warn'>
     """
     if before is None or now.unwritten != before.unwritten:
-        return now, Verdict.WAIT
+        return now, WriteVerdict.WAIT
     if now.moved != before.moved and now.errors == before.errors:
-        return now, Verdict.WAIT
+        return now, WriteVerdict.WAIT
     still = now.since - before.since
     seen = evolve(now, since=before.since, warned=before.warned)
     if kept is not None and still >= stalled + kept:
-        return seen, Verdict.GIVE_UP
+        return seen, WriteVerdict.GIVE_UP
     if still >= stalled and not before.warned:
-        return evolve(seen, warned=True), Verdict.WARN
-    return seen, Verdict.WAIT
+        return evolve(seen, warned=True), WriteVerdict.WARN
+    return seen, WriteVerdict.WAIT
 
 
 def named(unwritten: Mapping[str, Sequence[str]]) -> str:

@@ -10,7 +10,12 @@ from typing import TypeAlias
 from attrs import evolve, field, frozen
 
 from skyward.errors import ConfigError
+from skyward.model.spec.nodes import Nodes
+from skyward.model.spec.options import Options
 from skyward.plan.pool.places import NodeState, NodeStatus, Places
+
+ATTEMPTS = 3
+"""Starts of one node that may fail in a row until a pool has worked, if nothing else is said."""
 
 
 def _places(nodes: Mapping[int, NodeState]) -> Places:
@@ -36,7 +41,7 @@ class PoolState:
 
     desired: int
     needed: int
-    attempts: int = 3
+    attempts: int = ATTEMPTS
     replacements: int | None = None
     nodes: Places = field(factory=Places, converter=_places)
     usable: bool = False
@@ -75,6 +80,25 @@ class PoolState:
     def is_ready(self, node: int) -> bool:
         """Return whether a node takes calls."""
         return node in self.nodes and self.nodes[node].status is NodeStatus.READY
+
+
+def initial(nodes: Nodes, options: Options) -> PoolState:
+    """
+    Return a pool before it is opened.
+
+    Args:
+        nodes: How many nodes it is to have.
+        options: How often a start may fail.
+
+    >>> initial(Nodes(4, min=2), Options()).needed
+    2
+    """
+    return PoolState(
+        desired=nodes.initial,
+        needed=nodes.floor,
+        attempts=options.max_provision_attempts or ATTEMPTS,
+        replacements=options.max_replacement_attempts,
+    )
 
 
 @frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 from typing import NamedTuple
 
 from skyward.errors import (
@@ -53,6 +54,7 @@ def decide(
     attempt: int = 1,
     retry: Retry | None = None,
     draw: float = 0.5,
+    left: float = inf,
 ) -> Decision:
     """
     Decide on the next attempt.
@@ -65,6 +67,7 @@ def decide(
         attempt: Which one this was, from 1.
         retry: How long to wait after failures of the call itself; None for not at all.
         draw: A number drawn at random from 0 to 1.
+        left: Seconds until the deadline of the call: no attempt is begun that cannot end before.
 
     >>> decide(Failure.FAILED, cancelled=False, retries=1, interruptions=3)
     Decision(again=True, retries=0, interruptions=3, delay=0.0)
@@ -73,7 +76,7 @@ def decide(
     >>> decide(Failure.WORKER_SPENT, cancelled=False, retries=0, interruptions=0, attempt=1)
     Decision(again=True, retries=0, interruptions=0, delay=0.0)
     """
-    if cancelled:
+    if cancelled or left <= 0:
         return Decision(False, retries, interruptions)
     if failure is Failure.WORKER_SPENT:
         return Decision(attempt <= RENEWALS, retries, interruptions)
@@ -82,6 +85,8 @@ def decide(
     if not retries:
         return Decision(False, 0, interruptions)
     delay = delay_before(retry, retry.times - retries + 1, draw) if retry is not None else 0.0
+    if delay >= left:
+        return Decision(False, retries, interruptions)
     return Decision(True, retries - 1, interruptions, delay)
 
 
@@ -178,13 +183,14 @@ _FINAL = (BudgetExceededError, ConfigError, CredentialsError, PluginError, PoolE
 """Errors that the next machine would raise as well: of volumes, those of their buckets."""
 
 
-def worth_another_start(error: Exception, *, again: bool) -> bool:
+def worth_another_start(error: Exception, *, again: bool, proven: bool = False) -> bool:
     """
     Return whether a node that could not be started is started again: not where that changes nothing.
 
     Args:
         error: Why it was not started.
         again: Whether machines are asked for again that could not be had.
+        proven: Whether the pool has worked, so that what fails in a provider or plugin may work again.
 
     >>> worth_another_start(ConfigError("nodes must be at least 1."), again=True)
     False
@@ -193,6 +199,8 @@ def worth_another_start(error: Exception, *, again: bool) -> bool:
     """
     if isinstance(error, OfferError):
         return again
+    if proven and isinstance(error, PluginError):
+        return True
     return not isinstance(error, _FINAL)
 
 

@@ -14,20 +14,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from skyward.plan.pool.call_groups import Group, Groups
 from skyward.plan.pool.durations import Durations
 from skyward.plan.pool.fair_queue import FairQueue
-from skyward.plan.pool.lanes import IDLE, IDLE_SHARED, SHARED_FOR, Entry, Lane, LaneKey, Node, Recall
-
-
-class Assignment(NamedTuple):
-    """A call that is to be sent to a lane; it begins at once, or waits there for a slot."""
-
-    call: int
-    key: LaneKey
-    begins: bool
+from skyward.plan.pool.lanes import IDLE, IDLE_SHARED, SHARED_FOR, Assignment, Entry, Lane, LaneKey, Node, Recall
+from skyward.plan.pool.pinned_calls import PinnedCalls
 
 
 class Scheduler:
@@ -65,15 +57,12 @@ class Scheduler:
         self._shared_until = 0.0
         self._idle = IDLE
         self._groups = Groups()
-        # The calls that only one node may run, and the nodes where one of them may begin now.
-        self.pinned: dict[int, FairQueue[Entry]] = {}
-        self._pinned_to: dict[int, int] = {}
-        self._touched: dict[int, None] = {}
+        self.pinned = PinnedCalls()
 
     @property
     def queued(self) -> int:
         """Count what waits for a slot; a group counts once."""
-        return len(self.queue) + len(self._pinned_to)
+        return len(self.queue) + len(self.pinned)
 
     @property
     def running(self) -> int:
@@ -107,11 +96,27 @@ class Scheduler:
             lanes: For each lane its number, its rank on the node, and how many calls it runs at once.
         """
         added = self._nodes[node] = Node(node, lanes)
-        for lane in added.lanes:
-            self.lanes[lane.key] = lane
-            self._slots += lane.capacity
-        self._open[node] = added
-        self._touched[node] = None
+        self._admit(added)
+
+    def suspend(self, node: int) -> None:
+        """Begin nothing new on a node until `resume`; what is on it stays."""
+        silent = self._nodes.get(node)
+        if silent is not None and silent.alive:
+            self._close(silent)
+            silent.open.clear()
+            self._roomy = deque(lane for lane in self._roomy if lane.node is not silent)
+
+    def resume(self, node: int) -> None:
+        """Open a node for calls again."""
+        back = self._nodes.get(node)
+        if back is not None and not back.alive:
+            back.alive = True
+            self._admit(back)
+
+    def on(self, node: int) -> dict[int, bool]:
+        """Return the calls on a node, and whether each has a slot there and does not wait for one."""
+        lanes = self._nodes[node].lanes if node in self._nodes else ()
+        return {call: place < lane.capacity for lane in lanes for place, call in enumerate(lane.calls)}
 
     def remove_node(self, node: int) -> list[int]:
         """Close a node; return which calls were on it, oldest first."""
@@ -167,12 +172,7 @@ class Scheduler:
         if node is None:
             self.queue.push(call, waits, caller, first=first)
             return
-        pinned = self.pinned.get(node)
-        if pinned is None:
-            pinned = self.pinned[node] = FairQueue()
-        pinned.push(call, waits, caller, first=first)
-        self._pinned_to[call] = node
-        self._touched[node] = None
+        self.pinned.push(call, waits, node=node, caller=caller, first=first)
 
     def submit_group(self, members: Sequence[tuple[int, int, int]], *, caller: int = 0) -> None:
         """
@@ -191,11 +191,7 @@ class Scheduler:
 
     def pinned_to(self, node: int) -> list[int]:
         """List the queued calls that only a node may run."""
-        return self.pinned[node].calls() if node in self.pinned else []
-
-    def group_of(self, call: int) -> tuple[int, ...]:
-        """Return which queued calls are placed together with one; none for a call that is in no group."""
-        return self._groups.of(call)
+        return self.pinned.on(node)
 
     def withdraw(self, *calls: int) -> set[int]:
         """Take calls out of the queue, each with its whole group; return which were there."""
@@ -204,10 +200,7 @@ class Scheduler:
             if call in self._groups:
                 self.queue.remove(self._groups.key(call))
                 found.update(self._groups.remove(call))
-            elif self.queue.remove(call) is not None:
-                found.add(call)
-            elif (node := self._pinned_to.pop(call, None)) is not None:
-                self.pinned[node].remove(call)
+            elif self.queue.remove(call) is not None or self.pinned.remove(call):
                 found.add(call)
         return found
 
@@ -222,7 +215,7 @@ class Scheduler:
         Returns:
             Those that were taken out, oldest first.
         """
-        groups = {self.group_of(call) or (call,) for call in calls}
+        groups = {self._groups.of(call) or (call,) for call in calls}
         return sorted(self.withdraw(*(group[0] for group in groups if all(map(unwanted, group)))))
 
     def clear(self) -> None:
@@ -230,7 +223,6 @@ class Scheduler:
         self.queue.clear()
         self._groups.clear()
         self.pinned.clear()
-        self._pinned_to.clear()
 
     def assign(self, now: float = 0.0) -> list[Assignment]:
         """
@@ -240,7 +232,7 @@ class Scheduler:
             now: Seconds on any clock that does not go back.
         """
         made: list[Assignment] = []
-        if self._touched:
+        if self.pinned.touched:
             self._assign_pinned(made, now, only_its_turn=True)
         queue = self.queue
         if queue.callers > 1:
@@ -259,7 +251,7 @@ class Scheduler:
             queue.pop()
             lane.node.pinned_last = False
             made.append(self._put(call, entry, lane, now, begins=begins))
-        if self._touched:
+        if self.pinned.touched:
             self._assign_pinned(made, now, only_its_turn=False)
         return made
 
@@ -303,7 +295,7 @@ class Scheduler:
         elif len(lane.calls) <= lane.refill_at or not lane.waiting:
             self._list(lane)
         if self.pinned:
-            self._touched[lane.key.node] = None
+            self.pinned.touched[lane.key.node] = None
         return follower
 
     def recalls(self, now: float) -> list[Recall]:
@@ -331,9 +323,22 @@ class Scheduler:
 
     # Inside.
 
+    def _admit(self, node: Node) -> None:
+        for lane in node.lanes:
+            self.lanes[lane.key] = lane
+            self._slots += lane.capacity
+            lane.listed, lane.recalled_at = False, None
+            if lane.waiting:
+                self._ahead[lane.key] = lane
+            if len(lane.calls) < lane.capacity:
+                self._now_open(lane)
+            else:
+                self._list(lane)
+        self.pinned.touched[node.index] = None
+
     def _close(self, node: Node) -> None:
         if not node.alive:
-            # It was set aside before, and its keys are its successor's.
+            # It was set aside or suspended before; in the first case its keys are its successor's.
             return
         node.alive = False
         self._open.pop(node.index, None)
@@ -373,13 +378,6 @@ class Scheduler:
                 # Filled up again when a quarter has left, so that not each answer leads to a call by itself.
                 lane.refill_at = (len(lane.calls) + 1) * 3 // 4
             return lane
-        return None
-
-    def _with_room(self, node: Node, entry: Entry) -> Lane | None:
-        """Find a lane of a node that may take one more call like one, although it is busy."""
-        for lane in node.lanes:
-            if lane.room(entry, self.durations, self._buffer, self._idle) > 0:
-                return lane
         return None
 
     def _list(self, lane: Lane) -> None:
@@ -429,21 +427,19 @@ class Scheduler:
         head = self.queue.head()
         if head is not None and isinstance(head[1], Group):
             return
-        for index in list(self._touched):
-            queue, node = self.pinned.get(index), self._nodes.get(index)
-            if not queue:
-                self.pinned.pop(index, None)
-            while queue and node is not None and not (only_its_turn and node.pinned_last and head is not None):
-                waits = queue.head()
+        for index in list(self.pinned.touched):
+            node = self._nodes.get(index)
+            while node is not None and node.alive and (waits := self.pinned.head(index)) is not None:
+                if only_its_turn and node.pinned_last and head is not None:
+                    break
                 lane = next(iter(node.open.values()), None)
                 begins = lane is not None
-                if lane is None and waits is not None and waits[1].function:
-                    lane = self._with_room(node, waits[1])
+                if lane is None and waits.function:
+                    lane = node.with_room(waits, self.durations, self._buffer, self._idle)
                 if lane is None:
                     break
-                call, entry = queue.pop()
-                del self._pinned_to[call]
+                call, entry = self.pinned.pop(index)
                 node.pinned_last = True
                 made.append(self._put(call, entry, lane, now, begins=begins))
         if not only_its_turn:
-            self._touched.clear()
+            self.pinned.touched.clear()

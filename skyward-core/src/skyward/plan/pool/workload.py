@@ -89,7 +89,7 @@ def estimate(scheduler: Scheduler, now: float) -> Workload:
 def _sampled(scheduler: Scheduler) -> Iterator[Entry | Group]:
     """Return what is known of some of the calls that wait for a slot."""
     yield from scheduler.queue.sample(SAMPLE)
-    pinned = chain.from_iterable(queue.sample(SAMPLE) for queue in scheduler.pinned.values())
+    pinned = chain.from_iterable(queue.sample(SAMPLE) for queue in scheduler.pinned.queues())
     yield from islice(pinned, SAMPLE)
 
 

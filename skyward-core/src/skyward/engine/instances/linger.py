@@ -1,0 +1,250 @@
+"""Leave the machines of a pool waiting for the next pool, instead of terminating them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from skyward.engine.calls.batches import all_of
+from skyward.engine.instances.identity import owner
+from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, forget, write
+from skyward.engine.nodes.host import LingeringHost
+from skyward.engine.pool.event_loop import in_thread
+from skyward.engine.source.bundle import runtime_bundle
+from skyward.errors import ConfigError, PluginError, SkywardError
+from skyward.model.fields.stated import digest_of
+from skyward.model.instances.machine import SSHAddress
+from skyward.plan.instances.instance_events import Lingers
+from skyward.plan.instances.lingering import Lingering, granted
+
+if TYPE_CHECKING:
+    from skyward.engine.events.reporting import Reporting
+    from skyward.engine.instances.blueprint import Blueprint
+    from skyward.engine.instances.launch import Launching
+    from skyward.engine.instances.pool_instances import PoolInstances
+    from skyward.engine.instances.provider_handle import ProviderHandle
+    from skyward.engine.instances.regions import Regions
+    from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.model.instances.cluster import Cluster
+    from skyward.model.spec.options import Options
+    from skyward.model.spec.spec import Spec
+
+__all__ = ["Linger", "key_of", "made_of", "source_of"]
+
+_log = logging.getLogger(__name__)
+
+
+class Linger:
+    """
+    Leave what one pool has at one cloud waiting; lives in the engine's loop.
+
+    Args:
+        provider: Where the machines come from.
+        cluster: The pool, whatever its offer.
+        options: For how long they linger.
+        instances: What is known of the pool's instances.
+        regions: What they share, region by region.
+        launching: Writes on them until when they are there.
+        reporting: Where events go.
+        mark: Names a node like no other.
+    """
+
+    def __init__(
+        self,
+        provider: ProviderHandle,
+        cluster: Cluster,
+        options: Options,
+        instances: PoolInstances,
+        regions: Regions,
+        launching: Launching,
+        reporting: Reporting,
+        mark: Callable[[NodeShell], str],
+    ) -> None:
+        self._provider = provider
+        self._cluster = cluster
+        self._linger = options.linger if provider.facts.rents else 0.0
+        self._instances = instances
+        self._regions = regions
+        self._launching = launching
+        self._reporting = reporting
+        self._mark = mark
+        self._seconds = 0.0
+        self._left: list[tuple[NodeShell, LeftMachine]] = []
+        self.wanted = False
+
+    @property
+    def any(self) -> bool:
+        """Return whether a machine lingers."""
+        return bool(self._left)
+
+    async def begin(self) -> None:
+        """Decide for how long the ready nodes' machines linger; to be called when the pool is left, before they end."""
+        # What a launch without an answer has rented is left to a guardian, which ends all that the pool has.
+        if not self.wanted or not self._linger or self._launching.uncertain:
+            return
+        shells = [shell for shell in self._instances.shells if self._may(shell)]
+        spec, rate = self._cluster.spec, sum(map(_rate, shells))
+        lives = [] if spec.timeout is None else [spec.timeout - self._age(shell) for shell in shells]
+        seconds = granted(
+            linger=self._linger, rate=rate, left=self._reporting.meter.left(), life=min(lives, default=None)
+        )
+        if not shells:
+            return
+        if seconds < self._linger:
+            what = f"linger for {seconds:.0f} s instead of {self._linger:g}" if seconds else "do not linger"
+            _log.warning(
+                "The machines of pool %r %s, because budget= or timeout= allows no more.", self._cluster.pool_name, what
+            )
+        self._seconds = seconds
+        if seconds:
+            await self._write_expiry([shell.instance.id for shell in shells])
+
+    async def keep(self, shell: NodeShell, patience: float) -> bool:
+        """
+        Leave a node's machine waiting.
+
+        Args:
+            shell: The node; it has ended afterwards.
+            patience: Seconds that it has to leave in good order.
+
+        Returns:
+            Whether it waits; if not, it is to be terminated.
+        """
+        host, address = shell.host, shell.instance.address
+        if not self._seconds or not self._may(shell):
+            return False
+        assert isinstance(host, LingeringHost)
+        assert isinstance(address, SSHAddress)
+        try:
+            await shell.end(patience)
+            host_key = await host.linger(self._seconds)
+            await shell.let_go()
+        except Exception as error:
+            # Whatever is wrong with it, its machine is terminated.
+            _log.warning("%s is terminated, and does not linger: %s: %s", shell.where, type(error).__name__, error)
+            return False
+        rented = shell.rented
+        self._instances.send(Lingers(rented.key))
+        reached = evolve(address, host_key=host_key, known_hosts=None, fingerprints=())
+        self._left.append(
+            (
+                shell,
+                LeftMachine(
+                    instance=evolve(shell.instance, address=reached),
+                    candidate=rented.candidate,
+                    mark=self._mark(shell),
+                    token=rented.token,
+                    rented_at=time.time() - self._age(shell),
+                    made=made_of(rented.blueprint),
+                ),
+            )
+        )
+        shell.lingers = True
+        return True
+
+    async def write(self, terminate: Callable[[NodeShell], Awaitable[str]]) -> None:
+        """
+        Write down how the machines that linger are reached; those that cannot be written down are terminated.
+
+        Args:
+            terminate: Ends a node and its machine, and returns what could not be ended.
+        """
+        seconds, self._seconds = self._seconds, 0.0
+        if not self._left:
+            return
+        try:
+            await in_thread(self._write, seconds)
+        except (OSError, ConfigError, PluginError, pickle.PicklingError, TypeError, AttributeError) as error:
+            self._reporting.error(f"No machine lingers, because none can be written down: {error}", fatal=False)
+            shells = [shell for shell, _ in self._left]
+            self._left.clear()
+            for shell in shells:
+                shell.lingers = False
+            for failed in await all_of(map(terminate, shells)):
+                if failed:
+                    self._reporting.error(failed, fatal=True)
+            return
+        for shell, _ in self._left:
+            self._reporting.lingers(shell, seconds, _rate(shell))
+
+    async def give_up(self) -> None:
+        """Let no pool find the machines that linger: something else ends them."""
+        if self._left:
+            self._left.clear()
+            await in_thread(forget, (self._cluster.pool_id,))
+
+    def _write(self, seconds: float) -> None:
+        cluster, now = self._cluster, time.time()
+        source, key = key_of(self._provider, cluster.spec)
+        machines = tuple(machine for _, machine in self._left)
+        about = Lingering(
+            pool_id=cluster.pool_id,
+            pool_name=cluster.pool_name,
+            provider=self._provider.name,
+            source=source,
+            key=key,
+            machines=tuple(machine.instance.id for machine in machines),
+            hourly_rate=sum(_rate(shell) for shell, _ in self._left),
+            since=now,
+            ends_at=now + seconds,
+        )
+        write(about, LeftPool(private_key=cluster.key.private, machines=machines, shared=self._regions.everything))
+
+    def _may(self, shell: NodeShell) -> bool:
+        return (
+            isinstance(shell.host, LingeringHost)
+            and isinstance(shell.instance.address, SSHAddress)
+            and shell.notice is None
+            and shell.blueprint.cluster.pool_id == self._cluster.pool_id
+            and self._instances.is_ready(shell)
+        )
+
+    def _age(self, shell: NodeShell) -> float:
+        """Return for how many seconds a machine has been there."""
+        return asyncio.get_running_loop().time() - shell.rented.at
+
+    async def _write_expiry(self, ids: list[str]) -> None:
+        try:
+            await self._launching.renew(ids, self._seconds)
+        except SkywardError as error:
+            _log.warning("lingering.expiry_not_written provider=%s: %s", self._provider.name, error)
+
+
+def source_of(provider: ProviderHandle) -> str:
+    """Return a digest of what a provider says of itself: its account and settings."""
+    facts = provider.facts
+    return digest_of(facts.name, provider.provider, facts.offers_key, facts.regions)
+
+
+def key_of(provider: ProviderHandle, spec: Spec) -> tuple[str, str]:
+    """
+    Return the digests by which a pool finds machines that linger; reads our own files.
+
+    Args:
+        provider: The provider.
+        spec: What the pool asks for; how many nodes, and how long they live, makes no difference.
+
+    Returns:
+        That of the provider, and that of provider, spec, image, user and this version of Skyward.
+    """
+    source = source_of(provider)
+    alike = evolve(spec, provider=None, nodes=1, ttl=None, timeout=None, trust=None)
+    return source, digest_of(source, alike, runtime_bundle().digest, sys.version_info[:2], owner())
+
+
+def made_of(blueprint: Blueprint) -> str:
+    """Return a digest of what is made of a machine: its image, and what plugins add."""
+    return digest_of(blueprint.image, blueprint.ops, blueprint.cluster.ranks_per_node)
+
+
+def _rate(shell: NodeShell) -> float:
+    """Return what a machine costs, in USD an hour."""
+    rate = shell.instance.hourly_rate
+    return shell.rented.candidate.price if rate is None else rate
