@@ -88,6 +88,14 @@ def test_a_process_is_read_with_its_calls() -> None:
     assert [("5", "train"), (None, None)] == [(thread.task_id, thread.function) for thread in process.threads]
 
 
+def test_what_would_move_the_cursor_is_shown() -> None:
+    """A node may name its files as it likes."""
+    dump = _dump(threads=[[1, [["a\x1b[2J.py", 1, "f\n"]]]])
+    process = decode_process(dump, node=0, rank=[0], function=lambda _: None)
+    assert "\x1b" not in str(process.threads[0].frames[0])
+    assert "\x1b" not in frames_of(["\x1b[2J"])[0]
+
+
 @pytest.mark.parametrize(
     "dump",
     [

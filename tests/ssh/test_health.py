@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import skyward as sky
 from tests.ssh.conftest import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @sky.function
@@ -28,6 +29,14 @@ def until(found: Callable[[], Any], within: float = 90.0) -> Any:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return value
+
+
+def _failed(told: list[sky.NodeUnhealthy], turn: int) -> bool:
+    return sum(event.replaced for event in told) >= turn
+
+
+def _replaced(pool: sky.Pool, replaced: list[sky.InstanceReplaced], turn: int) -> bool:
+    return len(replaced) >= turn and pool.current_nodes() == 1
 
 
 def test_a_host_that_fails_twice_is_passed_over(two: Site, tmp_path: Path) -> None:
@@ -46,9 +55,9 @@ def test_a_host_that_fails_twice_is_passed_over(two: Site, tmp_path: Path) -> No
     with pool:
         for turn in (1, 2):
             ill.touch()
-            until(lambda turn=turn: sum(event.replaced for event in told) >= turn)
+            until(partial(_failed, told, turn))
             ill.unlink()
-            until(lambda turn=turn: len(replaced) >= turn and pool.current_nodes() == 1)
+            until(partial(_replaced, pool, replaced, turn))
         assert 10 == sky.function(lambda: 10)() >> pool
     own, spare = (f"{host.address}:{host.port}" for host in two.hosts)
     assert [(own, own), (own, spare)] == [(event.old, event.new) for event in replaced]

@@ -61,3 +61,13 @@ def test_machines_that_never_passed_are_replaced_three_times(engine: SimulatedEn
         engine.pass_by(200.0)
         assert 4 == len(cloud.rows)
     assert [True, True, True, False] == [event.replaced for event in heard.of(sky.NodeUnhealthy)]
+
+
+def test_a_notice_of_the_provider_drains_as_long_as_it_takes(engine: SimulatedEngine) -> None:
+    """Whatever else its node writes into it."""
+    cloud = ScriptedCloud()
+    pool, _ = compute(cloud)
+    with pool:
+        notice = {"reason": "rebalance", "certain": True, "at": None, "within": "soon", "own": True}
+        engine.loop.call_soon_threadsafe(cloud.rows[0].machine.tell, Kind.NOTICE, notice)
+        engine.until(lambda: len(cloud.rows) == 2 and pool.current_nodes() == 1, within=300.0)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from skyward.errors import ProtocolError
 from skyward.link.messages import task_of
 from skyward.model.instances.worker_stacks import AsyncTask, ProcessStacks, StackFrame, Thread
+from skyward.plain import plain_line
 
 __all__ = ["OTHERS_CODE", "call_lines", "complete", "decode_process", "frames_of", "threads_of"]
 
@@ -91,7 +92,7 @@ def call_lines(dump: dict[str, Any], call: int) -> list[str]:
 
 def frames_of(lines: Sequence[object]) -> tuple[str, ...]:
     """Return lines that came with an error, bounded in number and length."""
-    return tuple(str(line)[: 2 * _WORD] for line in lines[: _SHOWN * (1 + _SHOWN_TASKS) + 8])
+    return tuple(plain_line(str(line)[: 2 * _WORD]) for line in lines[: _SHOWN * (1 + _SHOWN_TASKS) + 8])
 
 
 def decode_process(
@@ -130,8 +131,7 @@ def _process(dump: Any, node: int, rank: Sequence[int], function: Callable[[int]
             )
         )
     tasks = [
-        AsyncTask(name=str(name)[:_WORD], thread=int(ident), frames=_frames(frames))
-        for name, ident, frames in dump["tasks"]
+        AsyncTask(name=_word(name), thread=int(ident), frames=_frames(frames)) for name, ident, frames in dump["tasks"]
     ]
     return ProcessStacks(
         node=node,
@@ -139,15 +139,19 @@ def _process(dump: Any, node: int, rank: Sequence[int], function: Callable[[int]
         pid=int(dump["pid"]),
         threads=tuple(sorted(threads, key=lambda thread: thread.task_id is None)),
         tasks=tuple(tasks),
-        trouble=str(dump["trouble"])[:_WORD],
+        trouble=_word(dump["trouble"]),
     )
 
 
 def _frames(frames: Iterable[Any]) -> tuple[StackFrame, ...]:
     return tuple(
-        StackFrame(str(file)[:_WORD], None if line is None else int(line), str(function)[:_WORD])
-        for file, line, function in frames
+        StackFrame(_word(file), None if line is None else int(line), _word(function)) for file, line, function in frames
     )
+
+
+def _word(value: object) -> str:
+    """Return a text of a node's without what would move the cursor."""
+    return plain_line(str(value)[:_WORD])
 
 
 def _own(frame: StackFrame) -> bool:

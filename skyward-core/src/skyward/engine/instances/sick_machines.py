@@ -34,14 +34,14 @@ class SickMachines:
 
     def judged(self, shell: NodeShell, notice: dict[str, Any]) -> dict[str, Any]:
         """
-        Return a notice with what becomes of it; one that is about no check stays as it is.
+        Return a notice with what becomes of it; one that is about no check has that alone.
 
         Args:
             shell: The node.
             notice: What it sent: `reason`, `certain`, and `check` and `passed` where a check failed.
         """
         if "check" not in notice:
-            return notice
+            return {name: notice[name] for name in ("reason", "certain", "at") if name in notice}
         reason, certain = str(notice.get("reason", ""))[:_SENTENCE], notice.get("certain") is True
         judged = {"check": str(notice["check"])[:100], "reason": reason, "certain": certain, "at": None}
         if not certain:
