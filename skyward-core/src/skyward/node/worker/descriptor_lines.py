@@ -222,7 +222,7 @@ class DescriptorLines:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold interrupts back until the end of a block: in it, one would lose a descriptor that was just opened."""
+    """Hold interrupts back until a block ends: in it, one would lose a descriptor that was just opened."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
