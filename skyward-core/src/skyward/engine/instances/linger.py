@@ -175,7 +175,7 @@ class Linger:
             self._reporting.lingers(shell, seconds, _rate(shell))
 
     async def give_up(self) -> None:
-        """Let no pool find the machines that linger: something else ends them."""
+        """Withdraw the machines that linger, so that no pool finds them: something else ends them."""
         if self._left:
             self._left.clear()
             await in_thread(forget, (self._cluster.pool_id,))
