@@ -8,7 +8,9 @@ from skyward.model.fields.stated import digest_of
 
 def test_equal_values_have_one_digest() -> None:
     """However they were written."""
-    assert digest_of(sky.Spec(accelerator="H100:8")) == digest_of(sky.Spec(accelerator=sky.accelerators.H100(count=8)))
+    assert digest_of(sky.Spec(memory_gb="32GB", nodes=(2, 8))) == digest_of(
+        sky.Spec(memory_gb=32, nodes=sky.Nodes(2, max=8))
+    )
 
 
 def test_another_image_has_another_digest() -> None:

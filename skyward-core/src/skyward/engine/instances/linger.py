@@ -170,7 +170,7 @@ class Linger:
             self._reporting.lingers(shell, seconds, _rate(shell))
 
     async def give_up(self) -> None:
-        """Hide the machines that linger from other pools: something else ends them."""
+        """Withdraw the machines that linger, so that no pool finds them: something else ends them."""
         if self._left:
             self._left.clear()
             await in_thread(forget, (self._cluster.pool_id,))
