@@ -143,7 +143,8 @@ def test_timeout_is_for_the_whole_stream(pool: sky.Pool, tmp_path: Path) -> None
         items.extend(steady(str(tmp_path / "left")) >> pool)
     assert 1.0 <= time.monotonic() - began < 20
     assert items == list(range(len(items)))
-    assert 1 <= len(items) <= 20
+    # A little more than a second's: where it is, is found out before it is stopped.
+    assert 1 <= len(items) <= 30
     _until((tmp_path / "left").exists)
 
 

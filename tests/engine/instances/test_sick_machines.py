@@ -41,7 +41,6 @@ def test_a_warning_replaces_nothing(engine: SimulatedEngine) -> None:
     pool, heard = compute(cloud)
     with pool:
         fail(engine, cloud.rows[0], certain=False, reason="x" * 5000)
-        engine.until(lambda: heard.of(sky.NodeUnhealthy), within=10.0)
         engine.pass_by(200.0)
         assert 1 == len(cloud.rows)
     [event] = heard.of(sky.NodeUnhealthy)
@@ -57,7 +56,6 @@ def test_machines_that_never_passed_are_replaced_three_times(engine: SimulatedEn
             fail(engine, cloud.rows[-1], passed=False)
             engine.until(lambda turn=turn: len(cloud.rows) > turn and pool.current_nodes() == 1, within=300.0)  # type: ignore[misc]
         fail(engine, cloud.rows[-1], passed=False)
-        engine.until(lambda: len(heard.of(sky.NodeUnhealthy)) == 4, within=10.0)
         engine.pass_by(200.0)
         assert 4 == len(cloud.rows)
     assert [True, True, True, False] == [event.replaced for event in heard.of(sky.NodeUnhealthy)]
