@@ -115,7 +115,9 @@ def test_an_interrupt_while_handlers_are_waited_for(tmp_path: Path) -> None:
     printed = _run(tmp_path, LEAVING.format(log=str(log)))
     assert printed.rstrip().endswith("KeyboardInterrupt")
     assert "handler=handler: 1,991 log lines" in printed
-    assert f"because the wait was interrupted. They are in {log}." in printed
+    # Between the last machine and the wait an interrupt is one that leaves the pool.
+    reasons = ("the wait was interrupted", "the pool was left by an interrupt")
+    assert any(f"because {reason}. They are in {log}." in printed for reason in reasons), printed
     kept = [line.rpartition(" ")[2] for line in log.read_text().splitlines() if " undelivered node=0 stdout " in line]
     assert [str(number) for number in range(9, 2000)] == kept
 
