@@ -57,6 +57,14 @@ def test_nothing_lingers_without_a_watchdog(ttl: float | None) -> None:
         check_linger(CLOUD, linger=600.0, ttl=ttl)
 
 
+def test_a_disk_does_not_linger() -> None:
+    """Its machine holds it, and a watchdog would not unmount it; a bucket is left when its pool is."""
+    with pytest.raises(sky.ConfigError, match="would keep the disk 'data' at /data at machines without a client"):
+        check_linger(CLOUD, linger=600.0, ttl=600.0, volumes=[sky.Disk("data", mount="/data")])
+    assert check_linger(CLOUD, linger=600.0, ttl=600.0, volumes=[sky.Volume("data", "/data")]) == ""
+    assert check_linger(CLOUD, linger=0.0, ttl=600.0, volumes=[sky.Disk("data")]) == ""
+
+
 def test_machines_that_are_there_anyway_are_exempt() -> None:
     """A warning says so, whatever ends them."""
     facts = ProviderFacts(name="ssh", ends_own_bill=True, rents=False)

@@ -102,8 +102,7 @@ class Provisioning:
         self._local = LocalEnvironments(reporting, request.options.bootstrap_timeout)
         self._plugins_pickle = b""
         self._health: dict[str, Any] = {}
-        self._uploads = Uploads()
-        self._turns = BatchTurns(TOGETHER)
+        self._uploads, self._turns = Uploads(), BatchTurns(TOGETHER)
         self._reaching = Reaching(report=reporting.unreached)
         self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._bootstrap_timeout(spec.image))
         # One for each region, whose machines have a network of their own.
@@ -216,7 +215,8 @@ class Provisioning:
             PluginError: If a hook raises.
         """
         check_python(self.spec.image)
-        if self._like is None and (nothing := check_linger(self.facts, linger=self._options.linger, ttl=self.spec.ttl)):
+        linger = self._options.linger if self._like is None else 0.0
+        if nothing := check_linger(self.facts, linger=linger, ttl=self.spec.ttl, volumes=self.spec.volumes):
             _log.warning("%s", nothing)
         await self._launching.open()
         await self.volumes.check(self.cluster.offer.region)

@@ -11,6 +11,7 @@ from attrs import frozen
 from skyward.errors import BudgetExceededError, ConfigError
 from skyward.model.instances.cost_report import money
 from skyward.model.instances.machine import ProviderFacts
+from skyward.model.spec.volumes import Disk, VolumeLike
 
 __all__ = [
     "LEAST",
@@ -64,7 +65,14 @@ class Lingering:
     ends_at: float
 
 
-def check_linger(facts: ProviderFacts, *, linger: float, ttl: float | None, plural: str = "machines") -> str:
+def check_linger(
+    facts: ProviderFacts,
+    *,
+    linger: float,
+    ttl: float | None,
+    volumes: Sequence[VolumeLike] = (),
+    plural: str = "machines",
+) -> str:
     """
     Return what the user should know of `linger=` at a provider; empty if it does what it says.
 
@@ -72,10 +80,12 @@ def check_linger(facts: ProviderFacts, *, linger: float, ttl: float | None, plur
         facts: What holds for the provider.
         linger: Seconds for which its machines are to wait.
         ttl: Seconds that they outlive their client.
+        volumes: What they find as folders.
         plural: What its machines are called.
 
     Raises:
-        ConfigError: If its machines cannot end by themselves, so that they would be billed for ever.
+        ConfigError: If its machines cannot end by themselves, so that they would be billed for ever; or if they would
+            hold a disk meanwhile, which a watchdog does not unmount.
 
     >>> check_linger(ProviderFacts(name="local", ends_own_bill=True, rents=False), linger=600.0, ttl=600.0)
     'linger=600 changes nothing at local, whose machines are there anyway: what was made ready on them is kept.'
@@ -98,6 +108,12 @@ def check_linger(facts: ProviderFacts, *, linger: float, ttl: float | None, plur
         raise ConfigError(
             f"linger={linger:g} needs the watchdog that ttl={shown} disarms: nothing else would end the {plural}.",
             hint="Leave ttl= out, or linger=.",
+        )
+    if disks := [volume.title for volume in volumes if isinstance(volume, Disk)]:
+        raise ConfigError(
+            f"linger={linger:g} would keep {disks[0]} at {plural} without a client, where no other pool can have it "
+            "and nothing unmounts it at the end.",
+            hint="Leave linger= out, or keep the data in a sky.Volume.",
         )
     return ""
 
