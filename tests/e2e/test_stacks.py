@@ -44,6 +44,15 @@ async def deep() -> None:
 
 
 @sky.function
+def turns() -> int:
+    """Make and leave frames without end."""
+    end, turn = time.monotonic() + 3, 0
+    while time.monotonic() < end:
+        turn += len(os.path.join("a", str(turn))) > 0
+    return turn
+
+
+@sky.function
 def pid() -> int:
     return os.getpid()
 
@@ -90,6 +99,15 @@ def test_stacks_are_found_by_node_and_by_call(executor: dict[str, Any]) -> None:
         assert "waits() for" in str(stacks)
         assert {1} == {process.node for process in pool.stacks(node=1).processes}
         future.cancel()
+
+
+def test_a_busy_process_is_not_harmed_by_the_question(pool: sky.Pool) -> None:
+    """Its frames come and go while it is asked."""
+    future, asked = turns() > pool, 0
+    while not future.done():
+        asked += "in turns" in str(pool.stacks())
+    assert future.result() > 0
+    assert asked > 10
 
 
 def test_a_process_that_is_stopped_says_so(pool: sky.Pool) -> None:

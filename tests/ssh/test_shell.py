@@ -151,12 +151,15 @@ async def local(process: Any) -> None:
         to.close()
 
     feeding = asyncio.ensure_future(feed(shell.stdin))
-    while data := await shell.stdout.read(1 << 16):
-        process.stdout.write(data)
-    code = await shell.wait()
-    feeding.cancel()
-    # The loop may end before the transport has seen the end of each pipe, upon which it closes itself.
-    shell._transport.close()  # type: ignore[attr-defined]
+    try:
+        while data := await shell.stdout.read(1 << 16):
+            process.stdout.write(data)
+        code = await shell.wait()
+    finally:
+        feeding.cancel()
+        # The loop may end before the transport has seen the end of each pipe, upon which it closes itself; and the
+        # connection may end before the command.
+        shell._transport.close()  # type: ignore[attr-defined]
     with contextlib.suppress(OSError):
         process.exit(code)
 

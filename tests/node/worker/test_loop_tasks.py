@@ -1,11 +1,11 @@
-"""Where the tasks of event loops wait, seen from another thread."""
+"""Where threads are, and the tasks of event loops wait, seen from another thread."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 
-from skyward.node.worker.loop_tasks import loop_tasks
+from skyward.node.worker.loop_tasks import loop_tasks, thread_stacks
 
 
 async def outer(entered: threading.Event, leave: asyncio.Event) -> None:
@@ -38,4 +38,28 @@ def test_a_task_is_followed_through_all_that_it_awaits() -> None:
     finally:
         loop, leave = leaves[0]
         loop.call_soon_threadsafe(leave.set)
+        thread.join(20)
+
+
+def test_threads_are_listed_with_the_innermost_place_first() -> None:
+    """The main thread comes last, and the one that asks is not among them."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        entered.set()
+        leave.wait(20)
+
+    thread, found = threading.Thread(target=waits), list[list[object]]()
+    thread.start()
+    try:
+        assert entered.wait(20)
+        asks = threading.Thread(target=lambda: found.extend(thread_stacks()))
+        asks.start()
+        asks.join(20)
+        stacks = dict(found)  # type: ignore[arg-type]  # pairs
+        assert "waits" in [function for _, _, function in stacks[thread.ident]]
+        assert threading.main_thread().ident == found[-1][0]
+        assert asks.ident not in stacks
+    finally:
+        leave.set()
         thread.join(20)

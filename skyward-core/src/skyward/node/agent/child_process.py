@@ -117,8 +117,8 @@ class ChildProcess:
         self.dump_file = DumpFile()
         # Where calls were when they ran out of time; None while that is asked.
         self.stacks: dict[int, list[str] | None] = {}
-        # The tasks of its event loops; None while it has not sent them.
-        self.loop_tasks: list[Any] | None = None
+        # Its threads, and the tasks of its event loops; None while it has not sent them.
+        self.own_stacks: dict[str, list[Any]] | None = None
         tasks, its_tasks = socket.socketpair()
         control, its_control = socket.socketpair()
         for end in (tasks, its_tasks):
@@ -268,7 +268,8 @@ class ChildProcess:
             segment.expect(size)
             return
         if frame.kind == Kind.STACKS:
-            self.loop_tasks = decode_json(frame.body)["tasks"]
+            said = decode_json(frame.body)
+            self.own_stacks = {"threads": list(said["threads"]), "tasks": list(said["tasks"])}
             return
         if self._put:
             put, self._put = self._put, {}

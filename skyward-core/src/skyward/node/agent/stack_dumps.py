@@ -1,7 +1,9 @@
 """
-Where worker processes are, asked for by a signal that their interpreters answer whatever they do.
+Where worker processes are: they say it themselves, and where they cannot, their interpreters answer a signal.
 
-faulthandler writes all threads from its signal handler, which needs no interpreter lock: also while C code holds it.
+What a process says of itself is whole, because no thread of its Python runs meanwhile.
+Where C code holds the interpreter no thread can say anything. faulthandler writes all threads from its signal handler,
+which needs no interpreter lock; it reads frames that must not run, or it can crash the process: so it is asked second.
 The signal is taken by the thread that listens to the agent, so that no call is cut short by it.
 """
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["StackDumps", "with_stack"]
 
+TURN = 1.0
+"""Seconds in which a thread of a worker gets its turn if its Python runs: one that has it yields it after 5 ms."""
+
 PATIENCE = 0.3
 """Seconds that a process has to write where it is; a signal takes less than a millisecond."""
 
@@ -42,6 +47,7 @@ class _DumpRequest:
     def __init__(self, process: ChildProcess) -> None:
         self.process = process
         self.began = time.monotonic()
+        self.signalled = False
         self.waiting: list[Callable[[dict[str, Any]], None]] = []
 
 
@@ -102,10 +108,7 @@ class StackDumps:
             question = self._questions[process.pid] = _DumpRequest(process)
             self._loop.call_soon(self._look, question)
             if process.exit_status is None:
-                process.loop_tasks = None
-                process.dump_file.clear()
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, STACKS_SIGNAL)
+                process.own_stacks = None
                 process.control.send(encode(Kind.STACKS))
         question.waiting.append(done)
 
@@ -123,25 +126,30 @@ class StackDumps:
         return process.stacks[call] is not None
 
     def _look(self, question: _DumpRequest) -> None:
-        process = question.process
-        late = time.monotonic() - question.began > PATIENCE
-        text = "" if process.exit_status is not None else process.dump_file.read()
-        if not late and process.exit_status is None and (process.loop_tasks is None or not complete(text)):
+        process, passed = question.process, time.monotonic() - question.began
+        there = process.exit_status is None
+        said, text = process.own_stacks, process.dump_file.read() if there and question.signalled else ""
+        if there and said is None and passed < TURN + PATIENCE and not complete(text):
+            if passed > TURN and not question.signalled:
+                question.signalled = True
+                process.dump_file.clear()
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, STACKS_SIGNAL)
             self._loop.call_later(_LOOK, self._look, question)
             return
         del self._questions[process.pid]
         dump = {
             "pid": process.pid,
             "lane": process.lane,
-            "threads": threads_of(text),
-            "tasks": process.loop_tasks or [],
+            "threads": threads_of(text) if said is None else said["threads"],
+            "tasks": [] if said is None else said["tasks"],
             "calls": [],
-            "trouble": "" if text else _silence(process),
+            "trouble": "" if text or said is not None else _silence(process),
         }
         if process.exit_status is None:
             now = time.monotonic()
             dump["calls"] = [[one.call, one.thread, now - one.since] for one in process.slot_table.running()]
-        if text and process.loop_tasks is None:
+        if text and said is None:
             dump["trouble"] = "no thread of its Python gets its turn: C code holds the interpreter, or it is busy"
         for done in question.waiting:
             done(dump)

@@ -1,8 +1,9 @@
-"""Where the tasks of this process's event loops wait."""
+"""Where the threads of this process are, and the tasks of its event loops."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,35 @@ from skyward.link.stack_dump import MOST_FRAMES, MOST_TASKS
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["loop_tasks"]
+__all__ = ["loop_tasks", "thread_stacks"]
+
+MOST_THREADS = 128
+"""Threads that are listed, the main one among them: what is said fits into a frame."""
 
 _TURNS = frozenset({"run", "run_forever", "run_until_complete"})
 """Names of functions that run an event loop as long as they are on a thread's stack."""
+
+
+def thread_stacks() -> list[list[Any]]:
+    """
+    List where the threads of this process are, but for the one that asks: ident, frames with the innermost first.
+
+    No thread runs meanwhile, so that the frames are whole.
+
+    >>> threading.get_ident() in dict(thread_stacks())
+    False
+    """
+    main, asks = threading.main_thread().ident, threading.get_ident()
+    frames = sorted(sys._current_frames().items(), key=lambda thread: thread[0] == main)
+    return [[ident, _stack(frame)] for ident, frame in frames if ident != asks][-MOST_THREADS:]
+
+
+def _stack(frame: FrameType | None) -> list[list[Any]]:
+    frames: list[list[Any]] = []
+    while frame is not None and len(frames) < MOST_FRAMES:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    return frames
 
 
 def loop_tasks() -> list[list[Any]]:

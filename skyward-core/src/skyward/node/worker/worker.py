@@ -39,7 +39,7 @@ from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.client_files import Keeping
 from skyward.node.worker.execution import Execution, Outcome, Setting
 from skyward.node.worker.functions import FunctionStore
-from skyward.node.worker.loop_tasks import loop_tasks
+from skyward.node.worker.loop_tasks import loop_tasks, thread_stacks
 from skyward.node.worker.peer_lookup import Directory
 from skyward.node.worker.routes import STDERR
 from skyward.node.worker.standard_descriptors import DESCRIPTORS
@@ -243,7 +243,7 @@ class WorkerProcess:
             return
         if frame.kind == Kind.STACKS:
             # In a thread of its own: what sends may wait for the agent, and cancelling must not.
-            threading.Thread(target=self._tell_tasks, name="skyward-stacks", daemon=True).start()
+            threading.Thread(target=self._tell_stacks, name="skyward-stacks", daemon=True).start()
             return
         if frame.kind == Kind.STORE:
             self._store.received(frame.body)
@@ -266,8 +266,8 @@ class WorkerProcess:
             for fd in fds:
                 os.close(fd)
 
-    def _tell_tasks(self) -> None:
-        self.send(encode_json(Kind.STACKS, {"tasks": loop_tasks()}))
+    def _tell_stacks(self) -> None:
+        self.send(encode_json(Kind.STACKS, {"threads": thread_stacks(), "tasks": loop_tasks()}))
 
     def _share(self, *, shared: bool) -> None:
         """Start or stop another thread that reads while one runs a task."""
