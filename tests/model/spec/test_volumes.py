@@ -134,3 +134,9 @@ def test_a_spec_has_volumes_and_compute_takes_either_word() -> None:
     assert (disk,) == request((), {"volumes": [disk]}).specs[0].volumes
     with pytest.raises(ConfigError, match=r"^volume must be a list of volumes, not a str"):
         request((), {"volume": "my-data"})
+
+
+def test_a_name_that_is_too_short_says_what_a_name_is() -> None:
+    """There is nothing in it that could be proposed."""
+    with pytest.raises(ConfigError, match=r"not 'b'\. A name has 2 to 255 letters"):
+        Volume("b", "/data")

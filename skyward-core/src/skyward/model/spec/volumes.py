@@ -29,7 +29,8 @@ def _bucket(value: object) -> str:
     name = text(value, "bucket")
     if not _BUCKET.fullmatch(name):
         bare = name.partition("://")[2].partition("/")[0] or name.strip("/").partition("/")[0]
-        hint = f'Write bucket="{bare}"; what follows it is prefix=.' if _BUCKET.fullmatch(bare) else None
+        rule = "A name has 2 to 255 letters, digits, dots, hyphens and underscores; a letter or digit first."
+        hint = f'Write bucket="{bare}"; what follows it is prefix=.' if _BUCKET.fullmatch(bare) else rule
         raise ConfigError(f"bucket must be the name of a bucket, not {name!r}.", hint=hint)
     return name
 
