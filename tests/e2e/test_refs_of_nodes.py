@@ -234,7 +234,7 @@ def test_what_is_lost_with_its_node_is_one_clear_error() -> None:
         running = pool._open.running
         assert MIB == pool.run(summed(elsewhere), target=1)
         elsewhere_name = elsewhere._shown.kept.digest
-        assert running._nodes[1].link.has(elsewhere_name)
+        assert running._nodes[1].link.buffers.has(elsewhere_name)
         os.kill(pool.run(agent(), target=0), 9)
         until(lambda: lost._shown.kept.segment.lost)
         with pytest.raises(sky.RefError, match=r"node 0 .*Run the call again"):

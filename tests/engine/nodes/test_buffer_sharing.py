@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.nodes import buffer_sharing as sharing, node_link
+from skyward.engine.nodes import buffer_sharing as sharing, kept_buffers
 from skyward.engine.nodes.buffer_sharing import WORTH_SHARING, Sharing
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.errors import ProtocolError
@@ -276,7 +276,7 @@ def test_a_call_waits_for_all_that_it_needs() -> None:
             both.function.payload = payload(name=b"b")
             nodes[2].link.send_task(both)
             nodes[0].confirm()
-            await until_async(lambda: nodes[2].link.has(DIGEST))
+            await until_async(lambda: nodes[2].link.buffers.has(DIGEST))
             assert not nodes[2].has_task()
             nodes[1].confirm()
             await until_async(nodes[2].has_task)
@@ -294,7 +294,7 @@ def test_a_task_that_is_too_large_is_refused_before_it_waits() -> None:
             with pytest.raises(ProtocolError, match="over the limit"):
                 second.link.send_task(call(payload=Payload(one.parts, bytes(3 << 20), None, one.stored)))
             first.confirm()
-            await until_async(lambda: second.link.has(DIGEST))
+            await until_async(lambda: second.link.buffers.has(DIGEST))
             assert not second.has_task()
 
     asyncio.run(look())
@@ -516,7 +516,7 @@ def test_where_nothing_can_be_prepared_the_client_sends_all(monkeypatch: pytest.
 
 def test_what_a_node_drops_it_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """When it needs it again it fetches it; the client keeps nothing of it meanwhile."""
-    monkeypatch.setattr(node_link, "KEPT_BYTES", 3 * SIZE // 2)
+    monkeypatch.setattr(kept_buffers, "KEPT_BYTES", 3 * SIZE // 2)
 
     async def look() -> None:
         async with pool(2) as (shared, [first, second]):
@@ -527,7 +527,7 @@ def test_what_a_node_drops_it_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> 
             await until_async(second.has_task)
             first.link.send_task(call(payload=other))
             first.confirm()
-            assert (None, False) == (first.store.blob(DIGEST), first.link.has(DIGEST))
+            assert (None, False) == (first.store.blob(DIGEST), first.link.buffers.has(DIGEST))
             first.frames.clear()
             first.link.send_task(call(payload=one))
             await until_async(first.has_task)
@@ -540,7 +540,7 @@ def test_what_a_node_drops_it_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_call_that_needs_more_than_a_node_keeps_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one part of it takes the place of is never another part."""
-    monkeypatch.setattr(node_link, "KEPT_BYTES", 3 * SIZE // 2)
+    monkeypatch.setattr(kept_buffers, "KEPT_BYTES", 3 * SIZE // 2)
 
     async def look() -> None:
         async with pool(3) as (shared, nodes):
