@@ -357,7 +357,7 @@ class NodeLink:
         self._evict(*(part.digest for part in payload.parts))
 
     def _evict(self, *needed: bytes) -> None:
-        """Have the node drop what it keeps too much, but for what is needed now and what calls wait for."""
+        """Order the node to drop what it keeps too much, but for what is needed now or waited for."""
         if self.buffers.too_many:
             waiting = (stored.name for waiting in self._waiting.values() for stored in stored_of(waiting.call))
             self.buffers.evict({*needed, *waiting})

@@ -231,7 +231,7 @@ class Running:
             self._closed = True
             self.maker.close()
             await in_thread(self._kept.close)
-            await in_thread(self.reporting.close)
+            await in_thread(self.reporting.emitted.close)
             self.whole.give_up("closed")
 
     async def abort(self, within: float) -> None:
