@@ -11,7 +11,7 @@ import pytest
 
 import skyward as sky
 from skyward.node.store.server_search import NAMED
-from tests.stores import until
+from tests.waiting import until
 
 
 def _options(**changes: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def add(name: str, n: int = 1) -> int:
 @sky.function
 def address() -> tuple[str, str, str, str]:
     from skyward.node.task.call_collections import _Address
-    from skyward.node.task.runtime import owner
+    from skyward.node.task.task_context import owner
 
     context = owner()
     assert context is not None
@@ -87,7 +87,7 @@ def test_nothing_is_started_before_it_is_used() -> None:
 @sky.function(retries=1)
 def twice() -> None:
     from skyward.node.task.call_collections import _Address
-    from skyward.node.task.runtime import owner
+    from skyward.node.task.task_context import owner
 
     context = owner()
     assert context is not None
@@ -216,7 +216,7 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store() -> None:
                 held.result(60)
         finally:
             Path(ready).unlink(missing_ok=True)
-        until(lambda: pool.current_nodes() == 2, within=60.0)
+        until(lambda: pool.current_nodes() == 2, seconds=60.0)
         assert [1, 2] == sorted(add("n") @ pool)
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.calls.call import Answer, Call, CapturedFunction
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import ResultError
 from skyward.link.failure import dump_failure
 from skyward.link.messages import Status
-from skyward.link.payload import Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import dump
 from skyward.node.worker.streams import WINDOW_ITEMS
 
 

@@ -66,7 +66,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def behind(self, shell: NodeShell) -> bool:
         """Return whether handlers are behind."""
-        return self._reporting.behind(shell)
+        return self._reporting.emitted.behind(shell)
 
     def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
         """Take what a worker wrote."""
@@ -74,7 +74,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def emitted(self, shell: NodeShell, emitted: Emitted) -> None:
         """Take an event that a task emitted."""
-        self._reporting.emitted(shell, emitted)
+        self._reporting.emitted.take(shell, emitted)
 
     def measured(self, shell: NodeShell, measured: dict[str, Any]) -> None:
         """Take measurements."""

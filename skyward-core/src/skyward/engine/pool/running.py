@@ -39,7 +39,7 @@ from skyward.engine.source.shipping import Shipping
 from skyward.engine.store.pool_store import PoolStore
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
 from skyward.model.instances.machine import LocalAddress
-from skyward.plan.pool import lifecycle
+from skyward.plan.pool import lifecycle, lifecycle_events
 from skyward.plan.pool.places import NodeStatus
 from skyward.plan.pool.retry_policy import start_failure, worth_another_start
 
@@ -191,7 +191,7 @@ class Running:
         self._opening = asyncio.current_task()
         self.stopping.within(self.options.pool_deadline)
         await self.provisioning.open()
-        self._step(lifecycle.Opened())
+        self._step(lifecycle_events.Opened())
         await self._usable
         self.reporting.cluster_ready(self._state.ready_count)
         self.sizing.start()
@@ -221,7 +221,7 @@ class Running:
         self._patience = patience
         self._orders.leave()
         await self.clouds.leave(patience)
-        self._step(lifecycle.Closed())
+        self._step(lifecycle_events.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         try:
@@ -231,7 +231,7 @@ class Running:
             self._closed = True
             self.maker.close()
             await in_thread(self._kept.close)
-            await in_thread(self.reporting.close)
+            await in_thread(self.reporting.emitted.close)
             self.whole.give_up("closed")
 
     async def abort(self, within: float) -> None:
@@ -262,31 +262,31 @@ class Running:
         self._patience = 1.0
         self._orders.leave()
         self.whole.give_up(reason)
-        self._step(lifecycle.Closed())
+        self._step(lifecycle_events.Closed())
 
     def _ended(self, error: PoolEndedError) -> None:
         """Stop because another program ended the pool, unless it is being left anyway."""
         if not self._state.closing:
             self.stopping.ended(error)
 
-    def _step(self, event: lifecycle.Event) -> None:
+    def _step(self, event: lifecycle_events.Event) -> None:
         self._state, commands = lifecycle.step(self._state, event)
         for command in commands:
             self._execute(command)
         self.whole.changed()
 
-    def _execute(self, command: lifecycle.Command) -> None:
+    def _execute(self, command: lifecycle_events.Command) -> None:
         match command:
-            case lifecycle.Launch(nodes):
+            case lifecycle_events.Launch(nodes):
                 self._orders.add(nodes)
-            case lifecycle.Start(node):
+            case lifecycle_events.Start(node):
                 self._spawn(self._start(node))
-            case lifecycle.Terminate(node, reason):
+            case lifecycle_events.Terminate(node, reason):
                 self._spawn(self._terminate(node, reason))
-            case lifecycle.Announce():
+            case lifecycle_events.Announce():
                 if not self._usable.done():
                     self._usable.set_result(None)
-            case lifecycle.GiveUp(reason):
+            case lifecycle_events.GiveUp(reason):
                 self._give_up(reason)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -305,7 +305,7 @@ class Running:
             self.dispatch.close(why if self._state.proven else answer(self.name, type(error).__name__, str(error)))
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        self._step(lifecycle.Asked(nodes))
+        self._step(lifecycle_events.Asked(nodes))
         self.sizing.asked(nodes)
         failed = await self.clouds.launch(
             nodes,
@@ -329,7 +329,7 @@ class Running:
         self._nodes[shell.index] = shell
         if (before := self._lost.pop(shell.index, None)) is not None:
             self.reporting.replaced(before, shell)
-        self._step(lifecycle.Launched(shell.index))
+        self._step(lifecycle_events.Launched(shell.index))
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
@@ -348,7 +348,7 @@ class Running:
             return
         self._membership.join(node, shell.info)
         self.sizing.started(node)
-        self._step(lifecycle.Started(node))
+        self._step(lifecycle_events.Started(node))
         if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
@@ -363,7 +363,7 @@ class Running:
         self.reporting.error(str(failed), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
         final = counts and not worth_another_start(error, again=again, proven=self._state.proven)
-        self._step(lifecycle.StartFailed(node, str(failed), final=final, counts=counts))
+        self._step(lifecycle_events.StartFailed(node, str(failed), final=final, counts=counts))
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
@@ -376,7 +376,7 @@ class Running:
         if shell is not None:
             await self._terminate_machine(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
-            self._step(lifecycle.Ended(node))
+            self._step(lifecycle_events.Ended(node))
         if node not in self._state.nodes:
             self.dispatch.forsake(node, reason)
 
@@ -410,7 +410,7 @@ class Running:
         self.reporting.lost(shell, why)
         self.store.node_gone(shell)
         self._lost[shell.index] = shell
-        self._step(lifecycle.Lost(shell.index, why))
+        self._step(lifecycle_events.Lost(shell.index, why))
 
     def _takers(self) -> list[NodeShell]:
         """List the nodes that take calls, the head first."""
@@ -434,4 +434,4 @@ class Running:
 
     def change_size(self, desired: int) -> None:
         """Set another number of nodes; idle ones go first."""
-        self._step(lifecycle.Resized(desired, self.idle_nodes()))
+        self._step(lifecycle_events.Resized(desired, self.idle_nodes()))
