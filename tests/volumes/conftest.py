@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from skyward.node.volumes.mount_point import mounted
+from skyward.node.volumes.volume_order import VolumeOrder
 from skyward_storage import Storage
 from tests.storage.proxy import Proxy
-from tests.storage.stores import SERVERS, Server, storage_at
+from tests.storage.stores import ACCESS_KEY, SECRET_KEY, SERVERS, Server, storage_at
+from tests.volumes.site import Site
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +88,25 @@ def mount(tmp_path: Path) -> Iterator[str]:
     yield str(folder)
     until(lambda: not mounted(str(folder)))
     assert not folder.exists()
+
+
+@pytest.fixture
+def order(server: Server, bucket: str, mount: str) -> VolumeOrder:
+    """Return a volume of the test's bucket."""
+    return VolumeOrder(
+        bucket=bucket,
+        mount=mount,
+        endpoint=server.url,
+        region="us-east-1",
+        access_key=ACCESS_KEY,
+        secret_key=SECRET_KEY,
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Return what keepers of the test are asked with."""
+    return Site(tmp_path)
 
 
 def until(holds: Callable[[], object], within: float = 30.0) -> None:
