@@ -6,6 +6,7 @@ from attrs import evolve
 
 from skyward.node.agent.descendants import MARK
 from skyward.node.volumes.rclone_command import (
+    WHOLE_UP_TO_MIB,
     check_words,
     delete_words,
     environment,
@@ -34,7 +35,7 @@ def test_keys_are_in_the_environment_and_nowhere_else() -> None:
         check_words(ORDER),
         mount_words(ORDER, cache="/c", cache_bytes=5, version=(1, 75, 2)),
         pull_words(ORDER),
-        push_words(ORDER, "/l"),
+        push_words(ORDER, "/l", largest=1),
         delete_words(ORDER, "/l"),
     ):
         assert not [word for word in words if "hidden" in word or "AKIA" in word]
@@ -66,6 +67,12 @@ def test_a_read_only_volume_is_mounted_so() -> None:
     assert "--read-only" in mount_words(ORDER, cache="/c", cache_bytes=5, version=(1, 60))
     writable = evolve(ORDER, read_only=False)
     assert "--read-only" not in mount_words(writable, cache="/c", cache_bytes=5, version=(1, 60))
+
+
+def test_the_store_is_asked_what_it_has_where_an_answer_has_no_checksum() -> None:
+    """As that to an object in parts."""
+    assert "--s3-no-head" in push_words(ORDER, "/l", largest=WHOLE_UP_TO_MIB * 2**20 - 1)
+    assert "--s3-no-head" not in push_words(ORDER, "/l", largest=WHOLE_UP_TO_MIB * 2**20)
 
 
 def test_an_older_version_gets_no_option_that_it_does_not_know() -> None:

@@ -8,7 +8,16 @@ from urllib.parse import urlsplit
 from skyward.node.agent.descendants import MARK
 from skyward.node.volumes.volume_order import VolumeOrder
 
-__all__ = ["check_words", "delete_words", "environment", "mount_words", "pull_words", "push_words", "source"]
+__all__ = [
+    "WHOLE_UP_TO_MIB",
+    "check_words",
+    "delete_words",
+    "environment",
+    "mount_words",
+    "pull_words",
+    "push_words",
+    "source",
+]
 
 REMOTE = "bucket"
 """What the store is called in rclone's settings, which are variables and no file."""
@@ -26,6 +35,9 @@ _KINDS = {
     "storage.googleapis.com": "GCS",
 }
 """What rclone calls the stores whose differences from Amazon's it knows."""
+
+WHOLE_UP_TO_MIB = 200
+"""MiB of the largest file that is sent in one request; its answer has the checksum of what arrived."""
 
 _WRITE_BACK = "1s"
 _LISTED_FOR = "10s"
@@ -119,15 +131,19 @@ def pull_words(order: VolumeOrder) -> list[str]:
     return ["copy", source(order), order.mount, *quick, *_copying()]
 
 
-def push_words(order: VolumeOrder, listed: str) -> list[str]:
+def push_words(order: VolumeOrder, listed: str, *, largest: int) -> list[str]:
     """
     Return the words that copy files to the bucket's folder, whatever is there.
 
     Args:
         order: The volume.
         listed: The file that lists them, one a line.
+        largest: Bytes of the largest of them.
     """
-    return ["copy", order.mount, source(order), "--files-from-raw", listed, "--no-check-dest", *_copying()]
+    words = ["copy", order.mount, source(order), "--files-from-raw", listed, "--no-check-dest"]
+    words += ["--s3-upload-cutoff", f"{WHOLE_UP_TO_MIB}M", *_copying()]
+    # An object that was sent in parts has no checksum in its answer: the store is asked what it has.
+    return [*words, "--s3-no-head"] if largest < WHOLE_UP_TO_MIB << 20 else words
 
 
 def delete_words(order: VolumeOrder, listed: str) -> list[str]:
