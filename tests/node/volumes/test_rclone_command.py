@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from skyward.node.agent.descendants import MARK
@@ -55,6 +56,28 @@ def test_a_machine_with_a_role_of_its_own_needs_no_keys() -> None:
     made = environment(evolve(ORDER, access_key=None, secret_key=None), BASE)
     assert ("true", "mine") == (made["RCLONE_CONFIG_BUCKET_ENV_AUTH"], made["AWS_PROFILE"])
     assert "RCLONE_CONFIG_BUCKET_ACCESS_KEY_ID" not in made
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "bucket", "path_style", "provider", "in_path"),
+    [
+        ("https://s3.example.org", "b-1", True, "Other", "true"),
+        ("https://s3.example.org", "b-1", False, "Other", "false"),
+        ("https://s3.example.org", "b.1", False, "Other", "true"),
+        ("http://10.0.0.1:9000", "b-1", False, "Other", "true"),
+        ("https://s3.eu-central-1.amazonaws.com", "b-1", False, "AWS", "false"),
+        ("https://s3.eu-central-1.amazonaws.com", "b-1", True, "Other", "true"),
+        ("https://a.r2.cloudflarestorage.com", "b-1", True, "Cloudflare", "true"),
+    ],
+)
+def test_the_bucket_stands_where_the_storage_says(
+    endpoint: str, bucket: str, path_style: bool, provider: str, in_path: str
+) -> None:
+    """In the path also where a host can have no name for it, and as no kind where rclone would not do it for that."""
+    order = evolve(ORDER, endpoint=endpoint, bucket=bucket, path_style=path_style)
+    made = environment(order, BASE)
+    assert provider == made["RCLONE_CONFIG_BUCKET_PROVIDER"]
+    assert in_path == made["RCLONE_CONFIG_BUCKET_FORCE_PATH_STYLE"]
 
 
 def test_no_bucket_is_made() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from skyward.node.agent.descendants import MARK
@@ -36,6 +37,13 @@ _KINDS = {
 }
 """What rclone calls the stores whose differences from Amazon's it knows."""
 
+_NAMES_HOSTS = {
+    "AWS": {"list_version": "2", "list_url_encode": "true"},
+    "Wasabi": {"list_version": "2", "list_url_encode": "true"},
+    "DigitalOcean": {"list_version": "2"},
+}
+"""Kinds of which rclone puts the bucket into the host, whatever it is asked for, and how one of no kind equals them."""
+
 WHOLE_UP_TO_MIB = 200
 """MiB of the largest file that is sent in one request; its answer has the checksum of what arrived."""
 
@@ -58,7 +66,7 @@ def environment(order: VolumeOrder, base: Mapping[str, str]) -> dict[str, str]:
     ours = {name: text for name, text in base.items() if not name.startswith("RCLONE_") and name != MARK}
     settings = {
         "type": "s3",
-        "provider": _kind(order.endpoint),
+        **_addressing(order),
         "endpoint": order.endpoint,
         "region": order.region,
         # It would make a bucket that is not there.
@@ -159,6 +167,37 @@ def delete_words(order: VolumeOrder, listed: str) -> list[str]:
 
 def _copying() -> list[str]:
     return ["--transfers", str(TRANSFERS), "--checkers", str(TRANSFERS), "--retries", "3", *_ANSWERS]
+
+
+def _addressing(order: VolumeOrder) -> dict[str, str]:
+    """
+    Return the settings that put the bucket into the path of a request, or into the name of its host.
+
+    >>> order = VolumeOrder(bucket="b-1", mount="/d", endpoint="https://s3.example.org", region="x")
+    >>> _addressing(order)
+    {'provider': 'Other', 'force_path_style': 'false'}
+    """
+    kind, host = _kind(order.endpoint), urlsplit(order.endpoint).hostname or ""
+    # An address has no names below it, and a certificate is for no dots: as boto3 decides.
+    if not (order.path_style or _is_address(host) or "." in order.bucket):
+        return {"provider": kind, "force_path_style": "false"}
+    if kind in _NAMES_HOSTS:
+        return {"provider": "Other", "force_path_style": "true", **_NAMES_HOSTS[kind]}
+    return {"provider": kind, "force_path_style": "true"}
+
+
+def _is_address(host: str) -> bool:
+    """
+    Return whether a host is given by its address.
+
+    >>> _is_address("127.0.0.1"), _is_address("::1"), _is_address("s3.example.org")
+    (True, True, False)
+    """
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _kind(endpoint: str) -> str:
