@@ -40,12 +40,12 @@ def test_a_range_is_shared_out_whole_and_once(pages: int, turns: list[bool]) -> 
     assert unwritten.at_the_end() is None
 
 
-def test_what_is_given_back_is_taken_at_the_front() -> None:
+def test_what_is_not_written_at_the_end_is_taken_at_the_front() -> None:
     """So that one of them alone ends it."""
     unwritten = Unwritten(0, WORTH_IT)
     taken = unwritten.at_the_end()
     assert taken is not None
-    unwritten.give_back(taken[1])
+    unwritten.untake(taken[1])
     pieces = []
     while (piece := unwritten.at_the_front()) is not None:
         pieces.append(piece)
