@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from itertools import starmap
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
@@ -62,7 +63,7 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
         end = at + count * _PART.size
         # Without a name among them, all rows are of one size; the first one with a name is seen in its place.
         if end <= len(body) and _NAMELESS.issuperset(body[at : end : _PART.size]):
-            return tuple([Part(place, size) for place, size in _PART.iter_unpack(body[at:end])]), end
+            return tuple(starmap(Part, _PART.iter_unpack(body[at:end]))), end
         parts: list[Part] = []
         for _ in range(count):
             place, size = _PART.unpack_from(body, at)

@@ -54,14 +54,16 @@ class Writable:
             self._mapped = mmap.mmap(self.fd, self.capacity, flags=mmap.MAP_SHARED | populate)
         from skyward.link.address import copy
 
-        at = 0
-        with memoryview(self._mapped) as target:
+        mapped, at = self._mapped, 0
+        mapped.seek(0)
+        with memoryview(mapped) as target:
             for part in parts:
                 size = len(part)
                 if size < _SMALL:
-                    target[at : at + size] = part
+                    mapped.write(part)
                 else:
                     copy(part, target[at:])
+                    mapped.seek(at + size)
                 at += size
 
     def write_at(self, at: int, piece: memoryview) -> None:
