@@ -21,7 +21,7 @@ import os
 import pickle
 from collections.abc import Callable, Sequence
 from mmap import mmap
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import MAX_FDS
@@ -30,7 +30,9 @@ from skyward.link.payload_parts import NAME, Part, Place, read_parts, table
 from skyward.link.pickling import OUT_OF_BAND, DataPickler, Pickler
 from skyward.link.pieces import Pieces
 from skyward.link.segment import Segment, aligned, write_segment
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""
