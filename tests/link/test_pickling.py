@@ -9,7 +9,8 @@ import pytest
 
 from skyward.link.payload import load
 from skyward.link.payload_making import dump
-from skyward.link.pickling import MANY, MOST_BUFFERS, OUT_OF_BAND, OUT_OF_BAND_OF_MANY, Pickler
+from skyward.link.payload_parts import MOST_BUFFERS
+from skyward.link.pickling import MANY, OUT_OF_BAND, OUT_OF_BAND_OF_MANY, Pickler
 
 
 def beside(*sizes: int) -> list[int]:

@@ -20,14 +20,16 @@ import io
 import pickle
 from collections.abc import Callable, Sequence
 from mmap import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ProtocolError
 from skyward.link.lending import lending
 from skyward.link.payload_parts import Part, Place, read_parts, table
 from skyward.link.pieces import Pieces
 from skyward.link.segment import Segment, aligned
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""

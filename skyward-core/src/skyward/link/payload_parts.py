@@ -13,6 +13,9 @@ from skyward.errors import ProtocolError
 NAME = 32
 """Bytes of a buffer's name."""
 
+MOST_BUFFERS = 32 << 10
+"""How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
+
 _COUNT = struct.Struct("<H")
 _PART = struct.Struct("<BQ")
 _NO_PARTS = _COUNT.pack(0)

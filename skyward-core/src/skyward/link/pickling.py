@@ -12,6 +12,7 @@ import cloudpickle
 from skyward.link.cached import reduce_cached
 from skyward.link.data.reducing import reduce_as_data
 from skyward.link.opened import refuse_file
+from skyward.link.payload_parts import MOST_BUFFERS
 
 OUT_OF_BAND = 64 << 10
 """Buffers from this size on, in bytes, are not copied into the pickle."""
@@ -21,9 +22,6 @@ MANY = 256 << 10
 
 OUT_OF_BAND_OF_MANY = 16 << 10
 """Buffers from this size on, in bytes, are not copied into the pickle where there are many."""
-
-MOST_BUFFERS = 32 << 10
-"""How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
 
 
 class PickleStream(Protocol):

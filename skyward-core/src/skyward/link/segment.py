@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-import tempfile
 from collections.abc import Sequence
 
 from skyward.errors import ProtocolError
@@ -165,6 +164,9 @@ def anonymous_file() -> int:
     if memfd_create is not None:
         made: int = memfd_create("skyward", os.MFD_CLOEXEC)
         return made
+    # Late, because Linux has no use for it.
+    import tempfile
+
     fd, path = tempfile.mkstemp(prefix="skyward-")
     os.unlink(path)
     return fd
