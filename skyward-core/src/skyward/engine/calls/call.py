@@ -41,7 +41,8 @@ from skyward.link.absent import AGAIN
 from skyward.link.messages import TASK_BITS, Status, task_of
 from skyward.link.payload import Payload, load
 from skyward.link.stack_dump import frames_of
-from skyward.model.spec.retry_setting import Retries, Retry, times
+from skyward.model.spec.retries_setting import Retries, times
+from skyward.model.spec.retry_setting import Retry
 from skyward.model.spec.trust_setting import Data
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan.offers import memory_advice
