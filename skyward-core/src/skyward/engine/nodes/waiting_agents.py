@@ -31,7 +31,7 @@ class StartedAgent(NamedTuple):
     log: IO[bytes]
 
 
-class _Waiting(NamedTuple):
+class _HeldAgent(NamedTuple):
     agent: StartedAgent
     env: dict[str, str]
 
@@ -41,7 +41,7 @@ class WaitingAgents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_HeldAgent] = []
 
     @contextlib.contextmanager
     def started(self, number: int, env: Mapping[str, str]) -> Iterator[None]:
@@ -52,11 +52,11 @@ class WaitingAgents:
             number: How many, of which no more are started than this machine has processors.
             env: Their whole environment.
         """
-        mine: list[_Waiting] = []
+        mine: list[_HeldAgent] = []
         # What is wrong is reported where a node needs its agent, and starts it then.
         with contextlib.suppress(OSError):
             for _ in range(min(number, os.cpu_count() or 1)):
-                one = _Waiting(start_agent(env, waits=True), dict(env))
+                one = _HeldAgent(start_agent(env, waits=True), dict(env))
                 mine.append(one)
                 with self._lock:
                     self._waiting.append(one)
