@@ -54,16 +54,14 @@ class Writable:
             self._mapped = mmap.mmap(self.fd, self.capacity, flags=mmap.MAP_SHARED | populate)
         from skyward.link.address import copy
 
-        mapped, at = self._mapped, 0
-        mapped.seek(0)
-        with memoryview(mapped) as target:
+        at = 0
+        with memoryview(self._mapped) as target:
             for part in parts:
                 size = len(part)
                 if size < _SMALL:
-                    mapped.write(part)
+                    target[at : at + size] = part
                 else:
                     copy(part, target[at:])
-                    mapped.seek(at + size)
                 at += size
 
     def write_at(self, at: int, piece: memoryview) -> None:
