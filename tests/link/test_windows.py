@@ -38,7 +38,7 @@ def test_some_frames_come_a_few_times_in_a_life(kind: Kind, most: int) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "largest"),
-    [(Kind.NOTICE, 64 << 10), (Kind.METRIC, 256 << 10), (Kind.WELCOME, 64 << 10), (Kind.FETCHED, 4 << 10)],
+    [(Kind.NOTICE, 8 << 10), (Kind.METRIC, 256 << 10), (Kind.WELCOME, 64 << 10), (Kind.FETCHED, 4 << 10)],
 )
 def test_some_frames_are_never_large(kind: Kind, largest: int) -> None:
     """What they tell is short."""

@@ -81,7 +81,7 @@ SHORT = encode(Kind.LOG, encode_lines(1, [LogLine(0, "")] * 20_000))
 WRITE = {"do": "write", "upload": "u", "at": 0, "address": "call-1", "named": False}
 ITEM_OF = b"an item " * 1000
 NOTICE = encode_json(Kind.NOTICE, {"reason": "taken back", "certain": False, "at": None})
-WORDS = encode_json(Kind.NOTICE, {"reason": "x" * 60_000, "certain": False, "at": None})
+WORDS = encode_json(Kind.NOTICE, {"reason": "x" * 8_000, "certain": False, "at": None})
 ATTACKS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "buffers of unknown calls": lambda call: buffers(
         Kind.RESULT, [RESULT.pack(call + 1 + at, Status.OK, 0.0) for at in range(64)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from skyward.link.frames import Kind, Parser, decode_json
+from skyward.link.frames import HEADER, Frame, Kind, Parser, decode_json, encode_json
+from skyward.link.windows import Life
 from skyward.node.agent.notice import NoticeWatch, notice
 
 
@@ -80,6 +82,13 @@ def test_a_command_that_is_not_there_does_no_harm() -> None:
         assert client.told == []
 
     asyncio.run(run())
+
+
+def test_a_long_reason_is_cut() -> None:
+    """The client refuses a frame beyond the largest of its kind, whatever letters it is made of."""
+    found = notice(json.dumps({"reason": "\N{ROCKET}" * 100_000}))
+    assert found is not None
+    Life().arrived(Frame(Kind.NOTICE, 0, 0, encode_json(Kind.NOTICE, found)[HEADER.size :]))
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "{", '"taken"'])

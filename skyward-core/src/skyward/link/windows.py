@@ -44,7 +44,7 @@ _KIB: Final = 1 << 10
 _LARGEST: Final[Mapping[int, int]] = {
     Kind.WELCOME: 64 * _KIB,
     Kind.READY: 64 * _KIB,
-    Kind.NOTICE: 64 * _KIB,
+    Kind.NOTICE: 8 * _KIB,
     Kind.METRIC: 256 * _KIB,
     Kind.DROP: 32,
     Kind.STOPPED: 0,

@@ -16,6 +16,9 @@ INTERVAL = 5.0
 """Seconds between two questions."""
 
 _TIMEOUT = 10.0
+_LONGEST = 500
+"""Letters of a reason: a frame with one is small, whichever letters they are."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -124,7 +127,7 @@ def notice(output: str) -> dict[str, Any] | None:
         raise ValueError(f"a notice is an object, not {output.strip()[:80]!r}")
     at = found.get("at")
     return {
-        "reason": str(found.get("reason", "")) or "its provider reclaims it",
+        "reason": str(found.get("reason", ""))[:_LONGEST] or "its provider reclaims it",
         "certain": bool(found.get("certain", True)),
         "at": float(at) if isinstance(at, int | float) else None,
     }
