@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,6 +77,24 @@ def test_a_process_that_goes_on_is_read_and_its_lines_shown(capfd: pytest.Captur
     assert reader is not None
     reader.join(10)
     assert (["early"], "late\n") == (lines, capfd.readouterr().out)
+
+
+def test_what_a_process_has_printed_is_shown_when_its_call_ends(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """However late the thread that reads would come to it."""
+    call = SimpleNamespace(at_end=set())
+    monkeypatch.setattr(descriptor_lines.task_context, "owner", lambda: call)
+    monkeypatch.setattr(DescriptorLines, "_follow", lambda self: None)
+    captured, lines = _captured()
+    process = subprocess.Popen(["sh", "-c", "read x; echo late"], stdin=subprocess.PIPE, stdout=captured.descriptor(1))
+    captured.end()
+    process.communicate(b"\n")
+    for end in call.at_end:
+        end(1)
+    assert ([], "late\n") == (lines, capfd.readouterr().out)
+    for pipe in captured._pipes:
+        os.close(pipe.reading)
 
 
 def test_a_print_does_not_wait_for_ever_for_lines_before_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,8 @@ class DescriptorLines:
             self._over = True
             for pipe in self._pipes:
                 pipe.close_writing()
+            # The thread may come to it too late: with the result of its last call, a worker may end.
+            self._read()
             self._close_unread()
 
     def _close_unread(self) -> None:
