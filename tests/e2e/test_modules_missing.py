@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +271,18 @@ class Watch:
 
     def processes(self) -> list[int]:
         """List those that live; agents, workers, app hosts and all that they started."""
-        return [pid for pid, environ in environments() if self._mark in environ and f"\0{MARK}=".encode() in environ]
+        return [
+            pid
+            for pid, environ in environments()
+            if self._mark in environ and (f"\0{MARK}=".encode() in environ or is_agent(pid))
+        ]
+
+
+def is_agent(pid: int) -> bool:
+    """Return whether a process is an agent: one that started before its node was known has no mark at birth."""
+    with suppress(OSError):
+        return b"skyward.node.agent.agent_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_search_of_forests_is_nested(pool: sky.Pool, digits: tuple[Any, Any]) ->
 @pytest.mark.parametrize("kind", ["plain", "mapped", "column by column"])
 def test_large_array_is_sent_once(pool: sky.Pool, tmp_path: Path, kind: str) -> None:
     """As it is the first time, under a name that its content has the second time, and then by that name alone."""
-    plain = np.random.default_rng(len(kind)).random((1024, 2048))
+    plain = np.random.default_rng(len(kind)).random((960, 2048))
     np.save(tmp_path / "array.npy", plain)
     arrays = {
         "plain": plain,
