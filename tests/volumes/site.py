@@ -1,4 +1,4 @@
-"""What asks the process that keeps volumes, as an agent does, and what it is told."""
+"""What asks the process that keeps volumes, as an agent does, and what it is sent."""
 
 from __future__ import annotations
 

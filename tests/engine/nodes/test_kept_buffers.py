@@ -20,7 +20,7 @@ def recorder() -> Recorder:
 
 
 def test_what_the_client_lets_go_of_is_dropped(recorder: Recorder) -> None:
-    """Once no call needs it; the node is told with what comes next, or at once where there is a loop."""
+    """Drop it once no call needs it; the node learns of it with what comes next, or at once where there is a loop."""
     posted: list[Callable[[], None]] = []
     link = NodeLink(recorder, post=posted.append)
     first, second = kept(1 << 20, b"a"), kept(1 << 20, b"b")
