@@ -6,10 +6,10 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from skyward.engine.calls.batches import all_of
 from skyward.engine.instances.blueprint import Blueprint, draw
@@ -17,7 +17,7 @@ from skyward.engine.instances.lingering_key import key_of, made_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, lingering, take, write
 from skyward.engine.instances.lingering_release import release_overdue
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.instances.rented import Rented
+from skyward.engine.instances.rented import Rented, Resumed
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import SkywardError
 from skyward.model.instances.cluster import Cluster
@@ -28,6 +28,7 @@ from skyward.plan.instances.lingering import Lingering, choose_lingering, claim_
 from skyward.ssh.visits import KeptVisit
 
 if TYPE_CHECKING:
+    from skyward.engine.calls.inherited_calls import Inheritance
     from skyward.engine.guardian.durable_records import Records
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.regions import Regions
@@ -53,6 +54,9 @@ class Adopted:
         machines: The machines.
         shared: What those of each region share.
         visits: The connections to them.
+        resumed: The nodes that they are already, by their marks; empty where nodes are to be made of them.
+        inheritance: The calls that those have; None where there are none.
+        members: The latest version of the members that they know.
     """
 
     pool_id: str
@@ -61,6 +65,14 @@ class Adopted:
     machines: tuple[LeftMachine, ...]
     shared: tuple[tuple[str | None, Any], ...]
     visits: KeptVisit
+    resumed: Mapping[str, Resumed] = field(factory=dict)
+    inheritance: Inheritance | None = None
+    members: int = 0
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """List the nodes that they are already, by their indices."""
+        return tuple(sorted(machine.instance.node for machine in self.machines if machine.mark in self.resumed))
 
     @property
     def billed(self) -> bool:
@@ -78,6 +90,11 @@ async def adopt(request: Request) -> Adopted | None:
     Returns:
         The machines; None if there are none, or another program was faster.
     """
+    if request.detached is not None:
+        # Late, because few pools are attached, and one at home does not load what SSH needs.
+        from skyward.engine.instances.attaching import take_over
+
+        return await take_over(request.detached)
     known = await in_thread(lingering)
     if not known:
         return None
@@ -206,7 +223,11 @@ class Adoption:
             nodes: The nodes.
             check: Called with how many machines are given, and the highest price; raises if they are too expensive.
         """
-        given = list(zip(nodes, self._adopted.machines, strict=False))
+        at = {machine.instance.node: machine for machine in self._adopted.machines if self._adopted.resumed}
+        if at:
+            given = [(node, at[node]) for node in nodes if node in at]
+        else:
+            given = list(zip(nodes, self._adopted.machines, strict=False))
         check(len(given), max((machine.candidate.price for _, machine in given), default=0.0))
         return await all_of(self._assign(node, machine) for node, machine in given)
 
@@ -229,4 +250,5 @@ class Adoption:
             token=token,
             at=at - max(0.0, time.time() - machine.rented_at),
             before=machine.mark,
+            resumed=self._adopted.resumed.get(machine.mark),
         )

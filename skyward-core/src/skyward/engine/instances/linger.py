@@ -6,8 +6,8 @@ import asyncio
 import logging
 import pickle
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -69,7 +69,7 @@ class Linger:
         self._regions = regions
         self._launching = launching
         self._reporting = reporting
-        self._mark = mark
+        self.mark = mark
         self._seconds = 0.0
         self._left: list[tuple[NodeShell, LeftMachine]] = []
         self.wanted = False
@@ -85,11 +85,7 @@ class Linger:
         if not self.wanted or not self._linger or self._launching.uncertain:
             return
         shells = [shell for shell in self._instances.shells if self._may(shell)]
-        spec, rate = self._cluster.spec, sum(map(_rate, shells))
-        lives = [] if spec.timeout is None else [spec.timeout - self._age(shell) for shell in shells]
-        seconds = granted(
-            linger=self._linger, rate=rate, left=self._reporting.meter.left(), life=min(lives, default=None)
-        )
+        seconds = self.granted(shells, self._linger)
         if not shells:
             return
         if seconds < self._linger:
@@ -99,7 +95,7 @@ class Linger:
             )
         self._seconds = seconds
         if seconds:
-            await self._write_expiry([shell.instance.id for shell in shells])
+            await self.write_expiry([shell.instance.id for shell in shells], seconds)
 
     async def keep(self, shell: NodeShell, patience: float) -> bool:
         """
@@ -134,9 +130,9 @@ class Linger:
                 LeftMachine(
                     instance=evolve(shell.instance, address=reached),
                     candidate=rented.candidate,
-                    mark=self._mark(shell),
+                    mark=self.mark(shell),
                     token=rented.token,
-                    rented_at=time.time() - self._age(shell),
+                    rented_at=time.time() - self.age(shell),
                     made=made_of(rented.blueprint),
                 ),
             )
@@ -167,7 +163,7 @@ class Linger:
                     self._reporting.error(failed, fatal=True)
             return
         for shell, _ in self._left:
-            self._reporting.lingers(shell, seconds, _rate(shell))
+            self._reporting.lingers(shell, seconds, self.rate(shell))
 
     async def give_up(self) -> None:
         """Withdraw the machines that linger, so that no pool finds them: something else ends them."""
@@ -186,7 +182,7 @@ class Linger:
             source=source,
             key=key,
             machines=tuple(machine.instance.id for machine in machines),
-            hourly_rate=sum(_rate(shell) for shell, _ in self._left),
+            hourly_rate=sum(self.rate(shell) for shell, _ in self._left),
             since=now,
             ends_at=now + seconds,
         )
@@ -201,18 +197,55 @@ class Linger:
             and self._instances.is_ready(shell)
         )
 
-    def _age(self, shell: NodeShell) -> float:
+    def age(self, shell: NodeShell) -> float:
         """Return for how many seconds a machine has been there."""
         return asyncio.get_running_loop().time() - shell.rented.at
 
-    async def _write_expiry(self, ids: list[str]) -> None:
+    async def write_expiry(self, ids: list[str], seconds: float) -> None:
+        """Write on machines that they are there for so many seconds; what cannot be written is logged."""
         try:
-            await self._launching.renew(ids, self._seconds)
+            await self._launching.renew(ids, seconds)
         except SkywardError as error:
             _log.warning("lingering.expiry_not_written provider=%s: %s", self._provider.name, error)
 
+    # What a pool that is detached has in common with one whose machines linger.
 
-def _rate(shell: NodeShell) -> float:
-    """Return what a machine costs, in USD an hour."""
-    rate = shell.instance.hourly_rate
-    return shell.rented.candidate.price if rate is None else rate
+    @property
+    def pool_id(self) -> str:
+        """Return the id that the machines bear."""
+        return self._cluster.pool_id
+
+    @property
+    def provider_name(self) -> str:
+        """Return the provider's name."""
+        return self._provider.name
+
+    @property
+    def private_key(self) -> str:
+        """Return what logs in at the machines."""
+        return self._cluster.key.private
+
+    @property
+    def shared(self) -> tuple[tuple[str | None, Any], ...]:
+        """Return what the machines of each region share."""
+        return self._regions.everything
+
+    def left(self, event: Lingers) -> None:
+        """Record that a machine is left."""
+        self._instances.send(event)
+
+    def report(self, shell: NodeShell, seconds: float) -> None:
+        """Report that a machine is left for so many seconds."""
+        self._reporting.lingers(shell, seconds, self.rate(shell))
+
+    def granted(self, shells: Sequence[NodeShell], wish: float) -> float:
+        """Return for how many of the wished seconds machines may wait, by their budget and their longest life."""
+        spec, rate = self._cluster.spec, sum(map(self.rate, shells))
+        lives = [] if spec.timeout is None else [spec.timeout - self.age(shell) for shell in shells]
+        return granted(linger=wish, rate=rate, left=self._reporting.meter.left(), life=min(lives, default=None))
+
+    @staticmethod
+    def rate(shell: NodeShell) -> float:
+        """Return what a machine costs, in USD an hour."""
+        rate = shell.instance.hourly_rate
+        return shell.rented.candidate.price if rate is None else rate

@@ -25,6 +25,7 @@ from skyward.engine.instances.regions import Regions
 from skyward.engine.instances.rented import Rented
 from skyward.engine.instances.terminator import Terminator
 from skyward.engine.nodes.buffer_sharing import Sharing
+from skyward.engine.nodes.coming_back import come_back
 from skyward.engine.nodes.host import Host, HostAddress, Prepared
 from skyward.engine.nodes.local_environments import LocalEnvironments
 from skyward.engine.nodes.local_host import LocalHost
@@ -49,6 +50,7 @@ from skyward.plan.pool.suspicion import BEATS
 
 if TYPE_CHECKING:
     from skyward.engine.instances.adoption import Adopted
+    from skyward.engine.instances.leaving import Leaving
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.recipe import Recipe
     from skyward.link.payload import Payload
@@ -124,7 +126,7 @@ class Provisioning:
             ranks=like.ranks_per_node if like is not None else None,
             adopted=self._adopted,
         )
-        self.linger = Linger(
+        self.linger: Leaving = Linger(
             self._provider, anything, request.options, instances, self.regions, self._launching, reporting, self._mark
         )
         self.terminator = Terminator(
@@ -269,6 +271,9 @@ class Provisioning:
         shell.host = self._host(shell)
         await self.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
+        if shell.rented.resumed is not None:
+            await shell.while_there(come_back(shell, files))
+            return
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
@@ -363,6 +368,7 @@ class Provisioning:
             ttl=self.spec.ttl or 0.0,
             life=shell.rented.life(self.spec.timeout, self._engine.loop.time()),
             before=shell.rented.before,
+            resumed=shell.rented.resumed,
             end=self._provider.facts.end_command,
             timeout=self._bootstrap_timeout(shell.blueprint.image),
             tell=partial(self._reporting.preparing, shell),
@@ -384,7 +390,7 @@ class Provisioning:
 
     def _mark(self, shell: NodeShell) -> str:
         """Return a name of a node that is unique on any machine."""
-        return f"{self.pool_id}-{shell.index}-{shell.rented.token[-6:]}"
+        return shell.rented.mark(self.pool_id, shell.index)
 
     def _config(self, shell: NodeShell, prepared: Prepared) -> dict[str, Any]:
         python = prepared.python

@@ -167,6 +167,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             with opened.around:
                 if error is None:
                     engine.run(settled(running.dispatch))
+                    engine.run(running.inherited.settled())
             opened.collections.finish(ok=error is None)
         except BaseException as interrupt:
             error = interrupt

@@ -103,7 +103,9 @@ def initial(nodes: Nodes, options: Options) -> PoolState:
 
 @frozen
 class Opened:
-    """The pool was entered."""
+    """The pool was entered; the `places` of the nodes that an earlier client has left are taken as they are."""
+
+    places: tuple[int, ...] = ()
 
 
 @frozen
@@ -237,6 +239,9 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
     (Launch(nodes=(0, 1)),)
     """
     match event:
+        case Opened(places) if places:
+            nodes = {place: NodeState(NodeStatus.LAUNCHING) for place in places}
+            return evolve(state, desired=len(places), needed=len(places), nodes=nodes), (Launch(places),)
         case Opened():
             state, commands = _filled(state, below=state.desired)
             # A pool that starts with its first call is usable without a node.

@@ -18,7 +18,18 @@ from itertools import islice
 from skyward.plan.pool.call_groups import Group, Groups
 from skyward.plan.pool.durations import Durations
 from skyward.plan.pool.fair_queue import FairQueue
-from skyward.plan.pool.lanes import IDLE, IDLE_SHARED, SHARED_FOR, Assignment, Entry, Lane, LaneKey, Node, Recall
+from skyward.plan.pool.lanes import (
+    AHEAD_CALLS,
+    IDLE,
+    IDLE_SHARED,
+    SHARED_FOR,
+    Assignment,
+    Entry,
+    Lane,
+    LaneKey,
+    Node,
+    Recall,
+)
 from skyward.plan.pool.pinned_calls import PinnedCalls
 
 
@@ -41,7 +52,7 @@ class Scheduler:
 
     def __init__(self, buffer: int | None = 0) -> None:
         self._buffer = buffer or 0
-        self._sends_ahead = buffer is not None
+        self._sends_ahead, self._keeps = buffer is not None, False
         self.durations = Durations()
         self.lanes: dict[LaneKey, Lane] = {}
         self._nodes: dict[int, Node] = {}
@@ -130,16 +141,7 @@ class Scheduler:
         return sorted(lost)
 
     def set_aside(self, node: int, seat: int) -> list[int]:
-        """
-        Begin nothing new on a node, whose number becomes free; what is on it stays.
-
-        Args:
-            node: Its index.
-            seat: What it is called from now on.
-
-        Returns:
-            The calls on it, oldest first.
-        """
+        """Begin nothing new on a node, which is called `seat` from now on; return the calls on it, oldest first."""
         leaving = self._nodes.pop(node, None)
         if leaving is None:
             return []
@@ -307,7 +309,7 @@ class Scheduler:
         """
         elsewhere = bool(self._open) and not self.queue
         found = []
-        for lane in self._ahead.values():
+        for lane in () if self._keeps else self._ahead.values():
             keep = lane.to_keep(self.durations, now, elsewhere=elsewhere)
             if keep is not None:
                 lane.recalled_at = now
@@ -320,6 +322,13 @@ class Scheduler:
         """Record that a lane returned what it was asked for; `finished` takes each of the calls."""
         if key in self.lanes:
             self.lanes[key].recalled_at = None
+
+    def sends_all(self, *, wanted: bool, buffer: int | None = 0) -> None:
+        """Send every call ahead that may be, and recall none; or as few again as the buffer says."""
+        self._buffer, self._keeps = (AHEAD_CALLS, True) if wanted else (buffer or 0, False)
+        for lane in self.lanes.values():
+            if len(lane.calls) >= lane.capacity:
+                self._list(lane)
 
     # Inside.
 

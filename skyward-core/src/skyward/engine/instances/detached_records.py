@@ -1,0 +1,88 @@
+"""Which pools of this user are detached, how their machines are reached, and which calls were left there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from skyward.engine.instances.lingering_records import LeftMachine
+from skyward.engine.instances.record_folder import RecordFolder
+from skyward.model.spec.options import Options
+from skyward.model.spec.spec import Spec
+from skyward.plan.instances.detached import Detached
+
+__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "LeftCall"]
+
+
+@frozen(kw_only=True)
+class LeftCall:
+    """
+    Hold a call that was left on a node.
+
+    Args:
+        id: The id of its attempt.
+        function: The function's name.
+        lane: The lane that it is in.
+        lost: Why it can have no result any more; empty while it may.
+    """
+
+    id: int
+    function: str
+    lane: int = 0
+    lost: str = ""
+
+
+@frozen(kw_only=True)
+class DetachedNode:
+    """
+    Hold a node that was left.
+
+    Args:
+        machine: Its machine.
+        session: What its agent lets in the next client by.
+        calls: The calls that were on it, oldest first.
+    """
+
+    machine: LeftMachine
+    session: str = attrs.field(repr=False)
+    calls: tuple[LeftCall, ...]
+
+
+@frozen(kw_only=True)
+class DetachedPool:
+    """
+    Hold what it takes to go on with a detached pool.
+
+    Args:
+        spec: What it was made of.
+        options: How it behaves, less what is of its program alone.
+        private_key: What logs in at its machines, as a text.
+        nodes: Its nodes.
+        shared: What the machines of each region share, as their provider made it.
+        members: The latest version of the members that its nodes know.
+        lost: Calls whose nodes could not be left.
+        last_call: The highest id of a task that it has had.
+    """
+
+    spec: Spec
+    options: Options
+    private_key: str = attrs.field(repr=False)
+    nodes: tuple[DetachedNode, ...]
+    shared: tuple[tuple[str | None, Any], ...]
+    members: int
+    lost: tuple[LeftCall, ...] = ()
+    last_call: int = 0
+
+
+def _dumps(pool: DetachedPool) -> bytes:
+    # Late, because few programs detach. A provider may be a class of the program itself, and goes by value then.
+    import cloudpickle
+
+    data: bytes = cloudpickle.dumps(pool)
+    return data
+
+
+DETACHED: RecordFolder[Detached, DetachedPool] = RecordFolder("detached", Detached, DetachedPool, _dumps)
+"""The pools that are detached, or whose lease has ended."""

@@ -1,0 +1,186 @@
+"""Leave an open pool with its calls under way, so that another client goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from skyward.engine.calls.waiters import AnswerCollector, Promise, Waiter
+from skyward.engine.instances.detached_records import LeftCall
+from skyward.engine.instances.detaching import Detaching, Left
+from skyward.engine.instances.linger import Linger
+from skyward.engine.pool.opening import close_pool
+from skyward.errors import ConfigError, UsageError
+from skyward.link.messages import task_of
+from skyward.model.instances.machine import LocalAddress
+from skyward.plan.instances.detached import check_detach, lease_of
+from skyward.plan.instances.lingering import LEAST
+
+if TYPE_CHECKING:
+    from skyward.engine.calls.call import Call
+    from skyward.engine.nodes.node_shell import NodeShell
+    from skyward.engine.pool.opening import OpenPool
+    from skyward.engine.pool.running import Running
+
+__all__ = ["detach_pool"]
+
+SENDING = 30.0
+"""Seconds in which all calls have to be sent to nodes, or be returned by them to be sent again."""
+
+_LOOK = 0.01
+
+
+def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
+    """
+    Leave a pool to another client.
+
+    Args:
+        opened: The pool.
+        name: What it is attached by; None is the pool's own name.
+        lease: Seconds until its machines end; None is its `ttl`.
+
+    Returns:
+        The pool's id, by which it is attached, too.
+
+    Raises:
+        ConfigError: If it could not end by itself, or cannot be written down.
+        UsageError: If something under way needs this client.
+        ProvisionError: If no node can be left.
+    """
+    running = opened.running
+    detaching = running.engine.run(_prepared(running, name, lease))
+    running.sizing.leave()
+    try:
+        running.engine.run(_parted(running, detaching))
+    except BaseException:
+        running.engine.run(detaching.withdraw())
+        raise
+    running.provisioning.linger = running.provisioning.terminator.linger = detaching
+    close_pool(opened, None)
+    return running.provisioning.pool_id
+
+
+async def _prepared(running: Running, name: str | None, lease: float | None) -> Detaching:
+    """Check everything, and write down what there is, before anything is changed."""
+    provisioning, linger = running.provisioning, running.provisioning.linger
+    shells = [shell for shell in running.ready_shells if not shell.leaving]
+    check_detach(
+        provisioning.facts,
+        pool=running.name,
+        ttl=running.spec.ttl,
+        volumes=running.spec.volumes,
+        local=any(isinstance(shell.instance.address, LocalAddress) for shell in running.instances.shells),
+    )
+    _check_whole(running, shells)
+    _check_calls(running)
+    assert isinstance(linger, Linger)
+    wish = lease_of(lease, running.spec.ttl)
+    seconds = linger.granted(shells, wish)
+    if seconds < LEAST:
+        raise ConfigError(
+            f"Pool {running.name!r} cannot be detached for {wish:g} s: its budget= or timeout= allows {seconds:.0f} s.",
+            pool=running.name,
+            hint="Raise them.",
+        )
+    left = running.reporting.meter.left()
+    detaching = Detaching(
+        linger,
+        Left(
+            name=name or running.name,
+            spec=running.spec,
+            # What is of this program alone is said again when the pool is attached.
+            options=evolve(
+                running.options,
+                on_event=None,
+                selection="cheapest",
+                console=True,
+                logging=True,
+                ports=(),
+                linger=0.0,
+                warm_image=False,
+                pool_deadline=None,
+                budget=None if left is None else max(0.01, left - seconds * sum(map(linger.rate, shells)) / 3600.0),
+            ),
+            lease=seconds,
+            members=running.membership.version,
+        ),
+        shells,
+    )
+    await detaching.prepare(_calls(running, shells))
+    return detaching
+
+
+def _check_whole(running: Running, shells: Sequence[NodeShell]) -> None:
+    """Refuse a pool of which something would be left that no other client knows."""
+    why = ""
+    if not shells:
+        why = "no node of it is ready"
+    elif running.store.node is not None:
+        why = "its collections are in use, which this program leads the nodes to"
+    elif any(shell.blueprint.cluster.pool_id != running.provisioning.pool_id for shell in shells):
+        why = "its nodes are of several clouds"
+    if why:
+        raise ConfigError(f"Pool {running.name!r} cannot be detached: {why}.", pool=running.name)
+
+
+def _check_calls(running: Running) -> None:
+    """Refuse calls that need this client while they run."""
+    kinds = {
+        "streams": [call for call in running.dispatch.calls if call.streams],
+        "calls that take an iterator": [call for call in running.dispatch.calls if call.feeder is not None],
+        "items of maps": [
+            call for call in running.dispatch.calls if not isinstance(call.sink, (Promise, Waiter, AnswerCollector))
+        ],
+    }
+    for what, calls in kinds.items():
+        if calls:
+            functions = ", ".join(sorted({f"{call.function.name}()" for call in calls}))
+            raise UsageError(
+                f"Pool {running.name!r} cannot be detached: {len(calls)} {what} are under way, of {functions}, which "
+                "need this program.",
+                pool=running.name,
+                hint="Wait for them or stop them; `call > pool` and `sky.gather` make calls that can be left.",
+            )
+
+
+async def _parted(running: Running, detaching: Detaching) -> None:
+    """Send all calls to the nodes, have those wait for another client, and end the links to them."""
+    dispatch = running.dispatch
+    dispatch.send_all(wanted=True)
+    try:
+        async with asyncio.timeout(SENDING):
+            while dispatch.unsent:
+                await asyncio.sleep(_LOOK)
+    except TimeoutError:
+        dispatch.send_all(wanted=False)
+        raise UsageError(
+            f"Pool {running.name!r} cannot be detached: {dispatch.unsent} calls could not be sent to a node within "
+            f"{SENDING:g} s, such as broadcasts and calls of classes that wait for others, and each needs this program.",
+            pool=running.name,
+            hint="Wait for them, or stop them.",
+        ) from None
+    await detaching.park()
+    # Nothing comes between: what is answered until now is this client's, and the rest the next one's.
+    detaching.cut()
+    calls = _calls(running, running.ready_shells)
+    name = running.name
+    await dispatch.leave(
+        f"The pool {name!r} was detached; sky.attach({running.provisioning.pool_id!r}) has the result."
+    )
+    await detaching.finish(calls)
+
+
+def _calls(running: Running, shells: Sequence[NodeShell]) -> Mapping[NodeShell, Sequence[LeftCall]]:
+    """Return the calls of each node, oldest first."""
+    found: dict[int, list[LeftCall]] = {shell.seat: list(running.inherited.open_on(shell.index)) for shell in shells}
+    for call in running.dispatch.calls:
+        if call.on is not None and call.on in found:
+            found[call.on].append(_left(call))
+    return {shell: sorted(found[shell.seat], key=lambda call: task_of(call.id)) for shell in shells}
+
+
+def _left(call: Call) -> LeftCall:
+    return LeftCall(id=call.id, function=call.function.name, lane=call.lane)
