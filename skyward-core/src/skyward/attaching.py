@@ -15,9 +15,12 @@ from skyward.model.fields.log_config import LogConfig
 from skyward.model.spec.options import ConsoleLike
 from skyward.plan.config.request import Request
 from skyward.plan.instances.detached import choose_detached
+from skyward.plan.instances.lingering import linger_cost
 from skyward.pool import Pool
 
 __all__ = ["attach"]
+
+_LEAST = 1e-6
 
 
 def attach(
@@ -59,5 +62,8 @@ def attach(
             pool=name,
             hint=f"The log says why. Its machines end by themselves; to end them now: sky down {about.pool_id}",
         )
-    options = evolve(left.options, console=console, logging=logging, on_event=on_event)
+    # What has been paid since then is no part of the attached pool's own cost.
+    spent = linger_cost(about.hourly_rate, time.time() - about.since)
+    budget = None if left.options.budget is None else max(_LEAST, left.options.budget - spent)
+    options = evolve(left.options, console=console, logging=logging, on_event=on_event, budget=budget)
     return Pool.of(Request(specs=(left.spec,), options=options, name=about.pool_name, detached=about))

@@ -46,7 +46,7 @@ async def take_over(about: Detached) -> Adopted:
         ConfigError: If another client has it, or it cannot be read.
         NodeLostError: If none of its nodes answers.
     """
-    if about.version != (await in_thread(runtime_bundle)).digest:
+    if about.runtime != (await in_thread(runtime_bundle)).digest:
         raise ConfigError(
             f"Pool {about.pool_name!r} was detached by another version of Skyward, and its nodes run that one.",
             pool=about.pool_name,

@@ -98,7 +98,7 @@ class Detaching:
             OSError: If it is not on the disk.
         """
         try:
-            await in_thread(self._write, calls)
+            await in_thread(DETACHED.write, *self._record(calls))
         except (OSError, ConfigError):
             raise
         except Exception as error:
@@ -146,7 +146,7 @@ class Detaching:
         """
         await self._linger.write_expiry([shell.instance.id for shell in self._keys], self._left.lease)
         try:
-            await in_thread(self._write, calls)
+            await in_thread(DETACHED.write, *self._record(calls))
         except OSError as error:
             # What was written before names these calls, and some that were answered meanwhile.
             _log.warning("detached.not_written_again pool=%s: %s", self._linger.pool_id, error)
@@ -185,7 +185,7 @@ class Detaching:
         await _drained(line)
         return await host.detach(self._left.lease)
 
-    def _write(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
+    def _record(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> tuple[Detached, DetachedPool]:
         linger, left, now = self._linger, self._left, time.time()
         shells = [shell for shell in self._nodes if shell not in self._failed]
         nodes = tuple(self._node(shell, calls.get(shell, ())) for shell in shells)
@@ -199,7 +199,7 @@ class Detaching:
             hourly_rate=sum(map(linger.rate, shells)),
             since=now,
             ends_at=now + left.lease,
-            version=runtime_bundle().digest,
+            runtime=runtime_bundle().digest,
         )
         body = DetachedPool(
             spec=left.spec,
@@ -211,7 +211,7 @@ class Detaching:
             lost=lost,
             last_call=new_id(),
         )
-        DETACHED.write(about, body)
+        return about, body
 
     def _node(self, shell: NodeShell, calls: Sequence[LeftCall]) -> DetachedNode:
         host, address, rented = shell.host, shell.instance.address, shell.rented

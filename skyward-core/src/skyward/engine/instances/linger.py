@@ -19,7 +19,7 @@ from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import ConfigError, PluginError, SkywardError
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.instances.instance_events import Lingers
-from skyward.plan.instances.lingering import Lingering, granted
+from skyward.plan.instances.lingering import Lingering, granted, linger_cost
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
@@ -238,11 +238,13 @@ class Linger:
         """Report that a machine is left for so many seconds."""
         self._reporting.lingers(shell, seconds, self.rate(shell))
 
-    def granted(self, shells: Sequence[NodeShell], wish: float) -> float:
-        """Return for how many of the wished seconds machines may wait, by their budget and their longest life."""
+    def granted(self, shells: Sequence[NodeShell], wish: float, spare: float = 0.0) -> float:
+        """Return for how many of the wished seconds machines may wait, by their longest life and a part of the budget."""
         spec, rate = self._cluster.spec, sum(map(self.rate, shells))
         lives = [] if spec.timeout is None else [spec.timeout - self.age(shell) for shell in shells]
-        return granted(linger=wish, rate=rate, left=self._reporting.meter.left(), life=min(lives, default=None))
+        left = self._reporting.meter.left()
+        left = None if left is None else left - linger_cost(rate, spare)
+        return granted(linger=wish, rate=rate, left=left, life=min(lives, default=None))
 
     @staticmethod
     def rate(shell: NodeShell) -> float:

@@ -16,6 +16,7 @@ from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
 from skyward.link.messages import task_of
 from skyward.model.instances.machine import LocalAddress
+from skyward.plan.instances.billing import ENDING_S
 from skyward.plan.instances.detached import check_detach, lease_of
 from skyward.plan.instances.lingering import LEAST
 
@@ -78,14 +79,14 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
     _check_calls(running)
     assert isinstance(linger, Linger)
     wish = lease_of(lease, running.spec.ttl)
-    seconds = linger.granted(shells, wish)
+    # So that there is something left for the client that attaches it at the last moment.
+    seconds = linger.granted(shells, wish, spare=1.2 * ENDING_S)
     if seconds < LEAST:
         raise ConfigError(
             f"Pool {running.name!r} cannot be detached for {wish:g} s: its budget= or timeout= allows {seconds:.0f} s.",
             pool=running.name,
             hint="Raise them.",
         )
-    left = running.reporting.meter.left()
     detaching = Detaching(
         linger,
         Left(
@@ -102,7 +103,7 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
                 linger=0.0,
                 warm_image=False,
                 pool_deadline=None,
-                budget=None if left is None else max(0.01, left - seconds * sum(map(linger.rate, shells)) / 3600.0),
+                budget=running.reporting.meter.left(),
             ),
             lease=seconds,
             members=running.membership.version,
@@ -166,10 +167,12 @@ async def _parted(running: Running, detaching: Detaching) -> None:
     # Nothing comes between: what is answered until now is this client's, and the rest the next one's.
     detaching.cut()
     calls = _calls(running, running.ready_shells)
-    name = running.name
-    await dispatch.leave(
-        f"The pool {name!r} was detached; sky.attach({running.provisioning.pool_id!r}) has the result."
-    )
+    why = f"The pool {running.name!r} was detached; sky.attach({running.provisioning.pool_id!r}) has the result."
+    running.inherited.close(why)
+    dispatch.close(why)
+    for shell in calls:
+        dispatch.remove(shell.seat, why)
+    await dispatch.leave(why)
     await detaching.finish(calls)
 
 

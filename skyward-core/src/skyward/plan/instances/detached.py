@@ -30,7 +30,7 @@ class Detached:
         hourly_rate: What all of them cost, in USD an hour.
         since: When it was detached, in seconds since 1970.
         ends_at: When its lease ends, in seconds since 1970: the machines' own watchdogs end them.
-        version: Digest of the Skyward that its nodes run.
+        runtime: Digest of the Skyward that its nodes run.
     """
 
     pool_id: str
@@ -41,7 +41,7 @@ class Detached:
     hourly_rate: float
     since: float
     ends_at: float
-    version: str
+    runtime: str
 
 
 def lease_of(lease: float | None, ttl: float | None) -> float:

@@ -1,0 +1,344 @@
+"""Pools that are left with their calls under way, and gone on with: real machines, each result once, one owner."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skyward as sky
+from skyward.engine.instances.detached_records import DETACHED
+from tests.hosts import Host, hosts
+from tests.yard import ENDED, Yard
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@sky.function
+def slow(seconds: float, value: int) -> int:
+    time.sleep(seconds)
+    print("said", value)
+    return value
+
+
+@sky.function
+def waits_for(path: str, value: int) -> int:
+    while not Path(path).exists():
+        time.sleep(0.02)
+    return value
+
+
+@sky.function
+def fails() -> None:
+    raise ValueError("as it must")
+
+
+@sky.function
+def large(path: str, size: int) -> bytes:
+    while not Path(path).exists():
+        time.sleep(0.02)
+    return b"x" * size
+
+
+@sky.function
+def process() -> int:
+    return os.getpid()
+
+
+@pytest.fixture
+def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Yard, list[Host]]]:
+    """Open a yard of two hosts, for a user with a state of its own."""
+    monkeypatch.setenv("SKYWARD_STATE", str(tmp_path / "state"))
+    with hosts(2) as (made, key):
+        places = tuple((str(host.base), host.address, host.port) for host in made)
+        known = str(tmp_path / "known_hosts")
+        yield Yard(hosts=places, key=str(key), books=str(tmp_path / "books"), known_hosts=known), made
+
+
+def pool(provider: Any, **keywords: Any) -> sky.Compute:
+    """Make a pool of it."""
+    given: dict[str, Any] = {"console": "silent", "logging": False, "ttl": 60, **keywords}
+    return sky.Compute(provider=provider, **given)
+
+
+def attach(name: str) -> sky.Compute:
+    """Go on with a pool."""
+    return sky.attach(name, console="silent", logging=False)
+
+
+def test_what_was_under_way_goes_on_and_has_its_results(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """One call ends while no client is there, one runs on, one waits behind it; each result comes once, in order."""
+    provider, _ = yard
+    gate = tmp_path / "gate"
+    with pool(provider) as first:
+        worker = process() >> first
+        futures = [waits_for(str(gate), 1) > first, fails() > first, waits_for(str(gate), 2) > first]
+        name = first.detach(lease=60)
+    assert not first.is_active
+    with pytest.raises(sky.PoolClosedError, match=f"was detached; sky.attach\\('{name}'\\) has the result"):
+        futures[0].result()
+    assert provider.rented() == ["box-0"]
+    assert [(about.pool_id, about.calls) for about in DETACHED.heads()] == [(name, 3)]
+    gate.touch()
+    with attach(name) as second:
+        one, two, three = second.calls()
+        assert [one.function, two.function, three.function] == ["waits_for", "fails", "waits_for"]
+        assert one.result(30) == 1
+        with pytest.raises(ValueError, match="as it must"):
+            two.result(30)
+        assert three.result(30) == 2
+        assert DETACHED.heads() == []
+        assert process() >> second == worker
+    assert provider.rented() == []
+    assert provider.launched() == 1
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def test_more_calls_than_slots_are_all_done_without_a_client(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """What waited at the client waits at the nodes, on both; none is lost, and none comes twice."""
+    provider, _ = yard
+    marks = tmp_path / "marks"
+    marks.mkdir()
+
+    @sky.function
+    def note(value: int) -> int:
+        time.sleep(0.02)
+        (marks / f"{value}-{os.getpid()}").touch()
+        return value
+
+    with pool(provider, nodes=2) as first:
+        for value in range(200):
+            first.run_async(note(value))
+        name = first.detach(name="sweep")
+    ran_here = 200 - DETACHED.heads()[0].calls
+    until(lambda: len(list(marks.iterdir())) == 200, "the nodes did not go on")
+    with attach("sweep") as second:
+        got = list(second.results())
+        assert got == list(range(ran_here, 200)) or sorted(got) == sorted(set(got))
+        assert len(got) == 200 - ran_here
+        assert second.current_nodes() == 2
+    assert len(list(marks.iterdir())) == 200
+    assert name
+
+
+def test_another_program_attaches(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """With a provider that it knows by its record alone."""
+    provider, _ = yard
+    gate = tmp_path / "gate"
+    leave = f"""
+        import skyward as sky
+        from tests.yard import Yard
+        from tests.ssh.test_detaching import large
+        provider = Yard(hosts={provider.hosts!r}, key={provider.key!r}, books={provider.books!r},
+                        known_hosts={provider.known_hosts!r})
+        with sky.Compute(provider=provider, console="silent", logging=False, ttl=60) as pool:
+            pool.run_async(large({str(gate)!r}, 5 << 20))
+            print(pool.detach(lease=90))
+    """
+    come = """
+        import sys
+        import skyward as sky
+        with sky.attach(sys.argv[1], console="silent", logging=False) as pool:
+            print([len(result) for result in pool.results()])
+    """
+
+    def program(text: str, *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(text), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=Path(__file__).parents[2],
+        )
+        assert not done.returncode, done.stderr
+        return done.stdout.strip()
+
+    name = program(leave)
+    gate.touch()
+    assert program(come, name) == f"[{5 << 20}]"
+    assert provider.rented() == []
+
+
+def test_lines_that_were_printed_meanwhile_are_shown(yard: tuple[Yard, list[Host]]) -> None:
+    """Once, when another client is there."""
+    provider, _ = yard
+    said: list[str] = []
+    with pool(provider) as first:
+        first.run_async(slow(0.5, 7))
+        name = first.detach()
+    with attach(name).on(sky.Log, lambda event: said.append(event.line)) as second:
+        assert list(second.results()) == [7]
+    assert said == ["said 7"]
+
+
+def test_it_is_left_again_and_again(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """The ids of new calls are none of the old ones, and each client has those that are open."""
+    provider, _ = yard
+    gate = tmp_path / "gate"
+    with pool(provider) as first:
+        first.run_async(waits_for(str(gate), 1))
+        name = first.detach()
+    with attach(name) as second:
+        second.run_async(waits_for(str(gate), 2))
+        assert [call.done for call in second.calls()] == [False]
+        assert second.detach() == name
+        assert not second.is_active
+    with attach(name) as third:
+        assert [call.done for call in third.calls()] == [False, False]
+        gate.touch()
+        assert list(third.results()) == [1, 2]
+    assert provider.launched() == 1
+    assert provider.rented() == []
+
+
+def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Whatever runs there, and an attempt to attach says so."""
+    provider, (host, _) = yard
+    with pool(provider, ttl=8) as first:
+        first.run_async(waits_for(str(tmp_path / "never"), 1))
+        name = first.detach(lease=6)
+    left = time.monotonic()
+    until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
+    assert 5.0 < time.monotonic() - left < 20.0
+    with pytest.raises(sky.ConfigError, match=f"The lease of the detached pool '{name}' ended"):
+        attach(name)
+
+
+def test_a_pool_that_is_attached_lives_on_past_its_lease(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Its client is there, as that of any pool."""
+    provider, (host, _) = yard
+    with pool(provider, ttl=8) as first:
+        first.run_async(slow(12.0, 1))
+        name = first.detach(lease=6)
+    with attach(name) as second:
+        assert list(second.results()) == [1]
+        assert not (host.base / "home" / ENDED).exists()
+
+
+def test_one_client_has_it(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """The second one is refused, also with a copy of what was written down: the lock is on the machine itself."""
+    provider, _ = yard
+    with pool(provider) as first:
+        first.run_async(slow(0.1, 1))
+        name = first.detach()
+    (record,) = (tmp_path / "state" / "detached").iterdir()
+    copied = record.read_bytes()
+    rival = attach(name)
+    with attach(name) as second:
+        with pytest.raises(sky.ConfigError, match=f"No pool '{name}' is detached"):
+            attach(name)
+        with pytest.raises(sky.ConfigError, match="is attached by another client already"), rival:
+            pass
+        record.write_bytes(copied)
+        record.chmod(0o600)
+        with pytest.raises(sky.ConfigError, match="is attached by another client already"), attach(name):
+            pass
+        assert list(second.results()) == [1]
+    assert provider.launched() == 1
+
+
+def test_calls_of_a_node_that_is_lost_meanwhile_say_so(yard: tuple[Yard, list[Host]]) -> None:
+    """Those of the others have their results."""
+    provider, (_, gone) = yard
+    with pool(provider, nodes=2) as first:
+        calls = [first.run_async(slow(0.1, value), target=value) for value in (0, 1)]
+        name = first.detach()
+    assert calls
+    gone.stop()
+    with attach(name) as second:
+        zero, one = second.results(return_exceptions=True)
+        lost = {0: zero, 1: one}
+        (error,) = [value for value in lost.values() if isinstance(value, BaseException)]
+        assert isinstance(error, sky.NodeLostError)
+        assert "did not answer when the pool was attached" in str(error)
+        assert second.current_nodes() == 1
+
+
+def test_calls_of_an_agent_that_died_say_so(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Its machine is there, and its node is not."""
+    provider, (host, _) = yard
+    with pool(provider) as first:
+        first.run_async(waits_for(str(tmp_path / "never"), 1))
+        name = first.detach()
+    (node,) = (host.cache / "nodes").iterdir()
+    os.kill(int((node / "agent.pid").read_text()), 9)
+    with attach(name) as second:
+        (call,) = second.calls()
+        with pytest.raises(sky.NodeLostError, match="waits_for"):
+            call.result(30)
+
+
+def test_own_machines_are_left_as_well(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """Nothing of them is billed, and their nodes end with the lease."""
+    (_, (host, _)) = yard
+    provider = sky.SSH([f"{host.address}:{host.port}"], key=yard[0].key, known_hosts=yard[0].known_hosts)
+    gate = tmp_path / "gate"
+    with pool(provider) as first:
+        first.run_async(waits_for(str(gate), 3))
+        name = first.detach()
+    gate.touch()
+    with attach(name) as second:
+        assert list(second.results()) == [3]
+    until(lambda: not list((host.cache / "nodes").glob("*")), "something of the node is left")
+
+
+def test_what_needs_its_client_is_not_left(yard: tuple[Yard, list[Host]]) -> None:
+    """A stream, a map, a pool without a watchdog: each says why, and the pool goes on."""
+    provider, _ = yard
+
+    @sky.function
+    def endless() -> Iterator[int]:
+        while True:
+            yield 1
+            time.sleep(0.1)
+
+    with pool(provider) as first:
+        stream = endless() >> first
+        assert next(stream) == 1
+        with pytest.raises(sky.UsageError, match=r"1 streams are under way, of .*endless"):
+            first.detach()
+        stream.close()
+        assert slow(0.0, 1) >> first == 1
+    with pool(provider, ttl=0) as second, pytest.raises(sky.ConfigError, match="ttl=0 disarms the watchdogs"):
+        second.detach()
+    assert provider.rented() == []
+    assert DETACHED.heads() == []
+
+
+def test_a_lease_is_within_the_budget(yard: tuple[Yard, list[Host]]) -> None:
+    """A machine of 3.6 USD an hour is left for as long as 0.12 USD pay for, and its end."""
+    provider, _ = yard
+    with pool(provider, budget=0.12) as first:
+        slow(0.0, 1) >> first
+        name = first.detach(lease=3600)
+    (about,) = DETACHED.heads()
+    assert 5.0 < about.ends_at - about.since < 60.0
+    assert first.receipt is not None
+    assert first.receipt.linger_cost < 0.06
+    with attach(name) as second:
+        assert slow(0.0, 2) >> second == 2
+
+
+def test_what_cannot_be_written_down_is_not_left(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """The pool goes on."""
+    provider, _ = yard
+    with pool(provider) as first:
+        (tmp_path / "state" / "detached").write_text("no directory")
+        with pytest.raises((OSError, sky.ConfigError)):
+            first.detach()
+        assert slow(0.0, 1) >> first == 1
+    assert provider.rented() == []
