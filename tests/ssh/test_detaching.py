@@ -79,11 +79,13 @@ def test_what_was_under_way_goes_on_and_has_its_results(yard: tuple[Yard, list[H
     gate = tmp_path / "gate"
     with pool(provider) as first:
         worker = process() >> first
-        futures = [waits_for(str(gate), 1) > first, fails() > first, waits_for(str(gate), 2) > first]
+        early = first.run_async(waits_for(str(gate), 1))
+        _ = first.run_async(fails())
+        _ = first.run_async(waits_for(str(gate), 2))
         name = first.detach(lease=60)
     assert not first.is_active
     with pytest.raises(sky.PoolClosedError, match=f"was detached; sky.attach\\('{name}'\\) has the result"):
-        futures[0].result()
+        early.result()
     assert provider.rented() == ["box-0"]
     assert [(about.pool_id, about.calls) for about in DETACHED.heads()] == [(name, 3)]
     gate.touch()
@@ -122,7 +124,7 @@ def test_more_calls_than_slots_are_all_done_without_a_client(yard: tuple[Yard, l
 
     with pool(provider, nodes=2) as first:
         for value in range(200):
-            first.run_async(note(value))
+            _ = first.run_async(note(value))
         name = first.detach(name="sweep")
     ran_here = 200 - DETACHED.heads()[0].calls
     until(lambda: len(list(marks.iterdir())) == 200, "the nodes did not go on")
@@ -146,7 +148,7 @@ def test_another_program_attaches(yard: tuple[Yard, list[Host]], tmp_path: Path)
         provider = Yard(hosts={provider.hosts!r}, key={provider.key!r}, books={provider.books!r},
                         known_hosts={provider.known_hosts!r})
         with sky.Compute(provider=provider, console="silent", logging=False, ttl=60) as pool:
-            pool.run_async(large({str(gate)!r}, 5 << 20))
+            _ = pool.run_async(large({str(gate)!r}, 5 << 20))
             print(pool.detach(lease=90))
     """
     come = """
@@ -178,7 +180,7 @@ def test_lines_that_were_printed_meanwhile_are_shown(yard: tuple[Yard, list[Host
     provider, _ = yard
     said: list[str] = []
     with pool(provider) as first:
-        first.run_async(slow(0.5, 7))
+        _ = first.run_async(slow(0.5, 7))
         name = first.detach()
     with attach(name).on(sky.Log, lambda event: said.append(event.line)) as second:
         assert list(second.results()) == [7]
@@ -190,10 +192,10 @@ def test_it_is_left_again_and_again(yard: tuple[Yard, list[Host]], tmp_path: Pat
     provider, _ = yard
     gate = tmp_path / "gate"
     with pool(provider) as first:
-        first.run_async(waits_for(str(gate), 1))
+        _ = first.run_async(waits_for(str(gate), 1))
         name = first.detach()
     with attach(name) as second:
-        second.run_async(waits_for(str(gate), 2))
+        _ = second.run_async(waits_for(str(gate), 2))
         assert [call.done for call in second.calls()] == [False]
         assert second.detach() == name
         assert not second.is_active
@@ -209,7 +211,7 @@ def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Pa
     """Whatever runs there, and an attempt to attach says so."""
     provider, (host, _) = yard
     with pool(provider, ttl=8) as first:
-        first.run_async(waits_for(str(tmp_path / "never"), 1))
+        _ = first.run_async(waits_for(str(tmp_path / "never"), 1))
         name = first.detach(lease=6)
     left = time.monotonic()
     until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
@@ -222,7 +224,7 @@ def test_a_pool_that_is_attached_lives_on_past_its_lease(yard: tuple[Yard, list[
     """Its client is there, as that of any pool."""
     provider, (host, _) = yard
     with pool(provider, ttl=8) as first:
-        first.run_async(slow(12.0, 1))
+        _ = first.run_async(slow(12.0, 1))
         name = first.detach(lease=6)
     with attach(name) as second:
         assert list(second.results()) == [1]
@@ -233,7 +235,7 @@ def test_one_client_has_it(yard: tuple[Yard, list[Host]], tmp_path: Path) -> Non
     """The second one is refused, also with a copy of what was written down: the lock is on the machine itself."""
     provider, _ = yard
     with pool(provider) as first:
-        first.run_async(slow(0.1, 1))
+        _ = first.run_async(slow(0.1, 1))
         name = first.detach()
     (record,) = (tmp_path / "state" / "detached").iterdir()
     copied = record.read_bytes()
@@ -272,7 +274,7 @@ def test_calls_of_an_agent_that_died_say_so(yard: tuple[Yard, list[Host]], tmp_p
     """Its machine is there, and its node is not."""
     provider, (host, _) = yard
     with pool(provider) as first:
-        first.run_async(waits_for(str(tmp_path / "never"), 1))
+        _ = first.run_async(waits_for(str(tmp_path / "never"), 1))
         name = first.detach()
     (node,) = (host.cache / "nodes").iterdir()
     os.kill(int((node / "agent.pid").read_text()), 9)
@@ -288,7 +290,7 @@ def test_own_machines_are_left_as_well(yard: tuple[Yard, list[Host]], tmp_path: 
     provider = sky.SSH([f"{host.address}:{host.port}"], key=yard[0].key, known_hosts=yard[0].known_hosts)
     gate = tmp_path / "gate"
     with pool(provider) as first:
-        first.run_async(waits_for(str(gate), 3))
+        _ = first.run_async(waits_for(str(gate), 3))
         name = first.detach()
     gate.touch()
     with attach(name) as second:
@@ -307,7 +309,7 @@ def test_what_needs_its_client_is_not_left(yard: tuple[Yard, list[Host]]) -> Non
             time.sleep(0.1)
 
     with pool(provider) as first:
-        stream = endless() >> first
+        stream: Any = endless() >> first
         assert next(stream) == 1
         with pytest.raises(sky.UsageError, match=r"1 streams are under way, of .*endless"):
             first.detach()

@@ -1,5 +1,5 @@
 """
-Leaving a pool without ending it, as methods of a pool: `detach`, and what an attached one has of before: `calls`, `results`.
+A pool that is left without being ended: `detach`, and `calls` and `results` of one that is attached.
 """
 
 from __future__ import annotations

@@ -105,10 +105,10 @@ class InheritedCalls:
         self._last = inheritance.last_call if inheritance is not None else 0
         self._progress = asyncio.Event()
         made: list[AttachedCall] = []
-        for node, calls in inheritance.nodes.items() if inheritance is not None else ():
+        for index, calls in inheritance.nodes.items() if inheritance is not None else ():
             for call in calls:
-                attached = self._promised(call, node, caught_up)
-                self._open.setdefault(node, {})[call.id] = call, attached
+                attached = self._promised(call, index, caught_up)
+                self._open.setdefault(index, {})[call.id] = call, attached
                 made.append(attached)
         for call in inheritance.lost if inheritance is not None else ():
             attached = self._promised(call, None, caught_up)

@@ -127,9 +127,7 @@ class Detaching:
             else:
                 raise outcome
         if not self._keys:
-            raise ProvisionError(
-                f"Pool {self._left.name!r} could not be detached: {'; '.join(self._failed.values()) or 'no node is ready'}."
-            )
+            raise ProvisionError(f"Pool {self._left.name!r} could not be detached: {'; '.join(self._failed.values())}.")
 
     def cut(self) -> None:
         """End the links of the nodes that are left: what they answer from now on is for the next client."""

@@ -239,7 +239,7 @@ class Linger:
         self._reporting.lingers(shell, seconds, self.rate(shell))
 
     def granted(self, shells: Sequence[NodeShell], wish: float, spare: float = 0.0) -> float:
-        """Return for how many of the wished seconds machines may wait, by their longest life and a part of the budget."""
+        """Return for how many of some seconds machines may wait, by their longest life and what the budget leaves."""
         spec, rate = self._cluster.spec, sum(map(self.rate, shells))
         lives = [] if spec.timeout is None else [spec.timeout - self.age(shell) for shell in shells]
         left = self._reporting.meter.left()

@@ -32,7 +32,7 @@ _KEPT = 30 * 24 * 3600.0
 _MOST = 16 << 20
 
 
-class Head(Protocol):
+class Head(attrs.AttrsInstance, Protocol):
     """What may be read of a record by whatever lists them."""
 
     @property
@@ -80,7 +80,7 @@ class RecordFolder(Generic[H, B]):
         """
         folder = private.directory(self.path, hint=STATE_HINT)
         _forget_old(folder)
-        head = json.dumps({"version": VERSION, **attrs.asdict(about)})  # type: ignore[call-overload]
+        head = json.dumps({"version": VERSION, **attrs.asdict(about)})
         data = head.encode() + b"\n" + self._dumps(body)
         hidden, path = folder / f".{about.pool_id}", folder / about.pool_id
         try:

@@ -153,13 +153,13 @@ async def _parted(running: Running, detaching: Detaching) -> None:
     dispatch.send_all(wanted=True)
     try:
         async with asyncio.timeout(SENDING):
-            while dispatch.unsent:
+            while dispatch.unsent:  # noqa: ASYNC110  # several things have to come, and none says so
                 await asyncio.sleep(_LOOK)
     except TimeoutError:
         dispatch.send_all(wanted=False)
         raise UsageError(
             f"Pool {running.name!r} cannot be detached: {dispatch.unsent} calls could not be sent to a node within "
-            f"{SENDING:g} s, such as broadcasts and calls of classes that wait for others, and each needs this program.",
+            f"{SENDING:g} s, such as broadcasts, or calls of classes that wait for others.",
             pool=running.name,
             hint="Wait for them, or stop them.",
         ) from None

@@ -102,7 +102,7 @@ class AgentListener:
         return True
 
     def _succeeds(self, hello: Mapping[str, Any]) -> bool:
-        """Return whether a client takes the node over: of several that know the session of the one before, the first."""
+        """Return whether a client takes the node over: of several that know the last one's session, the first."""
         session = hello.get("session")
         parked = self.wire is not None and self.wire.parked
         return parked and isinstance(session, str) and bool(session) and hello.get("succeeds") == self._session
