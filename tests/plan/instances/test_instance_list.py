@@ -115,6 +115,16 @@ def test_an_orphan_is_terminated_after_its_time(state: InstanceState) -> None:
     assert [TerminateInstances((("x", "i-2"),))] == look(table, RUNNING, orphan, now=1.0 + ORPHANED_FOR)[1]
 
 
+def test_a_host_that_exists_without_a_pool_is_no_orphan() -> None:
+    """Neither one that no node had, nor one that was drained: it is in lists for ever."""
+    spare = Instance(id="h-2", node=1, provider="x", address=ADDRESS, rented=False)
+    table, commands = look(SEEN, RUNNING, spare)
+    assert ([KEY], []) == (list(table.instances), commands)
+    had = evolve(RUNNING, rented=False)
+    table, commands = look(evolve(SEEN, phase=Phase.TERMINATED, node=None), had)
+    assert ([], []) == (list(table.instances), commands)
+
+
 def test_what_an_instance_does_while_it_boots_is_reported_once() -> None:
     """Each thing when it begins; a list that says nothing of it changes nothing."""
     pulling = evolve(PENDING, doing="image pull")

@@ -289,4 +289,5 @@ def _instance(address: SSHAddress, node: int) -> Instance:
         instance_type=address.host,
         ip=address.host,
         private_ip=address.host,
+        rented=False,
     )

@@ -210,6 +210,8 @@ class Instance:
             bootstrap; None where the provider says nothing.
         reason: Why a machine that is `ENDING` or `ENDED` is of no use, such as `"the image could not be pulled"`, for
             the pool's error and log; None where the provider gives no reason.
+        rented: Whether it was rented for a pool; False for a host that exists without any pool, so that a list that
+            shows it does not make it an orphan.
 
     >>> Instance(id="i-0abc", node=0, provider="aws", state=InstanceState.PENDING).address is None
     True
@@ -231,6 +233,7 @@ class Instance:
     launched_at: float | None = None
     doing: str | None = None
     reason: str | None = None
+    rented: bool = True
 
 
 @frozen(kw_only=True)

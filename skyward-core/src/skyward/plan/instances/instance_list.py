@@ -74,7 +74,7 @@ def take_list(table: InstanceTable, event: Listed) -> tuple[InstanceTable, tuple
             records.append(outcome.record)
     awaited = () if closing else _awaited(table, event.cloud)
     for key, row in rows.items():
-        if row.state is InstanceState.ENDED or key in table.instances or _may_be_of(row, awaited):
+        if row.state is InstanceState.ENDED or not row.rented or key in table.instances or _may_be_of(row, awaited):
             continue
         launch = table.launches.get(row.tags.token) if row.tags is not None else None
         commands.append(Bill(row, None if launch is None else launch.rate))
@@ -209,6 +209,8 @@ def _after_the_end(record: InstanceRecord, row: Instance | None, now: float, *, 
     """Return what becomes of an instance whose end was confirmed: lists may lag, or the confirmation was wrong."""
     if row is None:
         return _Outcome(None if record.missed + 1 >= MISSES else evolve(record, missed=record.missed + 1))
+    if not row.rented:
+        return _Outcome(None)
     if closing or row.state is InstanceState.ENDING:
         return _Outcome(evolve(record, missed=0))
     return _loose(record, now)
