@@ -105,7 +105,11 @@ class Running:
         self.caught_up = self.reporting.caught_up
         inheritance = self._adopted.inheritance if self._adopted is not None else None
         self.inherited = InheritedCalls(
-            self.engine, self.name, inheritance, lambda it: self._nodes.get(it), self.caught_up
+            self.engine,
+            self.name,
+            inheritance,
+            lambda it: self._nodes.get(it),
+            self.caught_up,  # noqa: PLW0108  # made below
         )
         self.store = PoolStore(
             self.engine, self.name, self.options, lambda: self.ready_shells, lambda: self.sizing.wake(1)
