@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,14 +67,6 @@ async def soon(condition: Callable[[], object], within: float = 20.0) -> None:
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110  # whatever it is
             await asyncio.sleep(0.01)
-
-
-def until(condition: Callable[[], object], within: float = 20.0) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 def listening_ports(pid: int) -> list[str]:

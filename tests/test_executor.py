@@ -22,7 +22,7 @@ import pytest
 
 import skyward as sky
 from skyward.executor import PoolExecutor
-from tests.simulated.scripted_pool import until
+from tests.waiting import until
 
 SLOTS = 3
 

@@ -14,7 +14,7 @@ from elastic.loads import Load
 from skyward.engine.instances.autoscaling import Sizing
 from skyward.model.spec.nodes import Nodes
 from skyward.model.spec.options import Options
-from skyward.plan.pool import lifecycle
+from skyward.plan.pool import lifecycle, lifecycle_events
 from skyward.plan.pool.places import NodeStatus
 from skyward.plan.pool.scheduling import Scheduler
 from skyward.plan.pool.workload import estimate
@@ -153,7 +153,7 @@ class SimulatedPool:
 
     def change_size(self, desired: int) -> None:
         """Change the number of nodes."""
-        self._step(lifecycle.Resized(desired, tuple(self.idle_nodes())))
+        self._step(lifecycle_events.Resized(desired, tuple(self.idle_nodes())))
 
     # The load.
 
@@ -162,11 +162,11 @@ class SimulatedPool:
         for number, call in enumerate(self._load.calls):
             self.engine.call_later(call.at, self._submit, number)
         self.engine.call_later(self._load.until, lambda: None)
-        self._step(lifecycle.Opened())
+        self._step(lifecycle_events.Opened())
         self.sizing.start()
         calls = len(self._load.calls)
         self.engine.run(lambda: self._sent == calls and not self._open and self.engine.now >= self._load.until)
-        self._step(lifecycle.Closed())
+        self._step(lifecycle_events.Closed())
         return Run(
             lives=tuple(self._lives),
             waits=tuple(self._began[number] - call.at for number, call in enumerate(self._load.calls)),
@@ -178,7 +178,7 @@ class SimulatedPool:
 
     def fill(self, nodes: int, calls: int) -> None:
         """Have so many nodes at once, and so many calls."""
-        self._step(lifecycle.Opened())
+        self._step(lifecycle_events.Opened())
         for node in range(nodes):
             self._ready(node, self._rented[node])
         for number in range(calls):
@@ -217,28 +217,28 @@ class SimulatedPool:
 
     # Machines.
 
-    def _step(self, event: lifecycle.Event) -> None:
+    def _step(self, event: lifecycle_events.Event) -> None:
         self.state, commands = lifecycle.step(self.state, event)
         for command in commands:
             match command:
-                case lifecycle.Launch(nodes):
-                    self._step(lifecycle.Asked(nodes))
+                case lifecycle_events.Launch(nodes):
+                    self._step(lifecycle_events.Asked(nodes))
                     self.sizing.asked(nodes)
                     for node in nodes:
                         self._rented[node] = self.engine.now
                         self._count()
                         self.engine.call_later(self._market.boot, self._ready, node, self.engine.now)
-                case lifecycle.Terminate(node, _):
+                case lifecycle_events.Terminate(node, _):
                     self._end(node)
 
     def _ready(self, node: int, rented: float) -> None:
         if self._rented.get(node) != rented:
             return
-        self._step(lifecycle.Launched(node))
+        self._step(lifecycle_events.Launched(node))
         if node not in self.state.nodes or self.state.nodes[node].status is not NodeStatus.STARTING:
             return
         self.sizing.started(node)
-        self._step(lifecycle.Started(node))
+        self._step(lifecycle_events.Started(node))
         self._scheduler.add_node(node, [(0, 0, self._market.slots)])
         self._assign()
 
@@ -247,7 +247,7 @@ class SimulatedPool:
         self._count()
         self._scheduler.remove_node(node)
         if not self.state.closing:
-            self._step(lifecycle.Ended(node))
+            self._step(lifecycle_events.Ended(node))
 
     def _count(self) -> None:
         self._machines.append((self.engine.now, len(self._rented)))

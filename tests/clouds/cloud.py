@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.hosts import SSHD
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,15 +114,6 @@ class Cloud:
 
 
 SomeCloud = TypeVar("SomeCloud", bound=Cloud)
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """Wait until something holds, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"still not so after {seconds:g} s"
-        time.sleep(0.05)
-    return found
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ from attrs import evolve, field, frozen
 
 import skyward as sky
 from skyward.engine.guardian import guardian_client
-from tests.clouds.cloud import until
 from tests.seeds import some
+from tests.waiting import until
 
 WORKED = "working pool"
 

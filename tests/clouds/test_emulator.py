@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.clouds.cloud import Cloud, running, until
+from tests.clouds.cloud import Cloud, running
 from tests.clouds.emulator import Answer, Emulator, Request, route, serve
 from tests.clouds.hosting import Boot
 from tests.hosts import SSHD
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.skipif(not Path(SSHD).exists(), reason="no sshd")]
 

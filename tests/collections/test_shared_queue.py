@@ -20,7 +20,7 @@ from tests.collections.cutting_proxy import cutting
 from tests.collections.holder_process import LEASE_S, holder_process, said
 from tests.collections.store_server import PASSWORD, Opener, StoreServer, address_of
 from tests.seeds import seeds
-from tests.stores import until
+from tests.waiting import until
 
 TIMEOUT_S = 20
 

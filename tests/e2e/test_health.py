@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import skyward as sky
+from tests.waiting import until
 
 
 @sky.function
 def pid() -> int:
     return os.getppid()
-
-
-def until(found: Callable[[], Any]) -> Any:
-    """Wait until something is there."""
-    deadline = time.monotonic() + 40
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 def test_a_node_that_fails_its_check_is_replaced(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,12 @@ import pytest
 
 import skyward as sky
 from skyward.model.events.metric import Collector
+from tests.waiting import until
 
 
 @sky.function
 def double(x: int) -> int:
     return 2 * x
-
-
-def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def _open(metrics: Any, heard: list[Any], **options: Any) -> sky.Compute:

@@ -23,6 +23,7 @@ from skyward.model.instances.instance import InstanceInfo
 from skyward.model.spec.image import Image
 from skyward.node.agent.descendants import MARK
 from tests.hosts import environments
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -510,11 +511,3 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return state != b"Z"
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

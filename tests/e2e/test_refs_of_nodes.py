@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 import skyward as sky
 from skyward.engine.nodes import remote_puts
 from skyward.link.frames import Kind, encode
+from tests.waiting import until
 
 MIB = 1 << 20
 
@@ -32,14 +32,6 @@ class Hostile:
 
     def __reduce__(self) -> Any:
         return os.getpid, ()
-
-
-def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
 
 
 @sky.function
@@ -242,7 +234,7 @@ def test_what_is_lost_with_its_node_is_one_clear_error() -> None:
         running = pool._open.running
         assert MIB == pool.run(summed(elsewhere), target=1)
         elsewhere_name = elsewhere._shown.kept.digest
-        assert running._nodes[1].link.has(elsewhere_name)
+        assert running._nodes[1].link.buffers.has(elsewhere_name)
         os.kill(pool.run(agent(), target=0), 9)
         until(lambda: lost._shown.kept.segment.lost)
         with pytest.raises(sky.RefError, match=r"node 0 .*Run the call again"):

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ import pytest
 import skyward as sky
 from skyward.model.spec.worker_layout import Worker
 from skyward.pending import PendingFunction
+from tests.waiting import until
 
 KINDS = ("raise", "exit", "kill", "crash", "sys.exit", "hang")
 """The ways in which an attempt fails; `hang` needs a timeout."""
@@ -197,11 +198,3 @@ def note(log: str) -> int:
 def attempts(log: str) -> int:
     """Tell how many attempts there have been."""
     return os.path.getsize(log) if os.path.exists(log) else 0
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

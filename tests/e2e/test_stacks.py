@@ -10,13 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import skyward as sky
+from tests.waiting import until
 
 SKY = Path(sys.executable).with_name("sky")
 
@@ -55,15 +55,6 @@ def turns() -> int:
 @sky.function
 def pid() -> int:
     return os.getpid()
-
-
-def until(found: Callable[[], Any]) -> Any:
-    """Wait until something is there."""
-    deadline = time.monotonic() + 30
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import skyward as sky
 from skyward.node.store.server_search import NAMED
-from tests.stores import until
+from tests.waiting import until
 
 
 def _options(**changes: Any) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store() -> None:
                 held.result(60)
         finally:
             Path(ready).unlink(missing_ok=True)
-        until(lambda: pool.current_nodes() == 2, within=60.0)
+        until(lambda: pool.current_nodes() == 2, seconds=60.0)
         assert [1, 2] == sorted(add("n") @ pool)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
@@ -26,6 +25,7 @@ from skyward.plan.pool.places import NodeState, NodeStatus
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.node import Script, ScriptedNode, by_arguments
 from tests.simulated.stage import Attempts
+from tests.waiting import until
 
 
 class _NoModules:
@@ -168,14 +168,6 @@ def still() -> Iterator[threading.Event]:
     finally:
         moves.set()
         thread.join()
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition, no longer than 10 seconds."""
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.0005)
 
 
 def idle(pool: ScriptedPool) -> bool:

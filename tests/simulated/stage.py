@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.broadcast_calls import spread
-from skyward.engine.calls.call import Answer, Call, CapturedFunction
+from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.dispatch import Dispatch
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership

@@ -13,10 +13,10 @@ from attrs import evolve
 from skyward.errors import CredentialsError, HostKeyError, SkywardError, UnreachableError
 from skyward.model.instances.machine import SSHAddress
 from skyward.ssh.dial import AT_ONCE, dial
-from tests.clouds.cloud import until
 from tests.hosts import Host
 from tests.simulated.loop import VirtualLoop
 from tests.ssh.conftest import Site
+from tests.waiting import until
 
 
 def test_no_more_than_a_number_are_dialled_at_once() -> None:

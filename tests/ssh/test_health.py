@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import skyward as sky
 from tests.ssh.conftest import Site
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -20,15 +18,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 @sky.function
 def waits() -> None:
     threading.Event().wait(60)
-
-
-def until(found: Callable[[], Any], within: float = 90.0) -> Any:
-    """Wait until something is there."""
-    deadline = time.monotonic() + within
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return value
 
 
 def _failed(told: list[sky.NodeUnhealthy], turn: int) -> bool:

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 import skyward as sky
 from skyward.engine.instances.lingering_records import lingering
 from tests.hosts import Host, hosts
+from tests.waiting import until
 from tests.yard import ENDED, Yard
 
 pytestmark = pytest.mark.timeout(120)
@@ -57,14 +58,6 @@ def commands(host: Host) -> list[bytes]:
     return [line for line in lines if (line and not line.startswith(b"sleep\0")) or line.startswith(b"sleep\x00300")]
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
-    """Wait for something."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def test_the_next_pool_has_the_machine(yard: tuple[Yard, list[Host]]) -> None:
     """Nothing is rented again: the machine waits, is listed as such, and has a fresh worker."""
     provider, (host, _) = yard
@@ -86,7 +79,7 @@ def test_the_next_pool_has_the_machine(yard: tuple[Yard, list[Host]]) -> None:
     assert lingering() == []
     assert provider.notes("release") == provider.notes("open")
     # That of the last pool stays until the machine is gone; those before it were replaced.
-    until(lambda: len(commands(host)) == 1, "processes are left")
+    until(lambda: len(commands(host)) == 1, what="processes are left")
     assert b"watchdog.sh" in commands(host)[0]
 
 
@@ -97,7 +90,7 @@ def test_nothing_of_the_last_pool_is_there(yard: tuple[Yard, list[Host]], tmp_pa
         leave_behind(str(tmp_path / "elsewhere")) >> first
     (node,) = (host.cache / "nodes").iterdir()
     assert sorted(path.name for path in node.iterdir()) == ["lease", "linger"]
-    until(lambda: all(b"watchdog.sh" in words for words in commands(host)), "something runs on")
+    until(lambda: all(b"watchdog.sh" in words for words in commands(host)), what="something runs on")
     assert "of-the-first" not in "".join(path.read_text() for path in node.iterdir())
 
 
@@ -118,7 +111,7 @@ def test_its_watchdog_ends_it_in_time(yard: tuple[Yard, list[Host]]) -> None:
     with pool(provider, linger=6, ttl=8) as first:
         where() >> first
     left = time.monotonic()
-    until((host.base / "home" / ENDED).exists, "the machine is not ended", 25.0)
+    until((host.base / "home" / ENDED).exists, 25.0, what="the machine is not ended")
     assert 5.0 < time.monotonic() - left < 20.0
     with pool(provider, linger=0, ttl=8) as second:
         where() >> second
@@ -184,7 +177,7 @@ def test_what_machines_shared_is_released_once_they_have_ended(yard: tuple[Yard,
     with pool(provider, linger=0) as third:
         where() >> third
     assert provider.launched() == 3
-    until(lambda: sorted(provider.notes("release")) == sorted(provider.notes("open")), "its network is left")
+    until(lambda: sorted(provider.notes("release")) == sorted(provider.notes("open")), what="its network is left")
     assert lingering() == []
     assert provider.rented() == []
 
@@ -235,7 +228,7 @@ def test_a_machine_that_is_gone_is_replaced(yard: tuple[Yard, list[Host]]) -> No
     with pool(provider, linger=0) as second:
         where() >> second
     assert provider.launched() == 2
-    until(lambda: provider.rented() == [], "a machine that no pool reaches is left", 60.0)
+    until(lambda: provider.rented() == [], 60.0, what="a machine that no pool reaches is left")
     assert [about.key for about in lingering()] == [""]
 
 

@@ -6,15 +6,18 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import skyward as sky
+from tests.freezing import frozen, runs_of
+from tests.heard import of
 from tests.hosts import Host
 from tests.ssh.conftest import Site
+from tests.waiting import seconds_until, until
 
 pytestmark = pytest.mark.slow
 
@@ -36,20 +39,6 @@ def take(runs: str, seconds: float) -> str:
     return os.environ["HOME"]
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> float:
-    """Wait for a condition, and return how many seconds that took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() < began + seconds, what
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
-def runs_of(path: Path) -> list[str]:
-    """List the hosts on which a call has begun."""
-    return path.read_text().split() if path.exists() else []
-
-
 def host_of(site: Site, name: str) -> Host:
     """Find a host by its home."""
     return next(host for host in site.hosts if str(host.base / "home") == name)
@@ -65,28 +54,15 @@ def agents(host: Host) -> list[int]:
     return found
 
 
-@contextlib.contextmanager
-def stopped(pids: list[int]) -> Iterator[None]:
-    """Stop processes for as long as the block lasts."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-
-
 def cut_off(host: Host) -> contextlib.AbstractContextManager[None]:
     """Have no byte come through to a host or from it, and no connection be refused or reset."""
     assert host._process is not None
-    return stopped([host._process.pid, *host.connections()])
+    return frozen(host._process.pid, *host.connections())
 
 
 def freeze(host: Host) -> contextlib.AbstractContextManager[None]:
     """Stop the agent of a host, which is reached as ever."""
-    return stopped(agents(host))
+    return frozen(*agents(host))
 
 
 @pytest.mark.parametrize("silence", [freeze, cut_off])
@@ -98,18 +74,20 @@ def test_a_silent_host_is_noticed_and_used_again(
     with sky.Compute(provider=two.provider(), nodes=2, on_event=heard.append, **QUICK) as pool:
         take(str(tmp_path / "warm"), 0.0) @ pool
         future = take(str(tmp_path / "runs"), 6.0) > pool
-        until(lambda: runs_of(tmp_path / "runs"), "the call does not begin")
+        until(lambda: runs_of(tmp_path / "runs"), what="the call does not begin")
         [where] = runs_of(tmp_path / "runs")
         with silence(host_of(two, where)):
-            noticed = until(lambda: [one for one in heard if isinstance(one, sky.NodeSuspected)], "it is not suspected")
-            elsewhere = until(lambda: len(runs_of(tmp_path / "runs")) == 2, "the call is not begun elsewhere")
+            noticed = seconds_until(lambda: of(heard, sky.NodeSuspected), what="it is not suspected")
+            elsewhere = seconds_until(
+                lambda: len(runs_of(tmp_path / "runs")) == 2, what="the call is not begun elsewhere"
+            )
             print(f"noticed after {noticed:.2f} s, begun elsewhere {elsewhere:.2f} s later")
             assert noticed < 5.0
             assert elsewhere < 1.0
         future.result(30)
-        until(lambda: [one for one in heard if isinstance(one, sky.NodeRecovered)], "it is not used again")
+        until(lambda: of(heard, sky.NodeRecovered), what="it is not used again")
         assert {str(host.base / "home") for host in two.hosts} == set(home() @ pool)
-    assert [] == [one for one in heard if isinstance(one, sky.InstancePreempted)]
+    assert [] == of(heard, sky.InstancePreempted)
 
 
 def test_an_agent_that_is_killed_is_noticed(two: Site, tmp_path: Path) -> None:
@@ -118,11 +96,11 @@ def test_an_agent_that_is_killed_is_noticed(two: Site, tmp_path: Path) -> None:
     with sky.Compute(provider=two.provider(), nodes=2, on_event=heard.append, **QUICK) as pool:
         take(str(tmp_path / "warm"), 0.0) @ pool
         future = take(str(tmp_path / "runs"), 3.0) > pool
-        until(lambda: runs_of(tmp_path / "runs"), "the call does not begin")
+        until(lambda: runs_of(tmp_path / "runs"), what="the call does not begin")
         [agent] = agents(host_of(two, runs_of(tmp_path / "runs")[0]))
         os.kill(agent, signal.SIGKILL)
-        noticed = until(lambda: [one for one in heard if isinstance(one, sky.InstancePreempted)], "it is not noticed")
-        elsewhere = until(lambda: len(runs_of(tmp_path / "runs")) == 2, "the call is not begun elsewhere")
+        noticed = seconds_until(lambda: of(heard, sky.InstancePreempted), what="it is not noticed")
+        elsewhere = seconds_until(lambda: len(runs_of(tmp_path / "runs")) == 2, what="the call is begun nowhere else")
         print(f"noticed after {noticed:.2f} s, begun elsewhere {elsewhere:.2f} s later")
         assert noticed < 5.0
         assert elsewhere < 1.0
@@ -135,10 +113,10 @@ def test_hosts_that_are_all_cut_off_are_waited_for(two: Site, tmp_path: Path) ->
     heard: list[Any] = []
     with sky.Compute(provider=two.provider(), nodes=2, on_event=heard.append, **QUICK) as pool:
         futures = [take(str(tmp_path / "runs"), 12.0) > pool for _ in range(2)]
-        until(lambda: len(runs_of(tmp_path / "runs")) == 2, "the calls do not begin")
+        until(lambda: len(runs_of(tmp_path / "runs")) == 2, what="the calls do not begin")
         with cut_off(two.hosts[0]), cut_off(two.hosts[1]):
-            until(lambda: 2 == sum(isinstance(one, sky.NodeSuspected) for one in heard), "they are not suspected")
+            until(lambda: 2 == len(of(heard, sky.NodeSuspected)), what="they are not suspected")
             time.sleep(15.0)
         assert 2 == len({future.result(60) for future in futures})
     assert 2 == len(runs_of(tmp_path / "runs"))
-    assert [] == [one for one in heard if isinstance(one, sky.InstancePreempted)]
+    assert [] == of(heard, sky.InstancePreempted)

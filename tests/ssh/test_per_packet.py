@@ -16,8 +16,8 @@ import pytest
 from skyward.model.instances.machine import SSHAddress
 from skyward.ssh import dial as dialling
 from skyward.ssh.dial import dial
-from tests.clouds.cloud import until
 from tests.ssh.conftest import Site
+from tests.waiting import until
 
 
 @pytest.fixture

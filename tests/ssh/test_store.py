@@ -15,7 +15,8 @@ import skyward as sky
 from skyward.node.store.server_search import NAMED
 from tests.hosts import hosts
 from tests.ssh.conftest import Site
-from tests.stores import listening_ports, until
+from tests.stores import listening_ports
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +116,7 @@ def test_the_loss_of_the_head_is_the_loss_of_the_store(two: Site) -> None:
             counting.result(60)
         with pytest.raises(sky.StoreLostError):
             counter.increment()
-        until(lambda: pool.current_nodes() == 2, within=60.0)
+        until(lambda: pool.current_nodes() == 2, seconds=60.0)
         assert [1, 2] == sorted(add("n") @ pool)
 
 

@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from attrs import asdict
@@ -158,14 +156,3 @@ class Client:
         for pid in self.guardians():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def until(holds: Callable[[], object], seconds: float = 40.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    pause = 0.02
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(pause)
-        # A look at every process takes milliseconds, and what takes seconds needs no hundred of them.
-        pause = min(0.2, 1.2 * pause)

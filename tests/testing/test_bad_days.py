@@ -6,8 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +24,9 @@ from skyward.testing import (
     Unreachable,
 )
 from tests.seeds import seeds, share
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
-
-
-def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def compute(books: str, *faults: Fault, **options: Any) -> sky.Compute:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import skyward as sky
 from skyward.hookspecs import Instance, LaunchRequest, hookimpl
 from skyward.testing import Fault, ListingLag, LostResponse, Rehearsal, SlowApi
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -36,14 +36,6 @@ class Closing(Rehearsal):
         if self.directory in self.sold_out:
             raise sky.CapacityError("Sold out.")
         return await super().skyward_launch(request)
-
-
-def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def compute(books: str, *faults: Fault, **options: Any) -> sky.Compute:

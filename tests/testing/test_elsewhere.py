@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -15,6 +14,7 @@ import skyward as sky
 from skyward.engine.guardian.journal import launches
 from skyward.hookspecs import Cluster, Instance, LaunchRequest, hookimpl
 from skyward.testing import Rehearsal
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -59,14 +59,6 @@ def who() -> tuple[str, str, int]:
     """Tell which machine this is, of which pool, of how many nodes."""
     info = sky.instance_info()
     return info.id, info.job_id, info.total_nodes
-
-
-def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def compute(*providers: Any, **settings: Any) -> sky.Compute:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.seeds import some
-from tests.testing.guarded import TTL, Client, until
+from tests.testing.guarded import TTL, Client
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

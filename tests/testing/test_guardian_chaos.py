@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.seeds import seeds, share
-from tests.testing.guarded import Client, until
+from tests.testing.guarded import Client
+from tests.waiting import until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,16 +33,9 @@ from skyward.testing.books import GRACE, Books, Machine
 from skyward.testing.market import offers
 from tests.strangers import give_away
 from tests.testing.client import Client
+from tests.waiting import until
 
 PENDING, RUNNING = InstanceState.PENDING, InstanceState.RUNNING
-
-
-def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_good_day(books: str) -> None:

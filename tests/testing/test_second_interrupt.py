@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.seeds import some
-from tests.testing.guarded import Client, until
+from tests.testing.guarded import Client
+from tests.waiting import until
 
 Start = Callable[[str], Client]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from skyward.node.volumes.mount_point import mounted
 from skyward_storage import Storage
 from tests.storage.proxy import Proxy
 from tests.storage.stores import SERVERS, Server, storage_at
+from tests.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -86,11 +86,3 @@ def mount(tmp_path: Path) -> Iterator[str]:
     yield str(folder)
     until(lambda: not mounted(str(folder)))
     assert not folder.exists()
-
-
-def until(holds: Callable[[], object], within: float = 30.0) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < deadline, "It does not come to hold."
-        time.sleep(0.02)

@@ -23,7 +23,7 @@ from skyward.node.volumes.volume_order import VolumeOrder
 from skyward_storage import Storage
 from tests.storage.proxy import Asked, Fault, Proxy
 from tests.storage.stores import ACCESS_KEY, SECRET_KEY, Server
-from tests.volumes.conftest import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

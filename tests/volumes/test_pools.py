@@ -17,7 +17,7 @@ from skyward_storage import Storage
 from tests.hosts import SSHD, hosts
 from tests.storage.proxy import Fault, Proxy
 from tests.storage.stores import storage_at
-from tests.volumes.conftest import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         Function as Function,
         function as function,
     )
+    from skyward.gathering import gather as gather
     from skyward.link.refs import Ref as Ref
     from skyward.market.listed_images import machine_images as machine_images
     from skyward.market.listed_instances import instances as instances
@@ -214,7 +215,6 @@ if TYPE_CHECKING:
     from skyward.pending import (
         PendingFunction as PendingFunction,
         PendingFunctionGroup as PendingFunctionGroup,
-        gather as gather,
         partial as partial,
     )
     from skyward.plan.offers.selection import (

@@ -23,7 +23,8 @@ from skyward.function import Function, as_function
 from skyward.pending import PendingFunction
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.call import Answer, Call
+    from skyward.engine.calls.answer import Answer
+    from skyward.engine.calls.call import Call
     from skyward.engine.pool.running import Running
     from skyward.link.payload import Payload
 

@@ -15,13 +15,11 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
-    Literal,
     NoReturn,
     Protocol,
     TypeVar,
     TypeVarTuple,
     cast,
-    overload,
 )
 
 from attrs import evolve, field, frozen
@@ -198,10 +196,10 @@ class PendingFunction(Generic[T]):
             raise interrupt.with_traceback(None)  # noqa: B904  # as above
 
     def __and__(self, other: PendingFunction[U]) -> PendingFunctionGroup[T, U]:
-        return PendingFunctionGroup((self, _pending(other)))
+        return PendingFunctionGroup((self, groupable(other)))
 
     def __rand__(self, other: object) -> NoReturn:
-        _pending(other)
+        groupable(other)
         raise UsageError("`&` joins pending calls from the left.")
 
     def __bool__(self) -> bool:
@@ -244,7 +242,7 @@ class PendingFunctionGroup(Generic[*Ts]):
     return_exceptions: bool = False
 
     def __and__(self, other: PendingFunction[U]) -> PendingFunctionGroup[*Ts, U]:
-        return PendingFunctionGroup((*self.calls, _pending(other)), self.return_exceptions)
+        return PendingFunctionGroup((*self.calls, groupable(other)), self.return_exceptions)
 
     def __rshift__(self, target: object) -> tuple[*Ts]:
         try:
@@ -293,108 +291,16 @@ class PendingStream(Generic[T]):
         raise UsageError("A group that has not run is neither true nor false. Send it to a pool first: `>> pool`.")
 
 
-# fmt: off
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
-E = TypeVar("E")
-F = TypeVar("F")
-G = TypeVar("G")
-H = TypeVar("H")
-_Off = Literal[False]
-
-@overload
-def gather(
-    a: PendingFunction[A],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B, C]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B, C, D]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D],
-    e: PendingFunction[E],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B, C, D, E]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D],
-    e: PendingFunction[E], f: PendingFunction[F],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B, C, D, E, F]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D],
-    e: PendingFunction[E], f: PendingFunction[F], g: PendingFunction[G],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B, C, D, E, F, G]: ...
-@overload
-def gather(
-    a: PendingFunction[A], b: PendingFunction[B], c: PendingFunction[C], d: PendingFunction[D],
-    e: PendingFunction[E], f: PendingFunction[F], g: PendingFunction[G], h: PendingFunction[H],
-    /, *, stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[A, B, C, D, E, F, G, H]: ...
-@overload
-def gather(
-    *calls: PendingFunction[T], stream: Literal[True], ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingStream[T]: ...
-@overload
-def gather(
-    *calls: PendingFunction[T], stream: Literal[True], ordered: bool = ..., return_exceptions: bool,
-) -> PendingStream[T | BaseException]: ...
-@overload
-def gather(
-    *calls: PendingFunction[T], stream: _Off = ..., ordered: bool = ..., return_exceptions: _Off = ...,
-) -> PendingFunctionGroup[*tuple[T, ...]]: ...
-@overload
-def gather(
-    *calls: PendingFunction[T], stream: _Off = ..., ordered: bool = ..., return_exceptions: bool,
-) -> PendingFunctionGroup[*tuple[T | BaseException, ...]]: ...
-# fmt: on
-def gather(
-    *calls: PendingFunction[Any], stream: bool = False, ordered: bool = True, return_exceptions: bool = False
-) -> Any:
+def groupable(call: object) -> PendingFunction[Any]:
     """
-    Group calls to be sent to a pool together.
+    Return a pending call that is to be part of a group, checked.
 
     Args:
-        calls: The pending calls.
-        stream: Whether `>> pool` gives an iterator over results as they come, instead of a tuple.
-        ordered: With `stream`, whether results come in the order of the calls, or in that of their ends.
-        return_exceptions: Whether what is raised takes its place among the results instead of being raised.
+        call: What is to be grouped.
 
     Raises:
-        UsageError: If something is no pending call, or calls a generator function.
-
-    >>> import skyward as sky
-    >>> @sky.function
-    ... def double(x: int) -> int:
-    ...     return 2 * x
-    >>> len(sky.gather(double(1), double(2)))
-    2
+        UsageError: If it is no pending call, or calls a generator function.
     """
-    for call in calls:
-        _pending(call)
-    if stream:
-        return PendingStream(calls, ordered, return_exceptions)
-    return PendingFunctionGroup(calls, return_exceptions)
-
-
-def _pending(call: object) -> PendingFunction[Any]:
     if not isinstance(call, PendingFunction):
         if hasattr(call, "stream_parameters"):
             name = getattr(call, "name", "the function")

@@ -12,9 +12,9 @@ import pytest
 
 import skyward as sky
 from tests.clouds import cloud as clouds
-from tests.clouds.cloud import ROOT, running, until
+from tests.clouds.cloud import ROOT, running
 
-__all__ = ["KEY", "ROOT", "SECRET", "Cloud", "cloud", "until"]
+__all__ = ["KEY", "ROOT", "SECRET", "Cloud", "cloud"]
 
 KEY, SECRET = "AKIATESTCLOUD0000001", "not-a-secret"
 

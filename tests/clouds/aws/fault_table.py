@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import skyward as sky
-from tests.clouds.aws.cloud import ROOT, Cloud, cloud, until
+from tests.clouds.aws.cloud import ROOT, Cloud, cloud
 from tests.clouds.provoking import USUAL, Fault, Row, add, provoke as provoked
+from tests.waiting import until
 
 __all__ = ["FAULTS", "TITLE", "cloud", "provoke"]
 

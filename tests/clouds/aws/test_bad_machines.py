@@ -16,7 +16,8 @@ import skyward as sky
 from skyward.model.instances.machine import InstanceState
 from skyward_aws.notice import look
 from tests.clouds.aws.client import client, run
-from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.clouds.aws.cloud import ROOT, Cloud
+from tests.waiting import until
 
 
 @sky.function

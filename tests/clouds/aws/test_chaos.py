@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import random
-import subprocess
-import sys
 import textwrap
-import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import skyward as sky
-from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.clouds.aws.cloud import Cloud
+from tests.clouds.killing import AT_ONCE, killed
 from tests.seeds import seeds, share
+from tests.waiting import until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 
 KILLS = share(50)
-AT_ONCE = 5
 TTL, BOOT_DEADLINE = 3, 8
-LONGEST_LIFE = 10.0
 
 
 @pytest.mark.parametrize("seed", seeds("clients of AWS", 1))
@@ -47,18 +45,9 @@ def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(
                 sky.function(time.sleep)(0.5) >> pool
         """)
     )
-    stages: dict[str, int] = {}
+    stages: Counter[str] = Counter()
     for _ in range(0, KILLS, AT_ONCE):
-        began = time.monotonic()
-        moments = sorted(random_.uniform(0.5, LONGEST_LIFE) for _ in range(AT_ONCE))
-        clients = [_client(script, random_.choice(["spot", "on-demand"])) for _ in moments]
-        for client, moment in zip(clients, moments, strict=True):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                client.wait(max(0.0, began + moment - time.monotonic()))
-            client.kill()
-            out, _ = client.communicate()
-            last = out.decode().split()[-1:] or ["start"]
-            stages[last[0]] = stages.get(last[0], 0) + 1
+        stages += killed(script, random_, tmp_path, os.environ)
         before = {row["id"] for row in aws.alive()}
         seen = {one.id for one in sky.instances([aws.provider()])}
         # What ended while we looked may be missing.
@@ -68,13 +57,3 @@ def test_machines_of_clients_killed_at_any_moment_end_and_are_seen_until_then(
     # The lease or the wait for a first node, the watchdog's pause, and a shutdown.
     until(lambda: not aws.alive(), max(TTL, BOOT_DEADLINE) + 20)
     assert [] == list(sky.instances([aws.provider()]))
-
-
-def _client(script: Path, allocation: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, str(script), allocation],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )

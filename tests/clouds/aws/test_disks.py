@@ -14,7 +14,8 @@ from skyward.model.instances.machine import InstanceState
 from skyward.model.spec.spec import Spec
 from skyward.providers import disks as waiting
 from tests.clouds.aws.client import client, refusal, run
-from tests.clouds.aws.cloud import Cloud, until
+from tests.clouds.aws.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from tests.clouds.aws.cloud import Cloud, until
+from tests.clouds.aws.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = pytest.mark.clouds
 

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from tests.clouds.aws.client import client, run
-from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.clouds.aws.cloud import ROOT, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

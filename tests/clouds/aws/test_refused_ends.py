@@ -13,7 +13,8 @@ import pytest
 
 import skyward as sky
 from tests.clouds.aws.client import client, run
-from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.clouds.aws.cloud import ROOT, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(150)]
 

@@ -9,7 +9,8 @@ import pytest
 from skyward.errors import CapacityError, CredentialsError, QuotaError
 from skyward.model.instances.machine import InstanceState, SSHAddress
 from tests.clouds.aws.client import client, in_real_time, refusal, run
-from tests.clouds.aws.cloud import Cloud, until
+from tests.clouds.aws.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

@@ -15,8 +15,9 @@ import pytest
 import skyward as sky
 from skyward.errors import ConfigError
 from tests.clouds.aws.client import client, refusal, run
-from tests.clouds.aws.cloud import ROOT, Cloud, until
+from tests.clouds.aws.cloud import ROOT, Cloud
 from tests.clouds.aws.data_channel import ACK, INPUT, Message
+from tests.waiting import until
 
 pytestmark = pytest.mark.clouds
 

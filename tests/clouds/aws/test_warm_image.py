@@ -14,7 +14,8 @@ import pytest
 
 import skyward as sky
 from tests.clouds.aws.client import client, run
-from tests.clouds.aws.cloud import Cloud, until
+from tests.clouds.aws.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(150)]
 

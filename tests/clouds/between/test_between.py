@@ -10,7 +10,7 @@ import skyward as sky
 from skyward.cli.main import main
 from skyward.engine.guardian.journal import launches
 from tests.clouds.between.conftest import Clouds
-from tests.clouds.cloud import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.clouds.cloud import until
 from tests.clouds.contract import contract, found
 from tests.clouds.digitalocean.cloud import CPU, TOKEN, Cloud
 from tests.clouds.plain_http import send
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clouds.cloud import until
 from tests.clouds.digitalocean.cloud import CPU, GPU, Cloud
 from tests.seeds import some
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 

@@ -11,8 +11,8 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 from pydo import Client
 
 from skyward.model.instances.key_pair import KeyPair
-from tests.clouds.cloud import until
 from tests.clouds.digitalocean.cloud import CPU, GPU, TOKEN, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

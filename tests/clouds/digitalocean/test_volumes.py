@@ -13,9 +13,9 @@ from skyward.errors import ConfigError, ProvisionError
 from skyward.model.instances.machine import InstanceState
 from skyward.model.spec.spec import Spec
 from skyward.providers import disks as waiting
-from tests.clouds.cloud import until
 from tests.clouds.digitalocean.client import client, refusal, run
 from tests.clouds.digitalocean.cloud import CPU, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

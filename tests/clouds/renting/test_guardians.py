@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clouds.cloud import ROOT, Cloud, until
+from tests.clouds.cloud import ROOT, Cloud
 from tests.clouds.renting.dialect import Dialect, dialects
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(120)]
 

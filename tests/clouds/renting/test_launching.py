@@ -9,9 +9,10 @@ import pytest
 
 from skyward.errors import CredentialsError, NoCredentialsError, ProvisionError
 from skyward.model.spec.spec import Spec
-from tests.clouds.cloud import Cloud, until
+from tests.clouds.cloud import Cloud
 from tests.clouds.hooks import refusal, run
 from tests.clouds.renting.dialect import Dialect, dialects
+from tests.waiting import until
 
 pytestmark = pytest.mark.clouds
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import skyward as sky
 from tests.clouds import cloud as clouds
-from tests.clouds.cloud import ROOT, running, until
+from tests.clouds.cloud import ROOT, running
 
-__all__ = ["GPU", "ROOT", "Cloud", "cloud", "until"]
+__all__ = ["GPU", "ROOT", "Cloud", "cloud"]
 
 GPU = "NVIDIA GeForce RTX 4090"
 

@@ -14,7 +14,8 @@ import pytest
 
 import skyward as sky
 from tests.clouds.runpod.client import client, run
-from tests.clouds.runpod.cloud import ROOT, Cloud, until
+from tests.clouds.runpod.cloud import ROOT, Cloud
+from tests.waiting import until
 
 pytestmark = pytest.mark.clouds
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.clouds.contract import contract, found
 from tests.clouds.plain_http import send
-from tests.clouds.runpod.cloud import Cloud, until
+from tests.clouds.runpod.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

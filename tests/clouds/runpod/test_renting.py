@@ -15,8 +15,9 @@ from skyward.errors import CapacityError, ConfigError, CredentialsError, Provisi
 from skyward.hookspecs import InstanceState
 from skyward.model.spec.spec import Spec
 from tests.clouds.runpod.client import client, in_real_time, refusal, run, runs
-from tests.clouds.runpod.cloud import GPU, Cloud, until
+from tests.clouds.runpod.cloud import GPU, Cloud
 from tests.clouds.runpod.server import FULL
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

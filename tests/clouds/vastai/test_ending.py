@@ -14,9 +14,9 @@ from attrs import evolve
 from skyward.errors import ProvisionError
 from skyward.hookspecs import InstanceState
 from skyward_vastai.start import END_COMMAND
-from tests.clouds.cloud import until
 from tests.clouds.vastai.client import Client, client, in_real_time, refusal, run
 from tests.clouds.vastai.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(90), pytest.mark.usefixtures("without_hosts")]
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import skyward as sky
-from tests.clouds.cloud import ROOT, until
+from tests.clouds.cloud import ROOT
 from tests.clouds.vastai.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(180)]
 

@@ -11,8 +11,8 @@ import pytest
 import skyward as sky
 from skyward.errors import CapacityError
 from skyward.model.events import event as events
-from tests.clouds.cloud import until
 from tests.clouds.vastai.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(120)]
 

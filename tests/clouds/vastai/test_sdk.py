@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.clouds.cloud import ROOT, until
+from tests.clouds.cloud import ROOT
 from tests.clouds.plain_http import send
 from tests.clouds.vastai.cloud import Cloud
+from tests.waiting import until
 
 pytestmark = pytest.mark.clouds
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import skyward as sky
 from tests.clouds import cloud as clouds
-from tests.clouds.cloud import ROOT, running, until
+from tests.clouds.cloud import ROOT, running
 
-__all__ = ["CLIENT_ID", "CLIENT_SECRET", "MACHINE", "ROOT", "Cloud", "cloud", "until"]
+__all__ = ["CLIENT_ID", "CLIENT_SECRET", "MACHINE", "ROOT", "Cloud", "cloud"]
 
 _numbers = itertools.count()
 

@@ -15,7 +15,8 @@ import skyward as sky
 from skyward.errors import CredentialsError, ProvisionError
 from skyward.model.instances.machine import InstanceState
 from tests.clouds.verda.client import client, refusal, run
-from tests.clouds.verda.cloud import MACHINE, Cloud, until
+from tests.clouds.verda.cloud import MACHINE, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.clouds.cloud import ROOT, until
+from tests.clouds.cloud import ROOT
 from tests.clouds.verda.cloud import MACHINE, Cloud
 from tests.seeds import some
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.timeout(120)]
 

@@ -10,7 +10,8 @@ import pytest
 from verda import VerdaClient
 from verda.exceptions import APIException
 
-from tests.clouds.verda.cloud import CLIENT_ID, CLIENT_SECRET, MACHINE, Cloud, until
+from tests.clouds.verda.cloud import CLIENT_ID, CLIENT_SECRET, MACHINE, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

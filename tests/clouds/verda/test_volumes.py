@@ -14,7 +14,8 @@ from skyward.errors import ConfigError, ProvisionError
 from skyward.model.instances.machine import InstanceState
 from skyward.model.spec.spec import Spec
 from tests.clouds.verda.client import client, refusal, run
-from tests.clouds.verda.cloud import MACHINE, Cloud, until
+from tests.clouds.verda.cloud import MACHINE, Cloud
+from tests.waiting import until
 
 pytestmark = [pytest.mark.clouds, pytest.mark.usefixtures("without_hosts")]
 

@@ -13,7 +13,7 @@ from skyward.engine.calls.batches import PART
 from skyward.engine.calls.cancelling import Cancelling
 from skyward.engine.pool.event_loop import EngineLoop
 from tests.simulated.loop import VirtualLoop
-from tests.simulated.scripted_pool import until
+from tests.waiting import until
 
 
 class Stopped:

@@ -17,7 +17,8 @@ from skyward.link.frames import Kind
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS
 from tests.simulated import plan
 from tests.simulated.plan import FOREVER, HANGS, Plan, dies
-from tests.simulated.scripted_pool import ScriptedPool, idle, until
+from tests.simulated.scripted_pool import ScriptedPool, idle
+from tests.waiting import until
 
 act_on_items = sky.function(plan.act_on_items)
 ALL = Plan(takes=FOREVER)

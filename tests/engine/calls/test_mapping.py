@@ -19,7 +19,8 @@ from skyward.plan.pool.map_flow import IN_FLIGHT, STRAGGLER, Bounds
 from tests.simulated import plan
 from tests.simulated.node import Task
 from tests.simulated.plan import HANGS, Plan, raises, returns
-from tests.simulated.scripted_pool import ScriptedPool, idle, still, until
+from tests.simulated.scripted_pool import ScriptedPool, idle, still
+from tests.waiting import until
 
 act = sky.function(plan.act)
 SLOTS = 4

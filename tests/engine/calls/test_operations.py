@@ -18,7 +18,8 @@ from skyward.plan.pool.retry_policy import RENEWALS
 from tests.simulated import plan
 from tests.simulated.node import Task
 from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns
-from tests.simulated.scripted_pool import ScriptedPool, idle, until
+from tests.simulated.scripted_pool import ScriptedPool, idle
+from tests.waiting import until
 
 act = sky.function(plan.act)
 act_and_yield = sky.function(plan.act_and_yield)

@@ -11,7 +11,7 @@ import pytest
 from skyward.engine.calls.posting import TOGETHER, Posting
 from skyward.engine.pool.event_loop import EngineLoop
 from tests.simulated.loop import VirtualLoop
-from tests.simulated.scripted_pool import until
+from tests.waiting import until
 
 
 class Posted:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from skyward.engine.calls import result_overflow as room
-from skyward.engine.calls.call import Answer
+from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.result_overflow import LEFT_FREE, WORTH_IT, Overflow
 from skyward.link.messages import Status
 from skyward.link.payload import dump

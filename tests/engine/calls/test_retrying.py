@@ -12,8 +12,9 @@ from skyward.engine.calls import operations
 from skyward.model.spec.retry_setting import LONGEST, Retry
 from tests.simulated.node import Task
 from tests.simulated.plan import HANGS, SPENT, Plan, act, dies, raises, returns
-from tests.simulated.scripted_pool import ScriptedPool, idle, until
+from tests.simulated.scripted_pool import ScriptedPool, idle
 from tests.simulated.stage import Stage
+from tests.waiting import until
 
 RESET = raises(ConnectionError("reset"), 1.0)
 WRONG = raises(ValueError("wrong"), 1.0)

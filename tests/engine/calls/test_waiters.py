@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.calls.call import Answer, Call, CapturedFunction
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import ResultError
 from skyward.link.failure import dump_failure

@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 
 from skyward.engine.events import reporting as reporting_of_core
+from skyward.engine.events.emitted_events import OPENED_AT_ONCE
 from skyward.engine.events.event_dispatcher import Dispatcher
-from skyward.engine.events.reporting import OPENED_AT_ONCE, Reporting
+from skyward.engine.events.reporting import Reporting
+from skyward.engine.instances.billed_lives import BilledLives
 from skyward.engine.nodes.inflow import Inflow
 from skyward.link.emitted import Emitted, decode_event, encode_event
 from skyward.link.frames import Frame, Kind
@@ -61,7 +63,7 @@ class Node:
         self.inflow = Inflow(
             lambda frame, fds: reporting.lines(shell, *decode_lines(frame.body)),
             self.give_leave,
-            lambda: reporting.behind(shell),
+            lambda: reporting.emitted.behind(shell),
         )
 
     def give_leave(self, size: int) -> None:
@@ -109,20 +111,20 @@ def test_a_node_is_held_back_while_its_events_are_unpickled() -> None:
     node: Any = Node(reporting)
     event, begin = emitted(NodeReady(node=1)), threading.Event()
     # The one thread that unpickles waits until the test has looked.
-    reporting.emitted(node, event)
-    assert reporting._unpickling is not None
-    reporting._unpickling.submit(begin.wait, 30)
+    reporting.emitted.take(node, event)
+    assert reporting.emitted._unpickling is not None
+    reporting.emitted._unpickling.submit(begin.wait, 30)
     try:
         for _ in range(OPENED_AT_ONCE):
-            reporting.emitted(node, event)
-        assert reporting.behind(node)
+            reporting.emitted.take(node, event)
+        assert reporting.emitted.behind(node)
         begin.set()
         assert node.waken.wait(30)
     finally:
         begin.set()
-        reporting.close()
+        reporting.emitted.close()
         dispatcher.close()
-    assert not reporting.behind(node)
+    assert not reporting.emitted.behind(node)
     assert OUTPUT_WINDOW > OPENED_AT_ONCE * 1024
 
 
@@ -165,17 +167,17 @@ def reported(*emitted: Emitted, listen: Any = (), own: Any = ()) -> list[Any]:
     reporting = Reporting(dispatcher, meter)
     shell: Any = Node(reporting)
     for one in emitted:
-        reporting.emitted(shell, one)
-    reporting.close()
+        reporting.emitted.take(shell, one)
+    reporting.emitted.close()
     assert dispatcher.close(30)
     return heard
 
 
 class Meter:
-    """A meter that counts nothing."""
+    """A meter that bills nothing."""
 
-    def heard(self, event: SkywardEvent) -> None:
-        pass
+    def __init__(self) -> None:
+        self.bill = BilledLives(time.monotonic, lambda: None)
 
 
 def emitted(event: SkywardEvent) -> Emitted:
@@ -201,7 +203,7 @@ def test_an_event_that_says_it_is_another_is_not_delivered() -> None:
     [error] = reported(forged, listen=Loss, own=ALL)
     assert isinstance(error, Error)
     assert (
-        "says it is a tests.engine.events.test_reporting.Loss, and is a skyward.model.events.event.CostFinal"
+        "says it is a tests.engine.events.test_reporting.Loss, and is a skyward.model.events.cost_event.CostFinal"
         in error.message
     )
 

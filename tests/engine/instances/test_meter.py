@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.calls.call import Answer
+from skyward.engine.calls.answer import Answer
 from skyward.engine.instances.meter import Meter
 from skyward.errors import BudgetExceededError
 from skyward.model.events import event as events
@@ -61,7 +61,7 @@ class Bench:
             facts = {"provider": cloud, "spot": rate != 72.0, "price_on_demand": 72.0 if rate else rate} | facts
         if kind not in (events.InstanceRequested, events.InstanceBootstrapped, events.NodeReady):
             facts["instance_id"] = name
-        self.meter.heard(kind(node=node, instance=info, **facts))
+        self.meter.bill.heard(kind(node=node, instance=info, **facts))
 
     def costs(self) -> list[events.CostUpdate]:
         """List what was told of the cost."""
@@ -85,13 +85,13 @@ def a_whole_life(bench: Bench) -> None:
     bench.until(46)
     bench.hear(events.NodeReady)
     bench.until(56)
-    bench.meter.task_started(1, 0)
+    bench.meter.bill.task_started(1, 0)
     bench.until(60)
-    bench.meter.task_started(2, 0)
+    bench.meter.bill.task_started(2, 0)
     bench.until(66)
-    bench.meter.task_ended(1, good=True)
+    bench.meter.bill.task_ended(1, good=True)
     bench.until(76)
-    bench.meter.task_ended(2, good=True)
+    bench.meter.bill.task_ended(2, good=True)
     bench.until(146)
     bench.hear(events.InstanceStopping)
     bench.until(150)
@@ -164,7 +164,7 @@ def test_a_replaced_node_has_two_machines_on_its_bill() -> None:
     bench = Bench()
     bench.hear(events.InstanceLaunched)
     bench.hear(events.NodeReady)
-    bench.meter.task_started(1, 0)
+    bench.meter.bill.task_started(1, 0)
     bench.until(100)
     bench.hear(events.InstanceStopping)
     bench.until(110)
@@ -172,10 +172,10 @@ def test_a_replaced_node_has_two_machines_on_its_bill() -> None:
     bench.hear(events.InstanceLaunched, name="i-1", rate=72.0)
     bench.until(120)
     bench.hear(events.NodeReady, name="i-1")
-    bench.meter.task_ended(1, good=False)
-    bench.meter.task_started(1 | 1 << 48, 0)
+    bench.meter.bill.task_ended(1, good=False)
+    bench.meter.bill.task_started(1 | 1 << 48, 0)
     bench.until(150)
-    bench.meter.task_ended(1 | 1 << 48, good=True)
+    bench.meter.bill.task_ended(1 | 1 << 48, good=True)
     bench.meter.close(bench.told.append)
     receipt = bench.meter.receipt
     assert receipt is not None
@@ -213,7 +213,7 @@ def test_one_id_at_two_clouds_is_two_machines() -> None:
     bench.hear(events.InstanceLaunched, node=1, cloud="elsewhere")
     for node, cloud in enumerate(("cloud", "elsewhere")):
         bench.hear(events.NodeReady, node=node, cloud=cloud)
-        bench.meter.task_started(node, node)
+        bench.meter.bill.task_started(node, node)
     bench.until(100)
     bench.hear(events.InstanceStopping)
     bench.hear(events.InstanceDestroyed)
@@ -228,11 +228,11 @@ def test_an_orphan_of_one_cloud_is_none_of_another() -> None:
     """It is counted beside a machine of the same id, and ends alone."""
     bench = Bench()
     bench.hear(events.InstanceLaunched, name="i-9", cloud="elsewhere")
-    bench.meter.orphaned(orphan(), 36.0)
+    bench.meter.bill.orphaned(orphan(), 36.0)
     bench.until(100)
-    bench.meter.orphans_ended("elsewhere", ["i-9"])
+    bench.meter.bill.orphans_ended("elsewhere", ["i-9"])
     assert 72.0 == bench.meter.cost().hourly_rate
-    bench.meter.orphans_ended("cloud", ["i-9"])
+    bench.meter.bill.orphans_ended("cloud", ["i-9"])
     assert 36.0 == bench.meter.cost().hourly_rate
 
 
@@ -301,9 +301,9 @@ def test_a_machine_that_no_node_has_is_on_the_bill() -> None:
     bench = Bench()
     bench.until(100.0)
     for _ in range(2):
-        bench.meter.orphaned(orphan(launched_at=time.time() - 40.0), 36.0)
+        bench.meter.bill.orphaned(orphan(launched_at=time.time() - 40.0), 36.0)
     bench.until(120.0)
-    bench.meter.orphans_ended("cloud", ["i-9", "i-unknown"])
+    bench.meter.bill.orphans_ended("cloud", ["i-9", "i-unknown"])
     bench.until(500.0)
     assert 0.6 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
 
@@ -312,17 +312,17 @@ def test_a_stray_has_not_been_there_longer_than_the_pool() -> None:
     """Whatever the provider's clock says, and what it costs may be in the list alone."""
     bench = Bench()
     bench.until(100.0)
-    bench.meter.orphaned(orphan(launched_at=time.time() - 9000.0, hourly_rate=36.0), None)
+    bench.meter.bill.orphaned(orphan(launched_at=time.time() - 9000.0, hourly_rate=36.0), None)
     assert 1.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
 
 
 def test_a_stray_that_is_a_node_s_after_all_is_counted_once() -> None:
     """It goes on as the node's machine, and does not end with the orphans."""
     bench = Bench()
-    bench.meter.orphaned(orphan(), 36.0)
+    bench.meter.bill.orphaned(orphan(), 36.0)
     bench.hear(events.InstanceLaunched, name="i-9")
     bench.until(100.0)
-    bench.meter.orphans_ended("cloud", ["i-9"])
+    bench.meter.bill.orphans_ended("cloud", ["i-9"])
     bench.until(200.0)
     assert 2.0 == pytest.approx(bench.meter.cost().accumulated, abs=0.02)
 

@@ -120,7 +120,7 @@ def test_a_handler_that_fails_keeps_no_orphan_from_being_terminated(
 
     with pool:
         assert pool._open is not None
-        pool._open.meter.orphaned = fails  # type: ignore[method-assign]  # the bill is broken
+        pool._open.meter.bill.orphaned = fails  # type: ignore[method-assign]  # the bill is broken
         engine.run(_twice(cloud))
         engine.until(lambda: len(cloud.there) == 1, within=ORPHANED_FOR + 3 * EVERY)
     assert "instances.command_failed" in caplog.text

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from skyward.engine.nodes import buffer_sharing as sharing, node_link
+from skyward.engine.nodes import buffer_sharing as sharing, kept_buffers
 from skyward.engine.nodes.buffer_sharing import WORTH_SHARING, Sharing
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.errors import ProtocolError
@@ -24,7 +24,7 @@ from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import PeerTransfers
 from tests.engine.nodes.test_node_link import call, kept
-from tests.node.data.peering import until
+from tests.waiting import until_async
 
 SIZE = WORTH_SHARING + 100
 DIGEST = b"a".ljust(32, b".")
@@ -168,7 +168,7 @@ def test_it_is_sent_to_one_and_fetched_by_the_others() -> None:
             assert ["BLOB", "FUNCTION", "TASK"] == [kind for kind in nodes[0].kinds() if kind != "SERVE"]
             assert not any(node.has_task() for node in nodes[1:])
             nodes[0].confirm()
-            await until(lambda: all(node.has_task() for node in nodes))
+            await until_async(lambda: all(node.has_task() for node in nodes))
             contents = [node.store.blob(DIGEST) for node in nodes]
             assert all(content is not None and bytes(SIZE) == bytes(content.map()[:SIZE]) for content in contents)
             assert (SIZE, {"client": SIZE, "nodes": 3 * SIZE}) == (sent(nodes), dict(shared.carried))
@@ -190,7 +190,7 @@ def test_a_node_that_comes_later_fetches_it_too() -> None:
             nodes[0].confirm()
             nodes[1].link.send_task(call(payload=one))
             assert not nodes[1].has_task()
-            await until(nodes[1].has_task)
+            await until_async(nodes[1].has_task)
             assert SIZE == shared.carried["client"]
 
     asyncio.run(look())
@@ -240,7 +240,7 @@ def test_what_is_said_of_a_call_comes_after_it() -> None:
             assert ["FUNCTION", "TASK"] == [kind for kind in second.kinds() if kind != "SERVE"]
             second.frames.clear()
             first.confirm()
-            await until(lambda: len(second.frames) > 6)
+            await until_async(lambda: len(second.frames) > 6)
             said = [kind for kind in second.kinds() if kind not in ("SERVE", "FETCH")]
             assert ["FUNCTION", "TASK", "ITEM", "CREDIT", "END", "CANCEL"] == said
 
@@ -259,7 +259,7 @@ def test_calls_of_a_function_that_holds_a_large_buffer_wait_too() -> None:
                     node.link.send_task(one)
             assert not second.has_task()
             first.confirm()
-            await until(second.has_task)
+            await until_async(second.has_task)
             assert ["FUNCTION", "TASK", "TASK"] == [kind for kind in second.kinds() if kind not in ("SERVE", "FETCH")]
 
     asyncio.run(look())
@@ -276,10 +276,10 @@ def test_a_call_waits_for_all_that_it_needs() -> None:
             both.function.payload = payload(name=b"b")
             nodes[2].link.send_task(both)
             nodes[0].confirm()
-            await until(lambda: nodes[2].link.has(DIGEST))
+            await until_async(lambda: nodes[2].link.buffers.has(DIGEST))
             assert not nodes[2].has_task()
             nodes[1].confirm()
-            await until(nodes[2].has_task)
+            await until_async(nodes[2].has_task)
 
     asyncio.run(look())
 
@@ -294,7 +294,7 @@ def test_a_task_that_is_too_large_is_refused_before_it_waits() -> None:
             with pytest.raises(ProtocolError, match="over the limit"):
                 second.link.send_task(call(payload=Payload(one.parts, bytes(3 << 20), None, one.stored)))
             first.confirm()
-            await until(lambda: second.link.has(DIGEST))
+            await until_async(lambda: second.link.buffers.has(DIGEST))
             assert not second.has_task()
 
     asyncio.run(look())
@@ -325,7 +325,7 @@ def test_when_the_first_holder_dies_it_is_sent_once_more() -> None:
             nodes[0].die()
             assert nodes[1].has_task()
             nodes[1].confirm()
-            await until(lambda: all(node.has_task() for node in nodes[1:]))
+            await until_async(lambda: all(node.has_task() for node in nodes[1:]))
             assert 2 * SIZE == sent(nodes)
 
     asyncio.run(look())
@@ -359,11 +359,11 @@ def test_a_holder_that_is_gone_by_surprise_costs_a_try() -> None:
             for node in nodes[:2]:
                 node.link.send_task(call(payload=one))
             nodes[0].confirm()
-            await until(nodes[1].has_task)
+            await until_async(nodes[1].has_task)
             nodes[0].peers.close()
             nodes[1].peers.close()
             nodes[2].link.send_task(call(payload=one))
-            await until(nodes[2].has_task)
+            await until_async(nodes[2].has_task)
             assert ["FETCH", "FETCH", "BLOB"] == [kind for kind in nodes[2].kinds() if kind in ("FETCH", "BLOB")]
 
     asyncio.run(look())
@@ -382,10 +382,10 @@ def test_a_holder_with_other_bytes_is_believed_nothing() -> None:
             os.pwrite(wrong := os.memfd_create("wrong"), b"x" * SIZE, 0)
             nodes[0].store.add_blob(BLOB.pack(DIGEST, SIZE), (wrong,))
             nodes[1].link.send_task(call(payload=one))
-            await until(nodes[1].has_task)
+            await until_async(nodes[1].has_task)
             nodes[1].confirm()
             nodes[2].link.send_task(call(payload=one))
-            await until(nodes[2].has_task)
+            await until_async(nodes[2].has_task)
             assert [["FETCH", "BLOB"], ["FETCH"]] == [
                 [kind for kind in node.kinds() if kind in ("FETCH", "BLOB")] for node in nodes[1:]
             ]
@@ -408,7 +408,7 @@ def an_hour_later(shared: Sharing) -> None:
 async def until_open(shared: Sharing, nodes: Sequence[Node]) -> None:
     """Wait until nodes have told their ports."""
     ports = {supply.shell.index: supply for supply in shared._supplies.values()}
-    await until(lambda: all(ports[node.index].port for node in nodes))
+    await until_async(lambda: all(ports[node.index].port for node in nodes))
 
 
 @pytest.mark.usefixtures("hasty")
@@ -428,9 +428,9 @@ def test_what_makes_no_progress_is_not_waited_for(bytes_at_a_time: int) -> None:
                 nodes[0].queued += bytes_at_a_time
                 return nodes[1].has_task()
 
-            await until(next_has_it)
+            await until_async(next_has_it)
             nodes[1].confirm()
-            await until(nodes[2].has_task)
+            await until_async(nodes[2].has_task)
             assert 2 * SIZE == sent(nodes)
 
     asyncio.run(look())
@@ -447,9 +447,9 @@ def test_a_node_that_says_nothing_is_sent_it(how: str) -> None:
             for node in nodes:
                 node.link.send_task(call(payload=one))
             nodes[0].confirm()
-            await until(nodes[2].has_task)
+            await until_async(nodes[2].has_task)
             an_hour_later(shared)
-            await until(lambda: all(node.has_task() for node in nodes))
+            await until_async(lambda: all(node.has_task() for node in nodes))
             assert "BLOB" in nodes[1].kinds()
             assert "BLOB" not in nodes[2].kinds()
 
@@ -466,9 +466,9 @@ def test_a_late_word_about_a_transfer_that_was_given_up_counts_for_nothing() -> 
             for node in (first, second):
                 node.link.send_task(call(payload=one))
             first.confirm()
-            await until(lambda: "FETCH" in second.kinds())
+            await until_async(lambda: "FETCH" in second.kinds())
             an_hour_later(shared)
-            await until(lambda: "BLOB" in second.kinds())
+            await until_async(lambda: "BLOB" in second.kinds())
             second.mute = False
             for number in (1, 2, 77):
                 second.say(encode_report(Report(number, TransferOutcome.OK, 1.0, "")))
@@ -488,9 +488,9 @@ def test_a_node_that_cannot_serve_takes_no_part(said: dict[str, Any]) -> None:
             for node in nodes:
                 node.link.send_task(call(payload=one))
             nodes[0].confirm()
-            await until(lambda: "SERVE" in nodes[0].kinds())
+            await until_async(lambda: "SERVE" in nodes[0].kinds())
             nodes[0].say(encode_json(Kind.SERVING, said))
-            await until(nodes[1].has_task)
+            await until_async(nodes[1].has_task)
             assert "BLOB" in nodes[1].kinds()
 
     asyncio.run(look())
@@ -507,7 +507,7 @@ def test_where_nothing_can_be_prepared_the_client_sends_all(monkeypatch: pytest.
             one = payload()
             for node in nodes:
                 node.link.send_task(call(payload=one))
-            await until(lambda: all(node.has_task() for node in nodes))
+            await until_async(lambda: all(node.has_task() for node in nodes))
             assert 3 * SIZE == sent(nodes)
 
     monkeypatch.setattr(sharing, "make_certificate", fails)
@@ -516,7 +516,7 @@ def test_where_nothing_can_be_prepared_the_client_sends_all(monkeypatch: pytest.
 
 def test_what_a_node_drops_it_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """When it needs it again it fetches it; the client keeps nothing of it meanwhile."""
-    monkeypatch.setattr(node_link, "KEPT_BYTES", 3 * SIZE // 2)
+    monkeypatch.setattr(kept_buffers, "KEPT_BYTES", 3 * SIZE // 2)
 
     async def look() -> None:
         async with pool(2) as (shared, [first, second]):
@@ -524,13 +524,13 @@ def test_what_a_node_drops_it_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> 
             for node in (first, second):
                 node.link.send_task(call(payload=one))
                 node.confirm()
-            await until(second.has_task)
+            await until_async(second.has_task)
             first.link.send_task(call(payload=other))
             first.confirm()
-            assert (None, False) == (first.store.blob(DIGEST), first.link.has(DIGEST))
+            assert (None, False) == (first.store.blob(DIGEST), first.link.buffers.has(DIGEST))
             first.frames.clear()
             first.link.send_task(call(payload=one))
-            await until(first.has_task)
+            await until_async(first.has_task)
             assert "BLOB" not in first.kinds()
             assert 2 * SIZE == shared.carried["client"]
             assert {DIGEST: None} == {name: blob.segment for name, blob in shared._blobs.items()}
@@ -540,7 +540,7 @@ def test_what_a_node_drops_it_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_call_that_needs_more_than_a_node_keeps_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one part of it takes the place of is never another part."""
-    monkeypatch.setattr(node_link, "KEPT_BYTES", 3 * SIZE // 2)
+    monkeypatch.setattr(kept_buffers, "KEPT_BYTES", 3 * SIZE // 2)
 
     async def look() -> None:
         async with pool(3) as (shared, nodes):
@@ -550,7 +550,7 @@ def test_a_call_that_needs_more_than_a_node_keeps_gets_it(monkeypatch: pytest.Mo
             both = call(payload=payload(name=b"a"))
             both.function.payload = payload(name=b"b")
             nodes[2].link.send_task(both)
-            await until(nodes[2].has_task)
+            await until_async(nodes[2].has_task)
             assert ["FETCH", "FETCH", "FUNCTION", "TASK"] == [kind for kind in nodes[2].kinds() if kind != "SERVE"]
             assert 2 * SIZE == shared.carried["client"]
 
@@ -565,7 +565,7 @@ def test_nothing_is_remembered_of_what_no_node_has() -> None:
             for node in nodes:
                 node.link.send_task(call(payload=payload()))
             nodes[0].confirm()
-            await until(nodes[1].has_task)
+            await until_async(nodes[1].has_task)
             for node in nodes:
                 node.die()
             assert ({}, {}, {}) == (shared._blobs, shared._supplies, shared._transfers)

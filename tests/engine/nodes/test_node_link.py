@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -133,36 +132,6 @@ def test_a_kept_buffer_is_sent_once(recorder: Recorder) -> None:
     assert ["FUNCTION", "BLOB", "TASK", "BLOB", "TASK", "TASK"] == recorder.kinds()
 
 
-def test_what_the_client_lets_go_of_is_dropped(recorder: Recorder) -> None:
-    """Once no call needs it; the node is told with what comes next, or at once where there is a loop."""
-    posted: list[Callable[[], None]] = []
-    link = NodeLink(recorder, post=posted.append)
-    first, second = kept(1 << 20, b"a"), kept(1 << 20, b"b")
-    for payload in (first, second):
-        link.send_task(call(payload=payload))
-    recorder.kinds()
-    recorder.held.clear()
-    del first, second, payload
-    gc.collect()
-    assert len(posted) == 1
-    posted[0]()
-    dropped = {frame.body[:1] for frame in recorder.frames if frame.kind == Kind.DROP}
-    assert {b"a", b"b"} == dropped
-    link.send_task(call(payload=kept(1 << 20, b"a")))
-    assert ["DROP", "DROP", "BLOB", "TASK"] == recorder.kinds()
-
-
-def test_a_client_without_a_loop_drops_with_the_next_call(recorder: Recorder) -> None:
-    """So what it keeps is what nodes keep."""
-    link = NodeLink(recorder)
-    link.send_task(call(payload=kept(1 << 20, b"a")))
-    recorder.kinds()
-    recorder.held.clear()
-    gc.collect()
-    link.send_task(call(payload=kept(1 << 20, b"b")))
-    assert ["DROP", "BLOB", "TASK"] == recorder.kinds()
-
-
 def test_what_the_node_forgot_is_sent_again(recorder: Recorder) -> None:
     """A buffer or a function; what it never had is passed over."""
     link, payload = NodeLink(recorder), kept(1 << 20, b"a")
@@ -173,34 +142,6 @@ def test_what_the_node_forgot_is_sent_again(recorder: Recorder) -> None:
     recorder.kinds()
     link.send_task(call(payload=payload))
     assert ["FUNCTION", "BLOB", "TASK"] == recorder.kinds()
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [(5 << 19, 5 << 19), (0, 0), (1 << 60, node_link.MOST_KEPT_BYTES)]
-    + [(told, node_link.KEPT_BYTES) for told in (None, -1, True, 1.5, "9", [1], float("nan"))],
-)
-def test_a_node_tells_how_much_it_keeps(recorder: Recorder, told: object, expected: int) -> None:
-    """What is no number of bytes is passed over, and no number is believed beyond reason."""
-    link = NodeLink(recorder)
-    link.keeps(told)
-    assert expected == link.kept_bytes
-
-
-def test_kept_buffers_are_bounded_by_their_bytes(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that was not used for longest goes, and never one that the call needs."""
-    monkeypatch.setattr(node_link, "KEPT_BYTES", 5 << 19)
-    link = NodeLink(recorder)
-    for name in (b"a", b"b", b"a", b"c"):
-        link.send_task(call(payload=kept(1 << 20, name)))
-    dropped = [frame.body[:1] for frame in recorder.frames if frame.kind == Kind.DROP]
-    assert [b"b"] == dropped
-    recorder.kinds()
-    link.send_task(call(payload=kept(4 << 20, b"d")))
-    assert [b"a", b"c"] == [frame.body[:1] for frame in recorder.frames if frame.kind == Kind.DROP]
-    recorder.kinds()
-    link.send_task(call(payload=kept(4 << 20, b"d")))
-    assert ["TASK"] == recorder.kinds()
 
 
 def test_buffers_that_a_function_holds_are_kept_too(recorder: Recorder) -> None:

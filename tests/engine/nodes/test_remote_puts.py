@@ -54,7 +54,7 @@ def made() -> tuple[Any, RemotePuts, Absent]:
     """Make a node that has one value."""
     channel = Channel()
     link = NodeLink(channel)  # type: ignore[arg-type]
-    puts = link.puts = RemotePuts(Engine(), link, "node 3", DATA, Refs())  # type: ignore[arg-type]
+    puts = link.buffers.puts = RemotePuts(Engine(), link, "node 3", DATA, Refs())  # type: ignore[arg-type]
     absent = puts.there(NAME, SIZE)
     assert isinstance(absent, Absent)
     return channel, puts, absent
@@ -157,7 +157,7 @@ def test_the_node_hears_when_nothing_refers_to_it() -> None:
     """With the next thing that is sent at the latest."""
     channel, puts, absent = made()
     del absent
-    puts._link._drop_gone()
+    puts._link.buffers.drop_gone()
     assert channel.kinds == [Kind.DROP]
     assert not puts.has(NAME)
 

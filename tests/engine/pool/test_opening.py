@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import skyward as sky
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.testing import Rehearsal, SlowBoot
 from skyward.testing.books import Books
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -33,13 +34,6 @@ def compute(cloud: Rehearsal, **options: Any) -> sky.Compute:
 def rented(cloud: Rehearsal) -> int:
     """Count the machines there ever were."""
     return len(Books(cloud.directory).machines())
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_an_interrupt_just_when_the_nodes_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

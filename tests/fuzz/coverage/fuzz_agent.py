@@ -69,7 +69,7 @@ class AgentWorld(World):
 
     def event(self, step: Step) -> None:
         """Let time pass, a worker take a call or die, or the client's end be shut down."""
-        processes = list(self._agent._processes.values())
+        processes = list(self._agent._workers.processes.values())
         process = processes[step.lane % len(processes)] if processes else None
         match step.kind % 5:
             case 0:
@@ -138,7 +138,7 @@ class AgentWorld(World):
         """Let go of everything, as a node does that is given up."""
         try:
             self._agent.leave()
-            for pid in list(self._agent._processes):
+            for pid in list(self._agent._workers.processes):
                 self._reap(pid, signal.SIGKILL)
             if self._agent._client is not None:
                 self._agent._client.close()
@@ -174,7 +174,7 @@ class AgentWorld(World):
 
     def _reap(self, pid: int, status: int) -> None:
         """Do what `Agent.reap` does."""
-        process = self._agent._processes.pop(pid)
+        process = self._agent._workers.processes.pop(pid)
         self._agent._batch.open()
         process.gone(status, 0)
         self._agent._batch.flush()

@@ -21,6 +21,7 @@ from skyward.link.transfer_orders import Report, TransferOrder, decode_report, e
 from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import PeerTransfers
 from skyward.node.data.pool_tls import contexts
+from tests.waiting import until_async
 
 NAME = b"n" * 32
 PATIENCE = 20.0
@@ -112,18 +113,11 @@ async def peers(count: int = 2, certificate: PoolCertificate | None = None) -> A
         finally:
             for peer in made:
                 peer.part.close()
-        await until(
+        await until_async(
             lambda: not any(thread.name in ("skyward-peer", "skyward-fetch") for thread in threading.enumerate())
         )
         del made, peer
-        await until(lambda: descriptors() <= before)
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # threads make it hold
-            await asyncio.sleep(0.005)
+        await until_async(lambda: descriptors() <= before)
 
 
 def descriptors() -> int:

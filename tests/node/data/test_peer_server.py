@@ -16,7 +16,8 @@ from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data import peer_server
 from skyward.node.data.peer_server import MOST_SERVED, listening
 from skyward.node.data.pool_tls import contexts
-from tests.node.data.peering import NAME, PATIENCE, another_certificate, peers, pool_certificate, until
+from tests.node.data.peering import NAME, PATIENCE, another_certificate, peers, pool_certificate
+from tests.waiting import until_async
 
 T = TypeVar("T")
 
@@ -148,11 +149,11 @@ def test_those_that_are_served_are_bounded(tmp_path) -> None:  # type: ignore[no
             served = []
             for _ in range(MOST_SERVED):
                 served.append(await asyncio.to_thread(ask, one.address, one.port))
-                await until(lambda: len(door._served) == len(served))
+                await until_async(lambda: len(door._served) == len(served))
             last = await asyncio.to_thread(ask, one.address, one.port)
             await asyncio.to_thread(rest_of, last)
             last.close()
-            await until(lambda: len(door._served) == MOST_SERVED)
+            await until_async(lambda: len(door._served) == MOST_SERVED)
             assert all(visit.wake.fileno() >= 0 for visit in door._served)
             for tls in served:
                 tls.close()

@@ -17,7 +17,8 @@ from skyward.link.segment import write_segment
 from skyward.link.transfer_orders import ANSWER, REQUEST, Report
 from skyward.model.instances.transfer import TransferOutcome
 from skyward.node.data.peer_transfers import AT_ONCE
-from tests.node.data.peering import NAME, Peer, impostor, peers, pool_certificate, until
+from tests.node.data.peering import NAME, Peer, impostor, peers, pool_certificate
+from tests.waiting import until_async
 
 CONTENT = os.urandom(3 << 20)
 
@@ -146,7 +147,7 @@ def test_a_node_that_dies_while_it_serves_harms_only_that_transfer() -> None:
             other.begin(content, one.address, one.port)
             door = one.part._door
             assert door is not None
-            await until(lambda: door.given)
+            await until_async(lambda: door.given)
             one.part.close()
             report = await other.report()
             assert TransferOutcome.STALLED == report.outcome

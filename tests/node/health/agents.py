@@ -5,17 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Callable
 from typing import Any
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 def reaping(watch: Any, pid: Callable[[], int | None]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from skyward.node.health.built_in import BuiltInChecks
-from tests.node.health.agents import reaping, until
+from tests.node.health.agents import reaping
+from tests.waiting import until_async
 
 Scene = Callable[[BuiltInChecks, list[dict[str, Any]]], Any]
 
@@ -35,7 +36,7 @@ def look(directory: Path, scene: Scene) -> list[dict[str, Any]]:
             await scene(checks, told)
         finally:
             checks.stop()
-            await until(lambda: checks._command is None)
+            await until_async(lambda: checks._command is None)
 
     asyncio.run(run())
     return told
@@ -58,11 +59,11 @@ def test_a_gpu_that_falls_off_the_bus_is_certain(tmp_path: Path, smi: Path) -> N
     """It is missing at two looks in a row."""
 
     async def scene(checks: BuiltInChecks, told: list[dict[str, Any]]) -> None:
-        await until(lambda: checks._gpus is not None)
+        await until_async(lambda: checks._gpus is not None)
         await asyncio.to_thread(
             smi.write_text, "GPU-1, 0\nUnable to determine the device handle for GPU0000:CA:00.0: GPU is lost.\n"
         )
-        await until(lambda: [each for each in told if each["check"] == "gpu"])
+        await until_async(lambda: [each for each in told if each["check"] == "gpu"])
 
     told = [each for each in look(tmp_path, scene) if each["check"] == "gpu"]
     assert [("GPU-2 is gone: Unable to determine the device handle for GPU0000:CA:00.0: GPU is lost.", True)] == [
@@ -78,7 +79,7 @@ def test_the_kernels_log_is_read_from_now_on(tmp_path: Path) -> None:
     async def scene(checks: BuiltInChecks, told: list[dict[str, Any]]) -> None:
         with (tmp_path / "kmsg").open("a") as file:
             file.write(line.format("bb"))
-        await until(lambda: [each for each in told if each["check"] == "gpu"])
+        await until_async(lambda: [each for each in told if each["check"] == "gpu"])
 
     [only] = [each for each in look(tmp_path, scene) if each["check"] == "gpu"]
     assert only["certain"]
@@ -90,7 +91,7 @@ def test_short_memory_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 1000 kB\n")
 
     async def scene(checks: BuiltInChecks, told: list[dict[str, Any]]) -> None:
-        await until(lambda: checks._looks > 5)
+        await until_async(lambda: checks._looks > 5)
 
     [only] = [each for each in look(tmp_path, scene) if each["check"] == "memory"]
     assert not only["certain"]
@@ -100,6 +101,6 @@ def test_a_healthy_machine_is_silent(tmp_path: Path, smi: Path) -> None:
     """However often it is looked at."""
 
     async def scene(checks: BuiltInChecks, told: list[dict[str, Any]]) -> None:
-        await until(lambda: checks._looks > 5 and (tmp_path / "asked").exists())
+        await until_async(lambda: checks._looks > 5 and (tmp_path / "asked").exists())
 
     assert [] == [each for each in look(tmp_path, scene) if each["check"] in ("gpu", "memory", "clock")]

@@ -15,7 +15,8 @@ import cloudpickle
 import pytest
 
 from skyward.node.health.user_check import UserCheck
-from tests.node.health.agents import reaping, until
+from tests.node.health.agents import reaping
+from tests.waiting import until_async
 
 
 def reports(
@@ -40,7 +41,7 @@ def reports(
             }
         )
         try:
-            await until(lambda: len(told) >= count)
+            await until_async(lambda: len(told) >= count)
         finally:
             check.stop()
         assert check._process is None
@@ -87,7 +88,7 @@ def test_failures_that_are_not_in_a_row_are_forgiven(tmp_path: Path) -> None:
                 "timeout": 20.0,
             }
         )
-        await until(lambda: seen.exists() and len(seen.read_text()) > 12)
+        await until_async(lambda: seen.exists() and len(seen.read_text()) > 12)
         check.stop()
 
     asyncio.run(run())

@@ -16,7 +16,8 @@ import pytest
 
 from skyward.errors import ProvisionError
 from skyward.node.store.server_search import NAMED
-from tests.stores import PASSWORD, command, listening_ports, node_directory, server, until
+from tests.stores import PASSWORD, command, listening_ports, node_directory, server
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from skyward.model.spec.image import DEFAULT_IMAGE, Image, PipIndex
 from skyward.model.spec.op import AptInstall, Op, PipInstall, Shell
 from skyward.plan.bootstrap.bootstrap_script import Ground, preview, render
 from skyward.plan.bootstrap.uv_release import ARCHIVES, REQUIREMENT, VERSION
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="nodes run Linux")
 
@@ -143,14 +144,6 @@ def _read(path: Path) -> str:
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def until(holds: Callable[[], object], seconds: float = 30) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def marked(lines: list[str]) -> list[str]:

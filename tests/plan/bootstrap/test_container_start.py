@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,19 +19,12 @@ from skyward.plan.bootstrap.container_start import END_COMMAND, ContainerStart, 
 from skyward.plan.bootstrap.first_boot import HostKey, host_key
 from skyward.rest import hidden
 from tests.hosts import SSHD, ContainerHost
+from tests.waiting import until
 
 KEY = KeyPair()
 HOST_KEY = host_key(KEY, "token/0")
 
 needs_sshd = pytest.mark.skipif(not Path(SSHD).exists(), reason="no sshd")
-
-
-def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 from attrs import evolve
 from hypothesis import given, strategies as st
 
-from skyward.plan.pool.lifecycle import (
+from skyward.plan.pool.lifecycle import PoolState, orders, step, unasked
+from skyward.plan.pool.lifecycle_events import (
     Announce,
     Asked,
     Closed,
@@ -19,16 +20,12 @@ from skyward.plan.pool.lifecycle import (
     Leaves,
     Lost,
     Opened,
-    PoolState,
     Resized,
     Start,
     Started,
     StartFailed,
     Terminate,
     Vacated,
-    orders,
-    step,
-    unasked,
 )
 from skyward.plan.pool.places import NodeStatus
 

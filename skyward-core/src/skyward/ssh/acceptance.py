@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from skyward.errors import ProvisionError
 from skyward.model.accelerators.accelerator import is_nvidia, recognise
 from skyward.model.instances.offer import Offer
 from skyward.model.spec.image import Image
@@ -12,7 +13,10 @@ from skyward.model.spec.spec import Spec
 from skyward.node.health.findings import FATAL_XIDS
 from skyward.ssh.probe import Findings
 
-__all__ = ["FATAL_XIDS", "NETWORK_FLOOR", "cuda_wanted", "faults", "too_slow"]
+__all__ = ["FATAL_XIDS", "NEEDED_GB", "NETWORK_FLOOR", "check_usable", "cuda_wanted", "faults", "too_slow"]
+
+NEEDED_GB = 0.1
+"""Room that our own side and its logs want on a machine, in GB."""
 
 NETWORK_FLOOR = 50_000.0
 """Bytes in a second that a machine has to take at least; with less, a gigabyte of packages takes half a day."""
@@ -37,6 +41,38 @@ def cuda_wanted(image: Image) -> str:
     '12'
     """
     return max(_versions(image), key=_numbers, default="")
+
+
+def check_usable(found: Findings, said: str, where: str) -> None:
+    """
+    Check that a machine can hold a node at all.
+
+    Args:
+        found: What was found on it.
+        said: What it said besides.
+        where: Its name, for the error.
+
+    Raises:
+        ProvisionError: If it cannot.
+    """
+    if not found.cache:
+        raise ProvisionError(f"{where} has no POSIX shell that answers: {said[-300:]}")
+    if found.unsafe:
+        raise ProvisionError(
+            f"{where}: {found.cache} is not used, because {found.unsafe}.",
+            hint="Set SKYWARD_CACHE there to a directory that only you can change, or mend its owner and mode.",
+        )
+    if not found.writable:
+        raise ProvisionError(
+            f"{where}: {found.cache} cannot be written to.",
+            hint="Set SKYWARD_CACHE there to a directory that can, or log in as another user.",
+        )
+    if found.free_gb is not None and found.free_gb < NEEDED_GB:
+        raise ProvisionError(
+            f"{where} has {found.free_gb * 1000:.0f} MB left at {found.cache}, and {NEEDED_GB * 1000:.0f} "
+            "MB are needed.",
+            hint="Free some space there, or set SKYWARD_CACHE to a directory that has room.",
+        )
 
 
 def too_slow(rate: float, before: Sequence[float]) -> bool:

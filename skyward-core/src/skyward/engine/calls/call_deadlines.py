@@ -7,7 +7,8 @@ import heapq
 import itertools
 from collections.abc import Callable, Mapping
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call
 
 _LEAST_SWEPT = 1024
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call
 from skyward.errors import ProtocolError
 from skyward.link.messages import Status, decode_facts
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call
 from skyward.engine.nodes.member import Member
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
-from skyward.engine.calls.affinity import Kept
+from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.batches import in_parts
-from skyward.engine.calls.call import Answer, Call, Observer
+from skyward.engine.calls.call import Call, Observer
 from skyward.engine.calls.call_deadlines import CallDeadlines
 from skyward.engine.calls.call_failures import closed, completed, ending, failure
 from skyward.engine.calls.call_frames import announced, answer_of, take_credit, take_item
-from skyward.engine.calls.recalling import Recalling
 from skyward.engine.calls.retrying import Retrying
+from skyward.engine.calls.sending import Sending
 from skyward.engine.calls.silent_nodes import SilentNodes
 from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.pool.event_loop import EngineLoop
-from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result
 from skyward.link.payload import decode
 from skyward.node.agent.fds import close_all
-from skyward.plan.pool.lanes import Assignment, LaneKey
+from skyward.plan.pool.lanes import AHEAD_CALLS, LaneKey
 from skyward.plan.pool.retry_policy import Decision, Failure
 from skyward.plan.pool.scheduling import Scheduler
 from skyward.plan.pool.workload import Workload, estimate
@@ -56,12 +54,18 @@ class Dispatch:
         self._failure = partial(failure, pool)
         self._scheduler, self._buffer = Scheduler(buffer), buffer
         self._observer = observer
-        self._membership = membership
         self._members: dict[int, Member] = {}
         self._calls: dict[int, Call] = {}
-        self._recalling = Recalling(engine, self._scheduler, self._members)
+        self._sending = Sending(
+            engine,
+            self._scheduler,
+            self._calls,
+            self._members,
+            observer=observer,
+            membership=membership,
+            unsent=self._unsent,
+        )
         self._closed: Answer | None = None
-        self._kept = Kept()
         self._retrying = Retrying(engine, end=self._end, renew=self._renew, queue=self._send_again)
         self.pause = self._retrying.pause
         self.silent = SilentNodes(
@@ -130,8 +134,8 @@ class Dispatch:
 
     def send_all(self, *, wanted: bool) -> None:
         """Send all calls to nodes ahead of time, where they wait for each other; or as few again as before."""
-        self._scheduler.sends_all(wanted=wanted, buffer=self._buffer)
-        self._assign()
+        self._scheduler.send_ahead(AHEAD_CALLS if wanted else self._buffer, recall=not wanted)
+        self._sending.assign()
 
     def idle(self, node: int) -> bool:
         """Return whether nothing runs on a node."""
@@ -145,8 +149,8 @@ class Dispatch:
                 continue
             self._calls[call.id] = call
             self._deadlines.add(call)
-            self._queue(call)
-        self._assign()
+            self._sending.queue(call)
+        self._sending.assign()
 
     def submit_group(self, calls: list[Call], places: list[tuple[int, int]]) -> None:
         """Queue calls that are placed together, each on its node and rank."""
@@ -160,7 +164,7 @@ class Dispatch:
             self._deadlines.add(call)
         members = [(call.id, node, rank) for call, (node, rank) in zip(calls, places, strict=True)]
         self._scheduler.submit_group(members, caller=calls[0].caller)
-        self._assign()
+        self._sending.assign()
 
     def cancel(self, calls: Iterable[Call]) -> None:
         """Stop calls, wherever they are."""
@@ -176,7 +180,7 @@ class Dispatch:
             self._end_cancelled(self._calls[number])
         for call in filter(self._retrying.forget, wanted):
             self._end_cancelled(call)
-        self._assign()
+        self._sending.assign()
 
     def cancel_all(self) -> None:
         """Stop every call."""
@@ -214,7 +218,7 @@ class Dispatch:
         self._members[member.index] = member
         member.begin(self._engine, lambda call, why: self._unsent(member, call, why))
         self._scheduler.add_node(member.index, member.lanes)
-        self._assign()
+        self._sending.assign()
 
     def remove(self, node: int, why: str) -> None:
         """Close a node that is gone; its calls are tried elsewhere or fail."""
@@ -230,7 +234,7 @@ class Dispatch:
             answer = self._failure("NodeLostError", why, call=call, where=member.where)
             self._attempt_failed(call, answer, Failure.NODE_LOST)
         self._drop_groups(node, "a node of the broadcast went away before it began")
-        self._assign()
+        self._sending.assign()
 
     def evacuate(self, node: int, why: str) -> None:
         """Begin what a silent node was sent elsewhere, as far as it may be."""
@@ -242,7 +246,7 @@ class Dispatch:
         for call in self.silent.trust(node):
             if self._observer is not None:
                 self._observer.started(call, node)
-        self._assign()
+        self._sending.assign()
 
     def set_aside(self, node: int, seat: int) -> None:
         """
@@ -262,14 +266,14 @@ class Dispatch:
         for lane, _, _ in member.lanes:
             member.link.recall(lane, 0)
         self._drop_groups(node, "a node of the broadcast is going away")
-        self._assign()
+        self._sending.assign()
 
     def forsake(self, node: int, why: str) -> None:
         """Fail the calls that wait for a node which will not come back."""
         waiting = self._scheduler.pinned_to(node)
         in_parts(self._engine.post, lambda part: self._drop(self._scheduler.withdraw(*part), why), waiting)
         self._drop([call.id for call in self._retrying.waiting if call.node == node], why)
-        self._assign()
+        self._sending.assign()
 
     # Frames from nodes.
 
@@ -315,11 +319,11 @@ class Dispatch:
             call = self.silent.won(attempt, status)
         else:
             return
-        self._finished(number, member.node, seconds)
+        self._sending.finished(number, member.node, seconds)
         if call is not None:
             self._settle(call, member, answer_of(call, member, status, payload, text, seconds, self.pool))
         if self._scheduler.queued:
-            self._assign()
+            self._sending.assign()
 
     def on_recalled(self, member: Member, frame: Frame) -> None:
         """Requeue calls that had not begun."""
@@ -338,19 +342,19 @@ class Dispatch:
             if call.cancelled:
                 self._end_cancelled(call)
             elif not call.broadcast:
-                self._queue(call, first=True)
+                self._sending.queue(call, first=True)
             elif member.index != member.node:
                 self._end(call, self._failure("NodeLostError", "a node of the broadcast is going away", call=call))
             else:
                 rank = next(rank for lane, rank, _ in member.lanes if lane == call.lane)
                 self._scheduler.submit_group([(number, member.node, rank)], caller=call.caller)
-        self._assign()
+        self._sending.assign()
 
     # Inside.
 
     def _settle(self, call: Call, member: Member, answer: Answer) -> None:
         if answer.status in (Status.OK, Status.STREAMED, Status.RAISED):
-            self._kept.note(call, member)
+            self._sending.kept.note(call, member)
         if answer.status in (Status.OK, Status.STREAMED, Status.CANCELLED):
             self._end(call, answer)
         else:
@@ -363,10 +367,10 @@ class Dispatch:
     def _unsent(self, member: Member, call: Call, why: str, kind: str = "RefError") -> None:
         """End a call that cannot be sent, such as one that needs what was lost with another node."""
         if call.on == member.index and call.id in self._calls:
-            self._finished(call.id, member.index)
+            self._sending.finished(call.id, member.index)
             self._end(call, self._failure(kind, why, call=call, where=member.where))
             # Its slot is free again, and what waits for one was passed over.
-            self._engine.loop.call_soon(self._assign)
+            self._engine.loop.call_soon(self._sending.assign)
 
     def _drop_groups(self, node: int, why: str) -> None:
         # A broadcast is to the nodes that it found: none that comes later takes a place in it.
@@ -376,47 +380,6 @@ class Dispatch:
     def _drop(self, waiting: Iterable[int], why: str) -> None:
         for call in filter(None, map(self._calls.get, sorted(waiting))):
             self._end(call, self._failure("NodeLostError", why, call=call))
-
-    def _queue(self, call: Call, *, first: bool = False) -> None:
-        # What is sent ahead may be recalled, and what an iterator gave by then would be lost; or it outlives its
-        # process, and what it was sent about that is no longer true.
-        function = b"" if call.feeder is not None or call.function.needs else call.function.digest
-        size = call.payload.travelling
-        self._scheduler.submit(call.id, function, caller=call.caller, node=call.node, size=size, first=first)
-
-    def _assign(self) -> None:
-        for made in self._scheduler.assign(self._engine.loop.time()):
-            self._send(made)
-        self._recalling.watch()
-
-    def _send(self, made: Assignment) -> None:
-        call, member = self._calls[made.call], self._members[made.key.node]
-        call.on, call.lane = made.key
-        if not call.members:
-            call.members, membership = self._membership(call.on)
-            member.link.send_members(call.members, membership)
-        try:
-            member.link.send_task(call, held=self._kept.holds(call, member))
-        except ProtocolError as error:
-            self._unsent(member, call, str(error), "SerializationError")
-            return
-        if call.cancelled:
-            member.link.send_cancel(call)
-        if made.begins and self._observer is not None:
-            self._begin(call, made.key.node)
-        if call.feeder is not None:
-            call.feeder.start(call, member.link.outflow)
-
-    def _finished(self, number: int, node: int, seconds: float | None = None) -> None:
-        follower = self._scheduler.finished(number, seconds, now=self._engine.loop.time())
-        # A pool that is being closed may have answered it already.
-        if follower is not None and self._observer is not None and (call := self._calls.get(follower)) is not None:
-            self._begin(call, node)
-
-    def _begin(self, call: Call, node: int) -> None:
-        call.began = time.monotonic()
-        if self._observer is not None:
-            self._observer.started(call, node)
 
     def _attempt_failed(self, call: Call, answer: Answer, failure: Failure) -> None:
         if self._closed is not None and failure is Failure.NODE_LOST:
@@ -435,9 +398,9 @@ class Dispatch:
         self._calls[call.id] = call
 
     def _send_again(self, call: Call) -> None:
-        self._queue(call, first=True)
+        self._sending.queue(call, first=True)
         # It may be a timer that sends it.
-        self._engine.loop.call_soon(self._assign)
+        self._engine.loop.call_soon(self._sending.assign)
 
     def _end(self, call: Call, answer: Answer) -> None:
         self._retrying.forget(call)

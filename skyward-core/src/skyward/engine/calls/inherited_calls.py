@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from skyward.engine.calls.call import Answer
+from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
 from skyward.errors import ProtocolError
@@ -18,9 +18,11 @@ from skyward.link.payload import decode
 from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
+    from skyward.engine.instances.adoption import Adopted
     from skyward.engine.instances.detached_records import LeftCall
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.event_loop import EngineLoop
+    from skyward.model.spec.worker_layout import Worker
 
 __all__ = ["AttachedCall", "InheritedCalls"]
 
@@ -85,7 +87,7 @@ class InheritedCalls:
     Args:
         engine: The loop.
         pool: The pool's name.
-        inheritance: What there is; None where the pool is its first client's.
+        adopted: The machines that the pool begins with; None where there are none.
         node: Finds a node by its index.
         caught_up: Waits until what calls printed is where it is shown.
     """
@@ -94,7 +96,7 @@ class InheritedCalls:
         self,
         engine: EngineLoop,
         pool: str,
-        inheritance: Inheritance | None,
+        adopted: Adopted | None,
         node: Callable[[int], NodeShell | None],
         caught_up: Callable[[], None],
     ) -> None:
@@ -102,6 +104,10 @@ class InheritedCalls:
         self._pool = pool
         self._node = node
         self._open: dict[int, dict[int, tuple[LeftCall, AttachedCall]]] = {}
+        inheritance = adopted.inheritance if adopted is not None else None
+        self._inherits = inheritance is not None
+        self.places: tuple[int, ...] = adopted.places if adopted is not None else ()
+        self.members = adopted.members if adopted is not None else 0
         self._last = inheritance.last_call if inheritance is not None else 0
         self._progress = asyncio.Event()
         made: list[AttachedCall] = []
@@ -115,6 +121,10 @@ class InheritedCalls:
             made.append(attached)
             self._end(attached, failure(pool, "NodeLostError", call.lost))
         self.all = tuple(sorted(made, key=lambda one: task_of(one.id)))
+
+    def buffer(self, workers: Worker) -> int | None:
+        """Return how many calls may be sent ahead; None where none may be recalled, as these might be with them."""
+        return workers.buffer if workers.reuse_processes and not self._inherits else None
 
     def open_on(self, node: int) -> tuple[LeftCall, ...]:
         """List the calls that a node has not answered yet, oldest first."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import evolve
 
-from skyward.engine.calls.call import Answer, Call, CapturedFunction
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.posting import Posting
 from skyward.engine.calls.result_overflow import Overflow
 from skyward.errors import PoolClosedError

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from skyward.engine.calls.call import Answer, Call, new_id
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call, new_id
 from skyward.engine.calls.call_making import new_caller
 from skyward.engine.calls.retrying import judged, wait
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter

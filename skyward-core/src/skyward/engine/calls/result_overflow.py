@@ -19,7 +19,7 @@ from skyward.link.recycling import recycling
 from skyward.link.segment import Segment
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.call import Answer
+    from skyward.engine.calls.answer import Answer
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import UsageError
 from skyward.model.spec.retry_setting import Retry

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call
 from skyward.link.messages import Status
 from skyward.plan.pool.retry_policy import Decision, Failure
 from skyward.plan.pool.scheduling import Scheduler

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
-from skyward.engine.calls.call import Answer, Call
+from skyward.engine.calls.answer import Answer
+from skyward.engine.calls.call import Call
 from skyward.engine.calls.unopened import unopened
 from skyward.errors import ResultError
 from skyward.link.payload import Payload, load

@@ -5,30 +5,25 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from skyward.engine.calls.unopened import unopened
+from skyward.engine.events.emitted_events import EmittedEvents
 from skyward.engine.nodes.measured import Measured, of_all_gpus
 from skyward.errors import ProtocolError
-from skyward.link.emitted import class_name
 from skyward.link.messages import task_of
-from skyward.link.payload import load
 from skyward.model.events import event as events
 from skyward.plan.instances.lingering import linger_cost
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.call import Answer, Call
+    from skyward.engine.calls.answer import Answer
+    from skyward.engine.calls.call import Call
     from skyward.engine.events.event_dispatcher import Dispatcher
     from skyward.engine.instances.meter import Meter
     from skyward.engine.nodes.node_shell import NodeShell
-    from skyward.link.emitted import Emitted
     from skyward.link.messages import LogLine
-
-OPENED_AT_ONCE = 256
-"""Events of tasks that may wait to be unpickled."""
 
 PROGRESS_INTERVAL = 0.1
 """Seconds between two progress events of one map."""
@@ -38,9 +33,6 @@ SHOWING = 1.0
 
 CLOCK_OFF = 5.0
 """Seconds by which a node's clock may differ from the client's without a word."""
-
-UNOPENED_LIMIT = 100
-"""Classes of events that could not be opened, at most so many of which are logged."""
 
 _NAME, _SENTENCE = 256, 2000
 _STREAMS = {1: "stdout", 2: "stderr"}
@@ -64,14 +56,7 @@ class Reporting:
         self._ordered = 0.0
         self._measured: dict[NodeShell, Measured] = {}
         self._busy: dict[NodeShell, tuple[str, float]] = {}
-        self._unpickling: ThreadPoolExecutor | None = None
-        self._held: set[NodeShell] = set()
-        self._hears_drained = False
-        self._closed = False
-        self._handed_over = 0
-        self._passed_on = 0
-        # Logged once each: a node can send any number of them.
-        self._unopened: set[str] = set()
+        self.emitted = EmittedEvents(dispatcher, partial(self.error, fatal=False))
 
     @property
     def pressed(self) -> bool:
@@ -81,13 +66,13 @@ class Reporting:
     def publish(self, event: events.SkywardEvent) -> None:
         """Publish any event of the pool's own."""
         self._dispatcher.publish(event)
-        self.meter.heard(event)
+        self.meter.bill.heard(event)
 
     # Tasks.
 
     def started(self, call: Call, node: int) -> None:
         """Report that a call began on a node."""
-        self.meter.task_started(call.id, node)
+        self.meter.bill.task_started(call.id, node)
         if self._dispatcher.wants(events.TaskStarted):
             self._dispatcher.publish(
                 events.TaskStarted(
@@ -100,7 +85,7 @@ class Reporting:
 
     def ended(self, call: Call, answer: Answer, *, again: bool = False, delay: float = 0.0) -> None:
         """Report that an attempt ended, whether another follows, and when."""
-        self.meter.task_ended(call.id, good=not answer.failed)
+        self.meter.bill.task_ended(call.id, good=not answer.failed)
         if not self._dispatcher.wants(events.TaskCompleted):
             return
         self._dispatcher.publish(
@@ -135,24 +120,6 @@ class Reporting:
 
     # Output.
 
-    def behind(self, shell: NodeShell) -> bool:
-        """Return whether handlers are behind with what nodes send; the node resumes when they are not any more."""
-        if not self._hears_drained:
-            # Before it is asked whether there is pressure, which may be gone a moment later.
-            self._hears_drained = True
-            self._dispatcher.on_drained(lambda: shell.post(self._go_on))
-        # Likewise.
-        self._held.add(shell)
-        if self.pressed or self._handed_over - self._passed_on >= OPENED_AT_ONCE:
-            return True
-        self._held.discard(shell)
-        return False
-
-    def _go_on(self) -> None:
-        held, self._held = self._held, set()
-        for shell in held:
-            shell.go_on()
-
     def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
         """Report what a worker wrote."""
         for call, text in lines:
@@ -170,48 +137,6 @@ class Reporting:
         """Wait until handlers have all lines that were printed so far, but not for long."""
         if self._dispatcher.lines_waiting:
             self._dispatcher.flush(SHOWING)
-
-    def emitted(self, shell: NodeShell, emitted: Emitted) -> None:
-        """
-        Pass on an event that a task emitted.
-
-        Its pickle is opened only where a handler listens, in order, in a thread of its own.
-        """
-        if self._closed or (emitted.event is None and not self._dispatcher.asks(emitted.names)):
-            return
-        if self._unpickling is None:
-            self._unpickling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="skyward-emitted")
-        self._handed_over += 1
-        self._unpickling.submit(self._open, shell, emitted)
-
-    def close(self) -> None:
-        """Pass on what is still to be unpickled; what comes later is dropped."""
-        self._closed = True
-        if self._unpickling is not None:
-            self._unpickling.shutdown()
-
-    def _open(self, shell: NodeShell, emitted: Emitted) -> None:
-        self._pass_on(shell.info, shell.ahead, emitted)
-        # In this thread alone.
-        self._passed_on += 1
-        if self._held and self._handed_over - self._passed_on <= OPENED_AT_ONCE // 2:
-            shell.post(self._go_on)
-
-    def _pass_on(self, info: Any, ahead: float, emitted: Emitted) -> None:
-        try:
-            event: Any = emitted.event or load(emitted.payload)
-            if emitted.event is None and class_name(type(event)) != emitted.names[0]:
-                raise TypeError(f"it says it is a {emitted.names[0]}, and is a {class_name(type(event))}")
-            # Nothing else has it yet; one of the user's own classes may not be rebuilt as attrs does.
-            object.__setattr__(event, "at", event.at - ahead)
-            if event.instance is None:
-                object.__setattr__(event, "instance", info)
-            self._dispatcher.publish(event)
-        except Exception as error:
-            name = emitted.names[0] if emitted.names else ""
-            if name not in self._unopened and len(self._unopened) < UNOPENED_LIMIT:
-                self._unopened.add(name)
-                self.error(unopened(f"An event that a task emitted, a {name[:200]},", error), fatal=False)
 
     def measured(self, shell: NodeShell, frame: dict[str, Any]) -> None:
         """Report what a node measured, and what it can't measure; nothing while handlers are behind."""

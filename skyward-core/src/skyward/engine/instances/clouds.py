@@ -256,7 +256,7 @@ class Clouds:
                 self._instances,
                 like=self._home.cluster,
             )
-            self._reporting.meter.follow(provisioning.facts)
+            self._reporting.meter.bill.follow(provisioning.facts)
             try:
                 await provisioning.open()
             except BaseException:

@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from skyward.plan.instances.instance_events import Reclaimed
-from skyward.plan.pool import lifecycle
+from skyward.plan.pool import lifecycle_events
 
 if TYPE_CHECKING:
     from skyward.engine.calls.dispatch import Dispatch
@@ -42,7 +42,7 @@ class Drain:
         instances: PoolInstances,
         closing: Callable[[], bool],
         release: Callable[[NodeShell, str], Awaitable[None]],
-        step: Callable[[lifecycle.Event], None],
+        step: Callable[[lifecycle_events.Event], None],
     ) -> None:
         self._dispatch = dispatch
         self._instances = instances
@@ -70,7 +70,7 @@ class Drain:
         shell.seat = next(self._seats)
         self._dispatch.set_aside(shell.index, shell.seat)
         own = bool(notice.get("own"))
-        self._step(lifecycle.Drains(shell.index) if own else lifecycle.Leaves(shell.index))
+        self._step(lifecycle_events.Drains(shell.index) if own else lifecycle_events.Leaves(shell.index))
         return self._drained(shell, notice.get("within"), own=own)
 
     def lost(self, shell: NodeShell, why: str) -> bool:
@@ -100,4 +100,4 @@ class Drain:
         finally:
             del self._why[shell]
         if own:
-            self._step(lifecycle.Vacated(shell.index))
+            self._step(lifecycle_events.Vacated(shell.index))

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import evolve
 
-from skyward.engine.calls.busy_time import Work
-from skyward.engine.calls.call import Answer
+from skyward.engine.calls.answer import Answer
+from skyward.engine.instances.billed_lives import BilledLives
 from skyward.engine.pool.event_loop import engine_loop
 from skyward.errors import BudgetExceededError
 from skyward.link.messages import Status
 from skyward.model.events import event as events
-from skyward.model.instances.cost_report import Cost, FirstResult, Receipt
-from skyward.model.instances.machine import Instance, ProviderFacts
+from skyward.model.instances.cost_report import Cost, Receipt
+from skyward.model.instances.machine import ProviderFacts
 from skyward.plan.instances.billing import (
-    BilledLife,
-    Tariff,
     check_launch,
     check_running,
     committed,
     cost_at,
-    first_result_of,
     highest_rate,
     receipt_of,
 )
@@ -45,10 +41,6 @@ Publish: TypeAlias = Callable[[events.SkywardEvent], object]
 
 Stop: TypeAlias = Callable[[BudgetExceededError, Answer], None]
 """What stops a pool: gets the error, and the answer to every call."""
-
-
-_Machine: TypeAlias = tuple[str, str]
-"""The provider of a machine and its id there: two clouds may have the same id."""
 
 
 class Meter:
@@ -76,21 +68,11 @@ class Meter:
         self._pool = pool
         self._clock = clock or engine_loop().loop.time
         self._later = later
-        self._opened = self._clock()
-        self._facts: dict[str, ProviderFacts] = {}
+        self.bill = BilledLives(self._clock, self._changed)
         self._planned: float | None = None
-        self._lives: list[BilledLife] = []
-        self._works: list[Work] = []
-        self._at: dict[_Machine, int] = {}
-        self._at_work: dict[int, Work] = {}
-        self._orphans: set[_Machine] = set()
-        self._asked: dict[int, float] = {}
         self._reserved: dict[object, float] = {}
-        self._calls: dict[int, Work] = {}
-        self._began: dict[int, float] = {}
-        self._first: FirstResult | None = None
         self._ticking = self._owing = False
-        self._told = self._opened - SPACING_S
+        self._told = self.bill.opened - SPACING_S
         self._publish: Publish = lambda event: None
         self._stop: Stop = lambda error, answer: None
         self._closed_at: float | None = None
@@ -108,22 +90,18 @@ class Meter:
             stop: Stops the pool.
             publish: Where events about the cost go.
         """
-        self.follow(facts)
+        self.bill.follow(facts)
         self._planned = planned
         self._stop = stop
         self._publish = publish
 
-    def follow(self, facts: ProviderFacts) -> None:
-        """Follow the machines of one provider more, which bills like this."""
-        self._facts[facts.name] = facts
-
     def cost(self) -> Cost:
         """Return what the pool has cost until now, or in all once it is closed."""
-        return cost_at(tuple(self._lives), self._now())
+        return cost_at(tuple(self.bill.lives), self._now())
 
     def left(self) -> float | None:
         """Return what is left of the budget if all machines end now, in USD; None where there is no budget."""
-        return None if self._budget is None else self._budget - committed(self._lives, self._now())
+        return None if self._budget is None else self._budget - committed(self.bill.lives, self._now())
 
     def afford(self, provider: str, count: int, rate: float | None) -> float:
         """
@@ -142,8 +120,8 @@ class Meter:
         if self._budget is None or not rate:
             return 0.0
         return check_launch(
-            self._lives,
-            self._tariff(provider, rate, None),
+            self.bill.lives,
+            self.bill.tariff(provider, rate, None),
             count,
             budget=self._budget,
             now=self._now(),
@@ -171,78 +149,6 @@ class Meter:
         finally:
             del self._reserved[ticket]
 
-    # What happens to machines, in the engine's loop.
-
-    def orphaned(self, machine: Instance, rate: float | None) -> None:
-        """
-        Count an orphan, from its launch on; harmless if it is counted already.
-
-        Args:
-            machine: The machine, as it is listed.
-            rate: What it was asked for at, in USD an hour, where the list does not say.
-        """
-        name = machine.provider, machine.id
-        if name in self._at or self._closed_at is not None:
-            return
-        now = self._clock()
-        # The provider's clock is not ours: it has been there no longer than the pool, nor since a time to come.
-        there = 0.0 if machine.launched_at is None else max(0.0, time.time() - machine.launched_at)
-        self._add(
-            BilledLife(
-                node=machine.node,
-                instance_id=machine.id,
-                provider=machine.provider,
-                instance_type=machine.instance_type,
-                spot=machine.spot,
-                launched=max(self._opened, now - there),
-                tariff=self._tariff(
-                    machine.provider, machine.hourly_rate if rate is None else rate, machine.on_demand_rate
-                ),
-            )
-        )
-        self._orphans.add(name)
-
-    def orphans_ended(self, provider: str, ids: Iterable[str]) -> None:
-        """Count orphans of a provider as terminated; harmless for other machines."""
-        for name in self._orphans.intersection((provider, each) for each in ids):
-            self._orphans.discard(name)
-            self._change(name, ended=self._clock())
-            self._changed(name)
-
-    def heard(self, event: events.SkywardEvent) -> None:
-        """Update the bill from an event of a machine; ignore other events."""
-        note = _NOTES.get(type(event))
-        if note is not None and self._closed_at is None:
-            note(self, event)
-
-    def task_started(self, call: int, node: int) -> None:
-        """Count a call that began on a node."""
-        work = self._at_work.get(node)
-        if work is None:
-            return
-        self._calls[call] = work
-        if not work.calls:
-            work.since = self._clock()
-        work.calls += 1
-        if self._first is None:
-            self._began[call] = self._clock()
-
-    def task_ended(self, call: int, *, good: bool) -> None:
-        """Count a call that ended; harmless for one that never began."""
-        work = self._calls.pop(call, None)
-        if work is None:
-            return
-        if work.calls:
-            work.calls -= 1
-            if not work.calls:
-                work.seconds += self._clock() - work.since
-        if self._first is None:
-            began = self._began.pop(call)
-            if good:
-                life, asked = self._lives[work.place], self._asked.get(self._lives[work.place].node)
-                self._first = first_result_of(life, opened=self._opened, asked=asked, began=began, now=self._clock())
-                self._began.clear()
-
     def tick(self) -> None:
         """Check the budget, and publish the cost now and then."""
         self._ticking = False
@@ -268,8 +174,11 @@ class Meter:
         if self._owing:
             self._tell(self._clock())
         now = self._closed_at = self._clock()
-        lives = [evolve(life, computed=work.until(now)) for life, work in zip(self._lives, self._works, strict=True)]
-        self.receipt = receipt_of(lives, now, planned_s=self._planned, first_result=self._first)
+        self.bill.closed = True
+        lives = [
+            evolve(life, computed=work.until(now)) for life, work in zip(self.bill.lives, self.bill.works, strict=True)
+        ]
+        self.receipt = receipt_of(lives, now, planned_s=self._planned, first_result=self.bill.first)
         if not any(life.billed for life in lives):
             return
         cost = cost_at(lives, now)
@@ -300,85 +209,8 @@ class Meter:
     def _now(self) -> float:
         return self._clock() if self._closed_at is None else self._closed_at
 
-    def _tariff(self, provider: str, rate: float | None, on_demand: float | None) -> Tariff:
-        facts = self._facts.get(provider)
-        return Tariff(
-            hourly_rate=rate or 0.0,
-            on_demand_rate=on_demand,
-            granularity_s=(facts.billing_granularity_s or 0.0) if facts is not None else 0.0,
-            minimum_s=facts.minimum_billed_s if facts is not None else 0.0,
-        )
-
-    def _change(self, name: _Machine | None, **changes: Any) -> bool:
-        place = None if name is None else self._at.get(name)
-        if place is None:
-            return False
-        self._lives[place] = evolve(self._lives[place], **changes)
-        return True
-
-    def _requested(self, event: events.InstanceRequested) -> None:
-        self._asked.setdefault(event.node, self._clock())
-
-    def _launched(self, event: events.InstanceLaunched) -> None:
-        info = event.instance
-        # One that a lost answer had made an orphan may be a node's after all.
-        self._orphans.discard((event.provider, event.instance_id))
-        place = self._at.get((event.provider, event.instance_id))
-        if place is not None and self._lives[place].ended is None:
-            return
-        rate = info.hourly_rate if info is not None else None
-        if rate is None:
-            # A provider that says no price of the machine has said one of the offer.
-            rate = event.price_spot if event.spot else event.price_on_demand
-        self._add(
-            BilledLife(
-                node=event.node,
-                instance_id=event.instance_id,
-                provider=event.provider,
-                instance_type=event.instance_type,
-                accelerator=event.accelerator,
-                spot=event.spot,
-                launched=self._clock(),
-                tariff=self._tariff(event.provider, rate, event.price_on_demand),
-            )
-        )
-
-    def _add(self, life: BilledLife) -> None:
-        name = life.provider, life.instance_id
-        self._at[name] = len(self._lives)
-        self._works.append(Work(len(self._works)))
-        self._lives.append(life)
-        self._changed(name)
-
-    def _provisioned(self, event: events.InstanceProvisioned) -> None:
-        self._change((event.provider, event.instance_id), reachable=self._clock())
-
-    def _bootstrapped(self, event: events.InstanceBootstrapped) -> None:
-        self._change(_machine(event), bootstrapped=self._clock())
-
-    def _is_ready(self, event: events.NodeReady) -> None:
-        name = _machine(event)
-        if name is not None and self._change(name, ready=self._clock()):
-            self._at_work[event.node] = self._works[self._at[name]]
-
-    def _stopping(self, event: events.InstanceStopping) -> None:
-        now, name = self._clock(), _machine(event)
-        if name is not None and self._change(name, stopping=now, reason=event.reason):
-            work = self._works[self._at[name]]
-            work.end(now)
-            if event.node is not None and self._at_work.get(event.node) is work:
-                del self._at_work[event.node]
-
-    def _destroyed(self, event: events.InstanceDestroyed | events.InstanceLingers) -> None:
-        # What it costs while it waits for the next pool is said apart.
-        name, lingers = _machine(event), getattr(event, "seconds", 0.0)
-        if name is not None and self._change(name, ended=self._clock(), lingers=lingers):
-            self._changed(name)
-
-    def _changed(self, name: _Machine) -> None:
-        """Publish the cost, if this machine is billed: at once, or with what changes soon after."""
-        if not self._lives[self._at[name]].billed:
-            return
+    def _changed(self) -> None:
+        """Publish the cost: at once, or with what changes soon after."""
         early = self._told + SPACING_S - self._clock()
         if early <= 0:
             self._tell(self._clock())
@@ -393,7 +225,7 @@ class Meter:
 
     def _tell(self, now: float) -> None:
         self._told, self._owing = now, False
-        cost = cost_at(self._lives, now)
+        cost = cost_at(self.bill.lives, now)
         self._publish(
             events.CostUpdate(
                 elapsed_seconds=cost.seconds,
@@ -406,7 +238,7 @@ class Meter:
 
     def _wind(self) -> None:
         """Schedule the next tick, as long as something is billed."""
-        if self._ticking or not any(life.billed and life.ended is None for life in self._lives):
+        if self._ticking or not any(life.billed and life.ended is None for life in self.bill.lives):
             return
         self._ticking = True
         (self._later or engine_loop().loop.call_later)(UPDATE_S if self._budget is None else LOOK_S, self.tick)
@@ -415,7 +247,7 @@ class Meter:
         if self._budget is None:
             return
         try:
-            check_running(self._lives, budget=self._budget, now=now, within=LOOK_S, pool=self._pool)
+            check_running(self.bill.lives, budget=self._budget, now=now, within=LOOK_S, pool=self._pool)
         except BudgetExceededError as error:
             self.exceeded = error
             self._stop(error, self._answer(error))
@@ -426,20 +258,3 @@ class Meter:
         return Answer(
             Status.FAILED, None, json.dumps(facts).encode(), pool=self._pool, on_delivered=self._delivered.set
         )
-
-
-def _machine(event: events.SkywardEvent) -> _Machine | None:
-    """Return which machine an event is about; None if it is about none."""
-    return None if event.instance is None else (event.instance.provider, event.instance.id)
-
-
-_NOTES: Mapping[type[events.SkywardEvent], Callable[[Meter, Any], None]] = {
-    events.InstanceRequested: Meter._requested,
-    events.InstanceLaunched: Meter._launched,
-    events.InstanceProvisioned: Meter._provisioned,
-    events.InstanceBootstrapped: Meter._bootstrapped,
-    events.NodeReady: Meter._is_ready,
-    events.InstanceStopping: Meter._stopping,
-    events.InstanceDestroyed: Meter._destroyed,
-    events.InstanceLingers: Meter._destroyed,
-}

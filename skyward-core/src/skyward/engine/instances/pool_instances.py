@@ -142,9 +142,9 @@ class PoolInstances:
         meter = self._reporting.meter
         match command:
             case Bill(instance, rate):
-                meter.orphaned(instance, rate)
+                meter.bill.orphaned(instance, rate)
             case EndBill((provider, name)):
-                meter.orphans_ended(provider, (name,))
+                meter.bill.orphans_ended(provider, (name,))
             case Began(key) | Busy(key) | Gone(key) | NotRunning(key) | Confirmed(key):
                 if (shell := self._shells.get(key)) is not None:
                     self._let_know(shell, command)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from skyward import plugin as hooks
 from skyward.engine.calls.batches import BatchTurns
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.guardian.durable_records import Records
-from skyward.engine.instances.health_setting import CHECK_PROCESS, health_setting
+from skyward.engine.instances.agent_config import AgentConfig
 from skyward.engine.instances.launch import Launching
 from skyward.engine.instances.linger import Linger
+from skyward.engine.instances.machine_hosts import MachineHosts
 from skyward.engine.instances.machine_image_choice import MachineImages
 from skyward.engine.instances.provider_handle import ProviderHandle
 from skyward.engine.instances.regions import Regions
@@ -26,33 +24,25 @@ from skyward.engine.instances.rented import Rented
 from skyward.engine.instances.terminator import Terminator
 from skyward.engine.nodes.buffer_sharing import Sharing
 from skyward.engine.nodes.coming_back import come_back
-from skyward.engine.nodes.host import Host, HostAddress, Prepared
-from skyward.engine.nodes.local_environments import LocalEnvironments
-from skyward.engine.nodes.local_host import LocalHost
-from skyward.engine.nodes.node_facts import facts_of
 from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
-from skyward.engine.nodes.upload_rates import Uploads
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.volumes.pool_volumes import PoolVolumes
-from skyward.errors import PluginError, ProvisionError, SkywardError
+from skyward.errors import SkywardError
 from skyward.model.events import event as events
-from skyward.model.instances.cluster import Cluster, KeyPair, LaunchCommand, LaunchContext
-from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts, SSHAddress
+from skyward.model.instances.cluster import Cluster, KeyPair
+from skyward.model.instances.machine import Instance, LocalAddress, ProviderFacts
 from skyward.model.instances.offer import Offer
-from skyward.model.spec.image import Image, check_python
+from skyward.model.spec.image import check_python
 from skyward.model.spec.trust_setting import opened_as
 from skyward.plan.instances.instance_events import BecameReady
 from skyward.plan.instances.lingering import check_linger
-from skyward.plan.pool.default_checkpoints import checkpoint_folder
 from skyward.plan.pool.retry_policy import worth_another_start
-from skyward.plan.pool.suspicion import BEATS
 
 if TYPE_CHECKING:
     from skyward.engine.instances.adoption import Adopted
     from skyward.engine.instances.leaving import Leaving
     from skyward.engine.instances.pool_instances import PoolInstances
-    from skyward.engine.instances.recipe import Recipe
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
@@ -101,12 +91,9 @@ class Provisioning:
         self._reporting = reporting
         self._worker = request.options.workers
         self._provider = ProviderHandle(spec.provider)
-        self._local = LocalEnvironments(reporting, request.options.bootstrap_timeout)
-        self._plugins_pickle = b""
-        self._health: dict[str, Any] = {}
-        self._uploads, self._turns = Uploads(), BatchTurns(TOGETHER)
+        self._agents = AgentConfig(spec, request.options, self._provider)
+        self._turns = BatchTurns(TOGETHER)
         self._reaching = Reaching(report=reporting.unreached)
-        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._bootstrap_timeout(spec.image))
         # One for each region, whose machines have a network of their own.
         self.sharing: defaultdict[str | None, Sharing] = defaultdict(partial(Sharing, engine))
         self.machine_images = MachineImages(self._provider, wanted=request.options.warm_image)
@@ -126,8 +113,19 @@ class Provisioning:
             ranks=like.ranks_per_node if like is not None else None,
             adopted=self._adopted,
         )
+        self._hosts = MachineHosts(
+            engine, self._provider, spec, request.options, pool_id, reporting, self._launching.kept
+        )
+        self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._hosts.timeout(spec.image))
         self.linger: Leaving = Linger(
-            self._provider, anything, request.options, instances, self.regions, self._launching, reporting, self._mark
+            self._provider,
+            anything,
+            request.options,
+            instances,
+            self.regions,
+            self._launching,
+            reporting,
+            self._hosts.mark,
         )
         self.terminator = Terminator(
             anything,
@@ -137,7 +135,7 @@ class Provisioning:
             self.regions,
             records,
             reporting,
-            self._host,
+            self._hosts.host,
             self.linger,
         )
 
@@ -202,11 +200,7 @@ class Provisioning:
     @property
     def lanes(self) -> tuple[tuple[int, int, int], ...]:
         """List a node's lanes: number, rank, slots."""
-        processes = self._worker.processes_per_rank
-        return tuple(
-            (lane, lane // processes, self._worker.threads_per_process)
-            for lane in range(self.ranks_per_node * processes)
-        )
+        return self._agents.lanes(self.ranks_per_node)
 
     async def open(self) -> None:
         """
@@ -222,8 +216,7 @@ class Provisioning:
             _log.warning("%s", nothing)
         await self._launching.open()
         await self.volumes.check(self.cluster.offer.region)
-        self._plugins_pickle = _pickled(self.spec.plugins)
-        self._health = health_setting(self._options.health_checker)
+        self._agents.open()
 
     async def launch(
         self, nodes: tuple[int, ...], staying: Sequence[Instance], take: Callable[[NodeShell], None]
@@ -268,7 +261,7 @@ class Provisioning:
         await shell.running()
         # A list may tell of all of them at once.
         await self._turns.take()
-        shell.host = self._host(shell)
+        shell.host = self._hosts.host(shell)
         await self.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
         if shell.rented.resumed is not None:
@@ -280,8 +273,9 @@ class Provisioning:
         await shell.connect()
         if self.spec.volumes:
             await shell.while_there(self.volumes.attach(shell))
-        shell.start(self._config(shell, prepared), self._plugins_pickle, files)
-        await shell.ready(max(self._bootstrap_timeout(shell.blueprint.image), START_TIMEOUT))
+        config = self._agents.of(shell, prepared, mark=self._hosts.mark(shell), ranks=self.ranks_per_node)
+        shell.start(config, self._agents.plugins_pickle, files)
+        await shell.ready(max(self._hosts.timeout(shell.blueprint.image), START_TIMEOUT))
         joined = shell.blueprint.collective or self._options.cluster
         if isinstance(shell.instance.address, LocalAddress):
             return
@@ -333,124 +327,3 @@ class Provisioning:
             joined=self._options.cluster,
             key=KeyPair() if self._adopted is None else self._adopted.key,
         )
-
-    def _bootstrap_timeout(self, image: Image) -> float:
-        return self._options.bootstrap_timeout or image.bootstrap_timeout
-
-    def _host(self, shell: NodeShell) -> Host:
-        """Choose how a machine is reached, by its address."""
-        address: object = shell.instance.address
-        if isinstance(address, LocalAddress):
-            return LocalHost(
-                self._engine,
-                Path(address.directory),
-                self._mark(shell),
-                env={**os.environ, **shell.blueprint.image.env},
-                prepare=partial(self._local.prepare, shell),
-            )
-        if isinstance(address, SSHAddress):
-            # Late, so that a pool at home does not load what SSH needs.
-            from skyward.engine.nodes.ssh_host import SSHHost
-
-            return SSHHost(self._engine, address, self._mark(shell), self._recipe(shell))
-        if isinstance(address, HostAddress):
-            return address.make_host(self._mark(shell), self._recipe(shell))
-        raise ProvisionError(f"{self._provider.name} gave an address that is not known: {address!r}.")
-
-    def _recipe(self, shell: NodeShell) -> Recipe:
-        """Return what becomes of a machine that is not this one."""
-        from skyward.engine.instances.recipe import Recipe
-        from skyward.ssh.acceptance import faults
-
-        recipe = Recipe(
-            image=shell.blueprint.image,
-            ops=shell.blueprint.ops,
-            ttl=self.spec.ttl or 0.0,
-            life=shell.rented.life(self.spec.timeout, self._engine.loop.time()),
-            before=shell.rented.before,
-            resumed=shell.rented.resumed,
-            end=self._provider.facts.end_command,
-            timeout=self._bootstrap_timeout(shell.blueprint.image),
-            tell=partial(self._reporting.preparing, shell),
-            behind=lambda: self._reporting.pressed,
-            unreachable=shell.on_unreachable,
-            waiting=partial(self._reporting.waiting, shell),
-            ssh_timeout=self._options.ssh_timeout,
-            ssh_retry_interval=self._options.ssh_retry_interval,
-            kept=self._launching.kept,
-        )
-        if not self._provider.facts.rents:
-            return recipe
-        offer = shell.blueprint.cluster.offer
-        return evolve(
-            recipe,
-            faults=partial(faults, spec=self.spec, offer=offer, image=shell.blueprint.image),
-            uploads=self._uploads,
-        )
-
-    def _mark(self, shell: NodeShell) -> str:
-        """Return a name of a node that is unique on any machine."""
-        return shell.rented.mark(self.pool_id, shell.index)
-
-    def _config(self, shell: NodeShell, prepared: Prepared) -> dict[str, Any]:
-        python = prepared.python
-        env = {**shell.blueprint.image.env, **prepared.env}
-        lanes = []
-        for lane, rank, _ in self.lanes:
-            command = LaunchCommand(
-                argv=(python, "-P", "-m", "skyward.node.worker.worker"), env={**env, **self._devices(rank)}
-            )
-            context = LaunchContext(cluster=shell.blueprint.cluster, node=shell.index, rank=rank, lane=lane)
-            command = hooks.launch_command(self.spec.plugins, command, context)
-            lanes.append(
-                {
-                    "argv": list(command.argv),
-                    "env": dict(command.env),
-                    "facts": facts_of(
-                        evolve(shell.info, worker=rank), checkpoints=checkpoint_folder(self.spec.volumes)
-                    ),
-                }
-            )
-        app_host = None
-        if hooks.implements(self.spec.plugins, "around_app"):
-            app_host = {"argv": [python, "-P", "-m", "skyward.node.agent.app_host"], "env": env}
-        return {
-            "mark": self._mark(shell),
-            "slots": self._worker.threads_per_process,
-            "reuse_processes": self._worker.reuse_processes,
-            "lanes": lanes,
-            "app_host": app_host,
-            "metrics": self._metrics(shell.blueprint.image),
-            # Elsewhere the watchdog ends a node, whatever becomes of its agent.
-            "life": self.spec.timeout if isinstance(shell.instance.address, LocalAddress) else None,
-            "notice": list(self._provider.facts.notice_command) if shell.instance.spot else [],
-            "beat": self._options.suspect_timeout and self._options.suspect_timeout / BEATS,
-            "checks": self._options.collect_metrics,
-            "health": self._health and {**self._health, "argv": [python, *CHECK_PROCESS], "env": env},
-        }
-
-    def _metrics(self, image: Image) -> list[dict[str, Any]]:
-        """List what the agent is to measure."""
-        return [one.to_dict() for one in image.metrics] if self._options.collect_metrics else []
-
-    def _devices(self, rank: int) -> Mapping[str, str]:
-        """Show a rank the accelerators that are its own."""
-        if self._worker.per_node != "accelerator":
-            return {}
-        return {"CUDA_VISIBLE_DEVICES": str(rank), "SKYWARD_DEVICE": str(rank)}
-
-
-def _pickled(plugins: tuple[Any, ...]) -> bytes:
-    """Pickle the plugins for the workers; nothing if none of them does anything there."""
-    if not any(hooks.implements(plugins, hook) for hook in ("around_app", "around_process", "decorate")):
-        return b""
-    import cloudpickle
-
-    try:
-        pickled: bytes = cloudpickle.dumps(plugins)
-    except Exception as error:
-        raise PluginError(
-            f"The plugins {', '.join(str(getattr(plugin, 'name', plugin)) for plugin in plugins)} cannot be sent to "
-            f"nodes: {error}. Let their hooks open what cannot be pickled inside themselves."
-        ) from error
-    return pickled

@@ -143,7 +143,7 @@ class Sharing:
             return
         supply = Supply(self, next(self._numbers), shell, shell.link)
         self._supplies[supply.number] = supply
-        shell.link.supply = supply
+        shell.link.buffers.supply = supply
         shell.on_shared = partial(self._heard, supply)
 
     # What links ask for.
@@ -153,7 +153,7 @@ class Sharing:
         return stored.segment.fd >= 0 or bool(self._holders(stored.name))
 
     def _holders(self, name: bytes) -> tuple[int, ...]:
-        return tuple(number for number, supply in self._supplies.items() if supply.link.has(name))
+        return tuple(number for number, supply in self._supplies.items() if supply.link.buffers.has(name))
 
     def want(self, supply: Supply, wanted: Iterable[StoredBuffers]) -> set[bytes]:
         """Send buffers to a node, and return those that are not on the client's line to it already."""
@@ -168,7 +168,7 @@ class Sharing:
             blob.copies = blob.copies.lost(supply.number).want(supply.number)
         if names:
             self._decide()
-        return {name for name in names if not supply.link.has(name)}
+        return {name for name in names if not supply.link.buffers.has(name)}
 
     def dropped(self, supply: Supply, name: bytes) -> None:
         """Record that a node has a buffer no more."""
@@ -219,7 +219,7 @@ class Sharing:
     def _landed(self, supply: Supply, name: bytes) -> None:
         """Record that a node has what the client sent to it."""
         blob = self._blobs.get(name)
-        if blob is not None and supply.number in self._supplies and supply.link.has(name):
+        if blob is not None and supply.number in self._supplies and supply.link.buffers.has(name):
             blob.copies = blob.copies.landed(supply.number)
             self._tidy(name, blob)
             self._decide()

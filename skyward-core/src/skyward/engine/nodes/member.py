@@ -59,7 +59,7 @@ class Member:
             engine: The loop.
             lacking: Called with a call that needs what another node has lost, and what to say.
         """
-        self.puts = self.link.puts = RemotePuts(engine, self.link, self.where, self.trust, self.refs)
+        self.puts = self.link.buffers.puts = RemotePuts(engine, self.link, self.where, self.trust, self.refs)
         self.link.on_lacking = lacking
 
     def end(self) -> None:

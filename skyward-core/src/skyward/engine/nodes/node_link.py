@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skyward.engine.nodes.buffer_supply import BufferSource, Puts, StoredBuffers, stored_in, stored_of
+from skyward.engine.nodes.buffer_supply import StoredBuffers, stored_of
+from skyward.engine.nodes.kept_buffers import KeptBuffers
 from skyward.engine.nodes.outflow import Outflow
-from skyward.errors import PoolClosedError, ProtocolError
+from skyward.errors import ProtocolError
 from skyward.link.absent import Absent
 from skyward.link.channel import Link
 from skyward.link.frames import Kind, encode, encode_json
 from skyward.link.messages import (
-    BLOB,
     CALL,
     CANCEL,
     CREDIT,
@@ -29,7 +27,6 @@ from skyward.link.messages import (
     TaskFlag,
 )
 from skyward.link.payload import Payload
-from skyward.link.segment import Segment
 from skyward.link.transfer_orders import TransferOrder, encode_transfer_order
 
 if TYPE_CHECKING:
@@ -39,12 +36,6 @@ if TYPE_CHECKING:
 
 KEPT_FUNCTIONS = 512
 """How many functions a node keeps."""
-
-KEPT_BYTES = 64 << 20
-"""How many bytes of large buffers a node keeps under their names, where it reports no share of its memory."""
-
-MOST_KEPT_BYTES = 1 << 40
-"""How many bytes that are at most, whatever a node reports."""
 
 ASKED_AGAIN = 64
 """How much more often a node may ask for the members than it was sent a change; an honest one asks once."""
@@ -78,18 +69,12 @@ class NodeLink:
         self._channel = channel
         self._flags = TaskFlag.DATA if data else 0
         self._functions: OrderedDict[bytes, None] = OrderedDict()
-        self._blobs: OrderedDict[bytes, tuple[int, weakref.ref[Segment]]] = OrderedDict()
-        self._blob_bytes = 0
-        self._gone: deque[weakref.ref[Segment]] = deque()
-        self._dropping = False
         self._post = post
-        self.kept_bytes = KEPT_BYTES
+        self.buffers = KeptBuffers(channel, post)
         self._members = self._sent_versions = self._asked = self._roster = 0
         self._answered = 0
         self._waiting: dict[int, _Waiting] = {}
         self.outflow = Outflow()
-        self.supply: BufferSource | None = None
-        self.puts: Puts | None = None
         # Called with a call that needs what is lost, and what to say.
         self.on_lacking: Callable[[Call, str], None] = lambda *_: None
 
@@ -97,15 +82,6 @@ class NodeLink:
     def passed(self) -> int:
         """Count the bytes that the connection has taken."""
         return self._channel.queued - self._channel.backlog
-
-    def has(self, name: bytes) -> bool:
-        """Return whether a buffer is at the node, or on its way from here before all that is sent now."""
-        return name in self._blobs
-
-    def keeps(self, share: object) -> None:
-        """Record how many bytes the node says that it keeps; what is no such number is passed over."""
-        if type(share) is int and share >= 0:
-            self.kept_bytes = min(share, MOST_KEPT_BYTES)
 
     def send_task(self, call: Call, *, held: bool = False) -> None:
         """
@@ -126,7 +102,7 @@ class NodeLink:
             self._functions.move_to_end(function.digest)
         flags = self._flags | (TaskFlag.STREAM if call.streams else 0) | (TaskFlag.HELD if held else 0)
         if payload.stored:
-            self._send_blobs(payload)
+            self._send_buffers(payload)
             flags |= TaskFlag.STORED
         head = TASK.pack(call.id, call.timeout, call.members, call.broadcast, flags, function.digest)
         body = head + payload.encode()
@@ -139,15 +115,15 @@ class NodeLink:
 
     def _waits(self, call: Call, *, held: bool) -> bool:
         """Send what a call needs to the node, and return whether it has to wait for that."""
-        wanted = [stored for stored in stored_of(call) if stored.name not in self._blobs]
+        wanted = [stored for stored in stored_of(call) if not self.buffers.has(stored.name)]
         missing: set[bytes] = set()
         absent = []
         if wanted:
             absent = [
                 stored.segment for stored in wanted if isinstance(stored.segment, Absent) and stored.segment.fd < 0
             ]
-            if self.supply is not None:
-                missing = self.supply.missing(wanted)
+            if self.buffers.supply is not None:
+                missing = self.buffers.supply.missing(wanted)
                 # Other nodes may have it, or it is here by now.
                 absent = [segment for segment in absent if segment.name not in missing and segment.fd < 0]
             missing.update(segment.name for segment in absent)
@@ -263,9 +239,9 @@ class NodeLink:
     def stop(self, grace: float) -> None:
         """Order the node to leave in good order within so many seconds; nothing waits for it any more."""
         self._waiting.clear()
-        if self.supply is not None:
-            self.supply.left()
-            self.supply = None
+        if self.buffers.supply is not None:
+            self.buffers.supply.left()
+            self.buffers.supply = None
         self._channel.send(encode_json(Kind.STOP, {"grace": grace}))
 
     def close(self) -> None:
@@ -294,28 +270,20 @@ class NodeLink:
             stored: The buffer.
             landed: Called when the node has it.
         """
-        self._note(stored)
-        head = BLOB.pack(stored.name, stored.size)
-        self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment, landed)
-        self._forget(stored.name)
+        self.buffers.upload(stored, landed)
+        self._evict(stored.name)
         self._release(stored.name)
 
     def arrived(self, stored: StoredBuffers) -> None:
         """Record that the node has a buffer from elsewhere, and send what has waited for it."""
-        self._note(stored)
-        self._forget(stored.name)
+        self.buffers.note(stored)
+        self._evict(stored.name)
         self._release(stored.name)
 
-    def hold(self, stored: StoredBuffers) -> None:
-        """
-        Record what a task put at the node; it is never evicted, and is dropped when it is needed no more.
-
-        Raises:
-            ProtocolError: If the node has something of that name.
-        """
-        if stored.name in self._blobs:
-            raise ProtocolError("A node named two values alike.")
-        self._blobs[stored.name] = 0, weakref.ref(stored.segment, self._let_go)
+    def forgot(self, name: bytes) -> None:
+        """Record that the node has a function or a buffer no longer: it is sent again with the next call of it."""
+        self._functions.pop(name, None)
+        self.buffers.forgot(name)
 
     def give(self, name: bytes) -> None:
         """Order the node to send what a task put."""
@@ -343,8 +311,8 @@ class NodeLink:
         if not why:
             self.upload(StoredBuffers(absent.name, absent.size, absent), landed)
             return
-        if self.supply is not None:
-            self.supply.dropped(absent.name)
+        if self.buffers.supply is not None:
+            self.buffers.supply.dropped(absent.name)
         for waiting in [waiting for waiting in self._waiting.values() if absent.name in waiting.missing]:
             del self._waiting[waiting.call.id]
             self.on_lacking(waiting.call, why)
@@ -377,7 +345,7 @@ class NodeLink:
     def _send_function(self, function: CapturedFunction) -> None:
         payload = function.payload
         if payload.stored:
-            self._send_blobs(payload)
+            self._send_buffers(payload)
         self._functions[function.digest] = None
         fds = payload.fds
         self._channel.send(encode(Kind.FUNCTION, function.body, fds=len(fds)), fds, payload)
@@ -385,67 +353,12 @@ class NodeLink:
             digest, _ = self._functions.popitem(last=False)
             self._channel.send(encode(Kind.DROP, digest[:FUNCTION_DIGEST]))
 
-    def _send_blobs(self, payload: Payload) -> None:
-        self._drop_gone()
-        for stored in stored_in(payload):
-            if stored.name in self._blobs:
-                self._blobs.move_to_end(stored.name)
-                continue
-            self._note(stored)
-            head = BLOB.pack(stored.name, stored.size)
-            self._channel.send(encode(Kind.BLOB, head, fds=1), (stored.segment.fd,), stored.segment)
-        self._forget(*(part.digest for part in payload.parts))
+    def _send_buffers(self, payload: Payload) -> None:
+        self.buffers.send(payload)
+        self._evict(*(part.digest for part in payload.parts))
 
-    def _note(self, stored: StoredBuffers) -> None:
-        """Record that a buffer is at the node, until this client keeps it no longer."""
-        self.forgot(stored.name)
-        self._blobs[stored.name] = stored.size, weakref.ref(stored.segment, self._let_go)
-        if self.puts is not None and isinstance(stored.segment, Absent) and self.puts not in stored.segment.places:
-            stored.segment.places.append(self.puts)
-        self._blob_bytes += stored.size
-
-    def _forget(self, *needed: bytes) -> None:
-        """Order the node to drop what was unused for longest, as far as it keeps too much, and no call waits for it."""
-        if self._blob_bytes <= self.kept_bytes:
-            return
-        pinned = {*needed, *(stored.name for waiting in self._waiting.values() for stored in stored_of(waiting.call))}
-        for oldest in [name for name, (size, _) in self._blobs.items() if size and name not in pinned]:
-            if self._blob_bytes <= self.kept_bytes:
-                break
-            self._drop(oldest)
-
-    def forgot(self, name: bytes) -> None:
-        """Record that the node has a function or a buffer no longer: it is sent again with the next call of it."""
-        self._functions.pop(name, None)
-        if (blob := self._blobs.pop(name, None)) is not None:
-            self._blob_bytes -= blob[0]
-            if self.supply is not None:
-                self.supply.dropped(name)
-            if self.puts is not None:
-                self.puts.gone(name)
-
-    def _drop(self, name: bytes) -> None:
-        self.forgot(name)
-        self._channel.send(encode(Kind.DROP, name))
-
-    def _let_go(self, segment: weakref.ref[Segment]) -> None:
-        """Record that this client keeps a buffer no longer; in any thread, whatever that was doing."""
-        self._gone.append(segment)
-        if self._post is not None and not self._dropping:
-            self._dropping = True
-            # A loop that has ended, or is the parent's, has nothing to drop it from.
-            with contextlib.suppress(PoolClosedError, OSError):
-                self._post(self._drop_gone)
-
-    def _drop_gone(self) -> None:
-        """Order the node to drop what this client keeps no longer."""
-        self._dropping = False
-        if not self._gone:
-            return
-        gone = set()
-        while self._gone:
-            gone.add(id(self._gone.popleft()))
-        for name in [name for name, (_, segment) in self._blobs.items() if id(segment) in gone]:
-            if self._channel.closed:
-                return
-            self._drop(name)
+    def _evict(self, *needed: bytes) -> None:
+        """Order the node to drop what it keeps too much, but for what is needed now or waited for."""
+        if self.buffers.too_many:
+            waiting = (stored.name for waiting in self._waiting.values() for stored in stored_of(waiting.call))
+            self.buffers.evict({*needed, *waiting})

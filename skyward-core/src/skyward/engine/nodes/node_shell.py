@@ -382,7 +382,7 @@ class NodeShell:
         )
         self.ahead = ahead(self._greeted_at, welcome.get("now"), time.time())
         if self.link is not None:
-            self.link.keeps(welcome.get("keeps"))
+            self.link.buffers.keeps(welcome.get("keeps"))
 
     def _answered(self, answer: dict[str, Any]) -> None:
         waiting = self._questions.get(int(answer["number"]))

@@ -65,12 +65,12 @@ class RemotePuts:
             ProtocolError: If it was named before.
         """
         absent = Absent(name, size, home=self._home, trust=self._trust, origin=self, post=self._engine.post)
-        self._link.hold(StoredBuffers(name, size, absent))
+        self._link.buffers.hold(StoredBuffers(name, size, absent))
         return absent
 
     def has(self, name: bytes) -> bool:
         """Return whether the node has a buffer."""
-        return not self._closed and self._link.has(name)
+        return not self._closed and self._link.buffers.has(name)
 
     def ask(self, absent: Absent, done: Callable[[str], None]) -> None:
         """Ask the node for content; `done` is given why it does not come, or nothing."""

@@ -26,6 +26,7 @@ from skyward.model.instances.machine import SSHAddress
 from skyward.plan.bootstrap.bootstrap_script import Ground, render
 from skyward.plan.bootstrap.node_scripts import ask, call_path, leave, relay, stop
 from skyward.ssh import flushing, probe
+from skyward.ssh.acceptance import check_usable
 from skyward.ssh.caller import Caller
 from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
@@ -42,9 +43,6 @@ _log = logging.getLogger(__name__)
 
 AGENT = ("$PYTHON", "-P", "-m", "skyward.node.agent.agent_main", "--listen", "$NODE")
 """The command line of an agent on another machine; the name of the session follows."""
-
-NEEDED_GB = 0.1
-"""Room that our own side and its logs want on a machine, in GB."""
 
 DIALLING = 20.0
 """Seconds for which a machine is dialled that a port is to be reached on."""
@@ -342,27 +340,7 @@ class SSHHost:
 
     async def _look(self, connection: SSHClientConnection) -> Visit:
         made = self._visit or await visit(connection, timeout=COMMAND_TIMEOUT)
-        found, said = made.found, made.said
-        if not found.cache:
-            raise ProvisionError(
-                f"{self._address} has no POSIX shell that answers: {(said.err or said.out).strip()[-300:]}"
-            )
-        if found.unsafe:
-            raise ProvisionError(
-                f"{self._address}: {found.cache} is not used, because {found.unsafe}.",
-                hint="Set SKYWARD_CACHE there to a directory that only you can change, or mend its owner and mode.",
-            )
-        if not found.writable:
-            raise ProvisionError(
-                f"{self._address}: {found.cache} cannot be written to.",
-                hint="Set SKYWARD_CACHE there to a directory that can, or log in as another user.",
-            )
-        if found.free_gb is not None and found.free_gb < NEEDED_GB:
-            raise ProvisionError(
-                f"{self._address} has {found.free_gb * 1000:.0f} MB left at {found.cache}, and {NEEDED_GB * 1000:.0f} "
-                "MB are needed.",
-                hint="Free some space there, or set SKYWARD_CACHE to a directory that has room.",
-            )
+        check_usable(made.found, (made.said.err or made.said.out).strip(), str(self._address))
         return made
 
     async def _bootstrap(self, made: Visit) -> str:

@@ -67,7 +67,7 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
 async def _prepared(running: Running, name: str | None, lease: float | None) -> Detaching:
     """Check everything, and write down what there is, before anything is changed."""
     provisioning, linger = running.provisioning, running.provisioning.linger
-    shells = [shell for shell in running.ready_shells if not shell.leaving]
+    shells = [shell for shell in running.ready_shells() if not shell.leaving]
     check_detach(
         provisioning.facts,
         pool=running.name,
@@ -166,7 +166,7 @@ async def _parted(running: Running, detaching: Detaching) -> None:
     await detaching.park()
     # Nothing comes between: what is answered until now is this client's, and the rest the next one's.
     detaching.cut()
-    calls = _calls(running, running.ready_shells)
+    calls = _calls(running, running.ready_shells())
     why = f"The pool {running.name!r} was detached; sky.attach({running.provisioning.pool_id!r}) has the result."
     running.inherited.close(why)
     dispatch.close(why)

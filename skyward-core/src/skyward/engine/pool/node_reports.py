@@ -28,25 +28,25 @@ class NodeReports(NodeListener["NodeShell"]):
 
     Args:
         dispatch: Takes what concerns calls.
+        inherited: Takes what concerns calls of an earlier client.
         reporting: Takes what users receive: lines, events, measurements.
         membership: Answers with the members.
         kept: Keeps files of tasks.
         noticed: Called when a machine will be reclaimed.
         lost: Called when a node is lost.
         store: Takes what a node asks or says about the store of the collections.
-        inherited: Takes what concerns calls of an earlier client.
     """
 
     def __init__(
         self,
         dispatch: Dispatch,
+        inherited: InheritedCalls,
         reporting: Reporting,
         membership: Membership,
         kept: KeptFiles,
         noticed: Callable[[NodeShell, dict[str, Any]], None],
         lost: Callable[[NodeShell, str], None],
         store: Callable[[NodeShell, bytes], None],
-        inherited: InheritedCalls,
     ) -> None:
         self._dispatch = dispatch
         self._reporting = reporting
@@ -73,7 +73,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def behind(self, shell: NodeShell) -> bool:
         """Return whether handlers are behind."""
-        return self._reporting.behind(shell)
+        return self._reporting.emitted.behind(shell)
 
     def lines(self, shell: NodeShell, stream: int, lines: list[LogLine]) -> None:
         """Take what a worker wrote."""
@@ -81,7 +81,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def emitted(self, shell: NodeShell, emitted: Emitted) -> None:
         """Take an event that a task emitted."""
-        self._reporting.emitted(shell, emitted)
+        self._reporting.emitted.take(shell, emitted)
 
     def measured(self, shell: NodeShell, measured: dict[str, Any]) -> None:
         """Take measurements."""

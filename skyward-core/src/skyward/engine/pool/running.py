@@ -40,13 +40,12 @@ from skyward.engine.source.shipping import Shipping
 from skyward.engine.store.pool_store import PoolStore
 from skyward.errors import PoolEndedError, ProvisionError, SkywardError
 from skyward.model.instances.machine import LocalAddress
-from skyward.plan.pool import lifecycle
+from skyward.plan.pool import lifecycle, lifecycle_events
 from skyward.plan.pool.places import NodeStatus
 from skyward.plan.pool.retry_policy import start_failure, worth_another_start
 
 if TYPE_CHECKING:
     from skyward.engine.events.event_dispatcher import Dispatcher
-    from skyward.engine.instances.adoption import Adopted
     from skyward.engine.instances.meter import Meter
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
@@ -90,42 +89,24 @@ class Running:
         )
         self.instances = PoolInstances(self.reporting, self.options.provision_timeout)
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting, self.instances)
-        self._adopted: Adopted | None = request.adopted
-        known = self._adopted.members if self._adopted is not None else 0
+        self._nodes: dict[int, NodeShell] = {}
+        caught_up = self.caught_up = self.reporting.caught_up
+        self.inherited = InheritedCalls(self.engine, self.name, request.adopted, self._nodes.get, caught_up)
+        known = self.inherited.members
         self.membership = Membership(self.provisioning.pool_id, joined=self.options.cluster, after=known)
         self._kept = KeptFiles(self.engine, self.provisioning.pool_id, self.name)
         self.dispatch = Dispatch(
             self.engine,
             pool=self.name,
-            buffer=self._buffer,
+            buffer=self.inherited.buffer(self.options.workers),
             observer=self.reporting,
             membership=self.membership.of,
         )
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
-        self.caught_up = self.reporting.caught_up
-        inheritance = self._adopted.inheritance if self._adopted is not None else None
-        self.inherited = InheritedCalls(
-            self.engine,
-            self.name,
-            inheritance,
-            lambda it: self._nodes.get(it),
-            self.caught_up,  # noqa: PLW0108  # made below
-        )
-        self.store = PoolStore(
-            self.engine, self.name, self.options, lambda: self.ready_shells, lambda: self.sizing.wake(1)
-        )
-        self._reports = NodeReports(
-            self.dispatch,
-            self.reporting,
-            self.membership,
-            self._kept,
-            self._on_notice,
-            self._on_lost,
-            self.store.said,
-            self.inherited,
-        )
+        self.store = PoolStore(self.engine, self.name, self.options, self.ready_shells, lambda: self.sizing.wake(1))
+        parts = self.dispatch, self.inherited, self.reporting, self.membership, self._kept
+        self._reports = NodeReports(*parts, self._on_notice, self._on_lost, self.store.said)
         self._state = lifecycle.initial(spec.nodes, self.options)
-        self._nodes: dict[int, NodeShell] = {}
         self._lost: dict[int, NodeShell] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
@@ -212,7 +193,7 @@ class Running:
         self._opening = asyncio.current_task()
         self.stopping.within(self.options.pool_deadline)
         await self.provisioning.open()
-        self._step(lifecycle.Opened(() if self._adopted is None else self._adopted.places))
+        self._step(lifecycle_events.Opened(self.inherited.places))
         await self._usable
         self.reporting.cluster_ready(self._state.ready_count)
         self.sizing.start()
@@ -243,7 +224,7 @@ class Running:
         self._patience = patience
         self._orders.leave()
         await self.clouds.leave(patience)
-        self._step(lifecycle.Closed())
+        self._step(lifecycle_events.Closed())
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         try:
@@ -253,7 +234,7 @@ class Running:
             self._closed = True
             self.maker.close()
             await in_thread(self._kept.close)
-            await in_thread(self.reporting.close)
+            await in_thread(self.reporting.emitted.close)
             self.whole.give_up("closed")
 
     async def abort(self, within: float) -> None:
@@ -284,31 +265,31 @@ class Running:
         self._patience = 1.0
         self._orders.leave()
         self.whole.give_up(reason)
-        self._step(lifecycle.Closed())
+        self._step(lifecycle_events.Closed())
 
     def _ended(self, error: PoolEndedError) -> None:
         """Stop because another program ended the pool, unless it is being left anyway."""
         if not self._state.closing:
             self.stopping.ended(error)
 
-    def _step(self, event: lifecycle.Event) -> None:
+    def _step(self, event: lifecycle_events.Event) -> None:
         self._state, commands = lifecycle.step(self._state, event)
         for command in commands:
             self._execute(command)
         self.whole.changed()
 
-    def _execute(self, command: lifecycle.Command) -> None:
+    def _execute(self, command: lifecycle_events.Command) -> None:
         match command:
-            case lifecycle.Launch(nodes):
+            case lifecycle_events.Launch(nodes):
                 self._orders.add(nodes)
-            case lifecycle.Start(node):
+            case lifecycle_events.Start(node):
                 self._spawn(self._start(node))
-            case lifecycle.Terminate(node, reason):
+            case lifecycle_events.Terminate(node, reason):
                 self._spawn(self._terminate(node, reason))
-            case lifecycle.Announce():
+            case lifecycle_events.Announce():
                 if not self._usable.done():
                     self._usable.set_result(None)
-            case lifecycle.GiveUp(reason):
+            case lifecycle_events.GiveUp(reason):
                 self._give_up(reason)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -327,7 +308,7 @@ class Running:
             self.dispatch.close(why if self._state.proven else answer(self.name, type(error).__name__, str(error)))
 
     async def _launch(self, nodes: tuple[int, ...]) -> None:
-        self._step(lifecycle.Asked(nodes))
+        self._step(lifecycle_events.Asked(nodes))
         self.sizing.asked(nodes)
         failed = await self.clouds.launch(
             nodes,
@@ -351,7 +332,7 @@ class Running:
         self._nodes[shell.index] = shell
         if (before := self._lost.pop(shell.index, None)) is not None:
             self.reporting.replaced(before, shell)
-        self._step(lifecycle.Launched(shell.index))
+        self._step(lifecycle_events.Launched(shell.index))
 
     async def _start(self, node: int) -> None:
         shell = self._nodes[node]
@@ -370,7 +351,7 @@ class Running:
             return
         self.membership.join(node, shell.info)
         self.sizing.started(node)
-        self._step(lifecycle.Started(node))
+        self._step(lifecycle_events.Started(node))
         if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
             # Before calls begin there: their events and counts need a known node.
             provisioning.ready(shell)
@@ -385,7 +366,7 @@ class Running:
         self.reporting.error(str(failed), fatal=False)
         again = self._state.usable or self.options.max_provision_attempts is not None or not self._alternatives
         final = counts and not worth_another_start(error, again=again, proven=self._state.proven)
-        self._step(lifecycle.StartFailed(node, str(failed), final=final, counts=counts))
+        self._step(lifecycle_events.StartFailed(node, str(failed), final=final, counts=counts))
 
     async def _terminate(self, node: int, reason: str) -> None:
         shell = self._nodes.pop(node, None)
@@ -399,7 +380,7 @@ class Running:
         if shell is not None:
             await self._terminate_machine(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
-            self._step(lifecycle.Ended(node))
+            self._step(lifecycle_events.Ended(node))
         if node not in self._state.nodes:
             self.dispatch.forsake(node, reason)
 
@@ -433,19 +414,11 @@ class Running:
         self.reporting.lost(shell, why)
         self.store.node_gone(shell)
         self._lost[shell.index] = shell
-        self._step(lifecycle.Lost(shell.index, why))
+        self._step(lifecycle_events.Lost(shell.index, why))
 
-    @property
     def ready_shells(self) -> list[NodeShell]:
         """List the nodes that take calls, the head first."""
         return [self._nodes[node] for node in self._state.ready if node in self._nodes]
-
-    @property
-    def _buffer(self) -> int | None:
-        """Return how many calls may be sent ahead: none where nodes have calls that must not be recalled."""
-        inherits = self._adopted is not None and self._adopted.inheritance is not None
-        workers = self.options.workers
-        return workers.buffer if workers.reuse_processes and not inherits else None
 
     def _send_files(self, packed: Payload) -> None:
         for node in self._nodes.values():
@@ -466,4 +439,4 @@ class Running:
 
     def change_size(self, desired: int) -> None:
         """Set another number of nodes; idle ones go first."""
-        self._step(lifecycle.Resized(desired, self.idle_nodes()))
+        self._step(lifecycle_events.Resized(desired, self.idle_nodes()))

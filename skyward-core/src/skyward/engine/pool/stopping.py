@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skyward.engine.calls.call import Answer
+from skyward.engine.calls.answer import Answer
 from skyward.errors import PoolDeadlineError, PoolEndedError, SkywardError
 from skyward.link.messages import Status
 

@@ -10,12 +10,11 @@ There are no validators here: two events are made for every task, at tens of tho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from attrs import Factory, field, frozen
+from attrs import frozen
 
 if TYPE_CHECKING:
-    from skyward.model.instances.cost_report import Receipt
     from skyward.model.spec.spec import Spec
 
 __all__ = [
@@ -66,6 +65,16 @@ __all__ = [
     "TaskStarted",
 ]
 
+from skyward.model.events.bootstrap_event import (
+    BootstrapCommand,
+    BootstrapCompleted,
+    BootstrapConsole,
+    BootstrapFailed,
+    BootstrapPhase,
+    BootstrapProgress,
+    BootstrapStarting,
+)
+from skyward.model.events.cost_event import CostFinal, CostUpdate
 from skyward.model.events.event_base import Callback, SkywardEvent
 from skyward.model.events.lingering_event import InstanceLingers
 from skyward.model.events.loss_event import InstancePreempted, NodeRecovered, NodeSuspected, NodeUnhealthy
@@ -175,72 +184,6 @@ class InstanceProvisioned(_InstanceFacts):
 
 
 @frozen(kw_only=True)
-class BootstrapPhase(SkywardEvent):
-    """
-    Report how far one phase of a node's bootstrap is.
-
-    Args:
-        phase: Name of the phase: "uv", "apt", "deps" …; "bootstrap" is the whole of it.
-        event: What happened to the phase.
-        elapsed: How long the phase has taken so far, in seconds.
-    """
-
-    phase: str
-    event: Literal["started", "completed", "failed"]
-    elapsed: float = 0.0
-
-
-@frozen(kw_only=True)
-class BootstrapStarting(BootstrapPhase):
-    """Report that the bootstrap of an instance begins."""
-
-    instance_id: str
-    phase: str = "bootstrap"
-    event: Literal["started", "completed", "failed"] = "started"
-
-
-@frozen(kw_only=True)
-class BootstrapProgress(BootstrapPhase):
-    """Report that a bootstrap enters its next phase, which is named by `step`."""
-
-    instance_id: str
-    step: str
-    phase: str = field(default=Factory(lambda self: self.step, takes_self=True))
-    event: Literal["started", "completed", "failed"] = "started"
-
-
-@frozen(kw_only=True)
-class BootstrapCompleted(BootstrapPhase):
-    """Report that the bootstrap of an instance is done."""
-
-    instance_id: str
-    phase: str = "bootstrap"
-    event: Literal["started", "completed", "failed"] = "completed"
-
-
-@frozen(kw_only=True)
-class BootstrapConsole(SkywardEvent):
-    """Carry one line that the bootstrap wrote."""
-
-    line: str
-
-
-@frozen(kw_only=True)
-class BootstrapCommand(SkywardEvent):
-    """Report which command the bootstrap runs now."""
-
-    command: str
-
-
-@frozen(kw_only=True)
-class BootstrapFailed(SkywardEvent):
-    """Report in which phase a bootstrap failed, and the end of what it wrote."""
-
-    phase: str
-    error: str
-
-
-@frozen(kw_only=True)
 class InstanceBootstrapped(SkywardEvent):
     """Report that the environment of `node` is complete."""
 
@@ -334,38 +277,6 @@ class ClusterDestroyed(SkywardEvent):
 
 
 # Money and trouble
-
-
-@frozen(kw_only=True)
-class CostUpdate(SkywardEvent):
-    """Report what the pool has cost until now; money in USD, `hourly_rate` in USD an hour."""
-
-    elapsed_seconds: float
-    accumulated_cost: float
-    hourly_rate: float
-    spot_count: int
-    ondemand_count: int
-
-
-@frozen(kw_only=True)
-class CostFinal(SkywardEvent):
-    """
-    Report what the pool has cost in the end, and what it saved against on-demand prices, in USD.
-
-    Args:
-        hourly_rate: The most that an hour of it cost at any moment.
-        spot_count: Machines that it rented as spot, in all.
-        ondemand_count: Machines that it rented on demand, in all.
-        receipt: Where money and time went.
-    """
-
-    total_cost: float
-    total_seconds: float
-    hourly_rate: float = 0.0
-    spot_count: int = 0
-    ondemand_count: int = 0
-    savings_vs_ondemand: float = 0.0
-    receipt: Receipt | None = None
 
 
 @frozen(kw_only=True)

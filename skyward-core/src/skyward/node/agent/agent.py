@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from skyward.errors import ProtocolError
@@ -23,8 +22,7 @@ from skyward.node.agent.deadlines import Deadlines
 from skyward.node.agent.descendants import MARK, ended_children
 from skyward.node.agent.fds import HeldFds, close_all
 from skyward.node.agent.handshake import rendezvous_socket, welcome
-from skyward.node.agent.lane import WorkerLane, lane_of
-from skyward.node.agent.last_answers import failure, last_answers
+from skyward.node.agent.last_answers import failure
 from skyward.node.agent.line_flow import Lines, SpooledLines
 from skyward.node.agent.listening import AgentListener
 from skyward.node.agent.members import Members
@@ -32,6 +30,7 @@ from skyward.node.agent.neighbours import Neighbours
 from skyward.node.agent.spool import Spool
 from skyward.node.agent.stack_dumps import StackDumps, with_stack
 from skyward.node.agent.succession import Succession
+from skyward.node.agent.workers import Workers
 from skyward.node.data.module_files import write_packed
 from skyward.node.data.node_store import NodeStore
 from skyward.node.data.peer_transfers import PeerTransfers
@@ -42,8 +41,6 @@ from skyward.node.volumes.agent_volumes import AgentVolumes
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 8 << 20
-_APP_PATIENCE = 30.0
-"""Seconds in which plugins leave their `around_app` contexts when all else has ended at once."""
 
 
 class Agent:
@@ -60,28 +57,33 @@ class Agent:
         self._files_directory = os.path.join(directory, "files")
         self._batch = Batch(loop)
         self._client: Link | None = None
-        self._config: dict[str, Any] = {}
-        self._plugins, self._drained_for = b"", 0
+        self._drained_for = 0
         self._store = NodeStore(self._tell)
-        self._lanes: list[WorkerLane] = []
-        self._processes: dict[int, ChildProcess] = {}
-        self._app_host: ChildProcess | None = None
         self._members = Members(self._tell)
-        self._app_environment: dict[str, str] = {}
-        self._lines = Lines(self._tell, self._processes.values)
+        self._workers = Workers(
+            loop,
+            self._batch,
+            self._files_directory,
+            members=self._members,
+            lines=lambda: self._lines,
+            tell=self._tell,
+            on_frame=self._on_worker_frame,
+            on_put=self._store.keep_put,
+        )
+        processes = self._workers.processes
+        self._lines = Lines(self._tell, processes.values)
         self._results: ResultStore | None = None
         self._succession: Succession | None = None
-        self._dumps = StackDumps(loop, self._workers, self._answer)
-        self._deadlines = Deadlines(loop, self._processes, self._dumps)
-        self._watching = Watching(loop, self.leave, self._processes)
+        self._dumps = StackDumps(loop, self._workers.running, self._answer)
+        self._deadlines = Deadlines(loop, processes, self._dumps)
+        self._watching = Watching(loop, self.leave, processes)
         self._neighbours = Neighbours(loop, self._store.blob, self._answer)
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
         self._volumes = AgentVolumes(loop, directory, self._tell, lambda: self._lines, self._fail)
-        self._all_ended: Callable[[], None] = self._stopped
         self._meeting = rendezvous_socket()
         self._said: dict[str, Any] = {}
-        self._stopping = self._leaving = self._refreshing = self._announced = self.leaves_results = False
+        self._leaving = self.leaves_results = False
         self.finished = loop.create_future()
 
     def serve(self, sock: socket.socket) -> None:
@@ -104,7 +106,7 @@ class Agent:
         door.on_admitted = self._shared.reset
         results, lines = (os.path.join(self._directory, name) for name in ("results", "lines"))
         kept = self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
-        said = SpooledLines(self._tell, self._processes.values, loop=self._loop, link=link, spool=Spool(lines))
+        said = SpooledLines(self._tell, self._workers.processes.values, loop=self._loop, link=link, spool=Spool(lines))
         self._lines, self._succession = said, Succession(link, kept, said, self._in_flight, self._answer)
         door.on_succeeded = self._succession.succeeded
 
@@ -113,7 +115,7 @@ class Agent:
         for pid, status, usage in ended_children():
             for reaped in (self._watching.reaped, self._shared.reaped, self._volumes.reaped):
                 reaped(pid, status)
-            process = self._processes.pop(pid, None)
+            process = self._workers.processes.pop(pid, None)
             if process is not None:
                 self._batch.open()
                 try:
@@ -131,22 +133,17 @@ class Agent:
         """End everything at once but what plugins hold around the node: the client is gone, or asks for it."""
         if self._leaving:
             return
-        self._leaving = self._stopping = True
+        self._leaving = True
         self._watching.stop()
         for close in (self._neighbours.close, self._orders.close, self._shared.close, self._volumes.close):
             close()
         self._meeting.close()
-        self._each_process(lambda process: process.kill() if process is not self._app_host else None)
-        if self._app_host is not None and self._app_host.pid in self._processes:
-            self._app_host.tasks.end()
-            self._loop.call_later(_APP_PATIENCE, self._left)
-        else:
-            self._left()
+        self._workers.leave(self._left)
 
     def _left(self) -> None:
         if self.finished.done():
             return
-        self._each_process(ChildProcess.kill)
+        self._workers.each(ChildProcess.kill)
         self._lines.close()
         if self._results is not None:
             self._results.close()
@@ -176,12 +173,12 @@ class Agent:
             case Kind.SERVE | Kind.FETCH | Kind.GIVE:
                 self._orders.take(frame)
             case Kind.MEMBERS:
-                self._tell_workers(self._members.received(frame.body))
+                self._workers.tell(self._members.received(frame.body))
             case Kind.PEERS:
                 self._members.answered(frame.body)
             case Kind.FILES:
                 write_packed(self._files_directory, frame.body, fds)
-                self._tell_workers(encode(Kind.FILES))
+                self._workers.tell(encode(Kind.FILES))
             case Kind.LOG_READ:
                 self._lines.read(CALL.unpack(frame.body)[0])
                 self._resume_workers()
@@ -194,15 +191,15 @@ class Agent:
             case Kind.STORE:
                 self._shared.received(frame.body)
             case Kind.REFRESH:
-                self._refresh()
+                self._workers.refresh()
             case Kind.STOP:
-                self._stop(decode_json(frame.body)["grace"], self._stopped)
+                self._workers.stop(decode_json(frame.body)["grace"], self._stopped)
             case _:
                 raise ProtocolError(f"A client sent a {Kind(frame.kind).name} frame, which only agents send.")
 
     def _asked(self, question: dict[str, Any]) -> None:
         if "end_workers" in question:
-            self._stop(question["end_workers"], lambda: self._answer({"number": question["number"]}))
+            self._workers.stop(question["end_workers"], lambda: self._answer({"number": question["number"]}))
         elif self._succession is not None and self._succession.ask(question):
             return
         elif not (self._dumps.ask(question) or self._shared.ask(question) or self._volumes.ask(question)):
@@ -216,48 +213,16 @@ class Agent:
         self._tell(encode_json(Kind.WELCOME, self._said))
 
     def _start(self, body: bytes) -> None:
-        if self._lanes or self._app_host is not None:
+        if self._workers.started:
             raise ProtocolError("A client started an agent that was started already.")
-        self._config, self._plugins = decode_start(body)
-        os.environ.update({MARK: self._config["mark"]})
-        self._watching.start(self._config | {"directory": self._files_directory}, self._client)
-        self._lanes = [WorkerLane(index, config) for index, config in enumerate(self._config["lanes"])]
-        for lane in self._lanes:
-            lane.config["facts"] |= {name: self._said[name] for name in ("hostname", "network") if name in self._said}
-        if self._config["app_host"]:
-            self._app_host = self._spawn(self._config["app_host"], lane=0, slots=1)
-            config = {"facts": self._config["lanes"][0]["facts"], "directory": self._files_directory}
-            self._app_host.start(config, self._plugins)
-        else:
-            for lane in self._lanes:
-                self._start_worker(lane)
-
-    def _start_worker(self, lane: WorkerLane) -> None:
-        slots = self._config["slots"]
-        lane.process = self._spawn(lane.config, lane=lane.index, slots=slots)
-        config = {"facts": lane.config["facts"], "slots": slots, "directory": self._files_directory}
-        lane.process.start(config, self._plugins)
-        for members in self._members.versions():
-            lane.process.tasks.send(members)
-
-    def _spawn(self, config: dict[str, Any], *, lane: int, slots: int) -> ChildProcess:
-        process = ChildProcess(
-            self._loop,
-            self._batch,
-            argv=config["argv"],
-            env={**os.environ, **config["env"], **self._app_environment},
-            lane=lane,
-            slots=slots,
-            on_frame=self._on_worker_frame,
-            on_put=self._store.keep_put,
-            on_lines=self._lines.say,
-            on_ended=self._on_ended,
-        )
-        self._processes[process.pid] = process
-        return process
+        config, plugins = decode_start(body)
+        os.environ.update({MARK: config["mark"]})
+        self._watching.start(config | {"directory": self._files_directory}, self._client)
+        facts: dict[str, Any] = {name: self._said[name] for name in ("hostname", "network") if name in self._said}
+        self._workers.start(config, plugins, facts)
 
     def _task(self, frame: Frame, fds: tuple[int, ...]) -> None:
-        process = lane_of(self._lanes, frame).process
+        process = self._workers.of(frame)
         call, timeout, _, _, flags, digest = TASK.unpack_from(frame.body)
         if process is None:
             close_all(fds)
@@ -284,7 +249,7 @@ class Agent:
             self._results.begins(call, streams=bool(flags & TaskFlag.STREAM))
 
     def _to_control(self, frame: Frame, fds: tuple[int, ...]) -> None:
-        process = lane_of(self._lanes, frame).process
+        process = self._workers.of(frame)
         hold = HeldFds(fds)
         if process is not None:
             process.control.send(encode(frame.kind, frame.body, fds=len(fds)), fds, hold)
@@ -297,32 +262,8 @@ class Agent:
     def _drop(self, frame: Frame) -> None:
         self._store.drop(frame.body)
         if len(frame.body) == FUNCTION_DIGEST:
-            for process in self._workers():
+            for process in self._workers.running():
                 process.forget(frame.body)
-
-    def _tell_workers(self, frame: bytes) -> None:
-        for process in self._workers():
-            process.tasks.send(frame)
-
-    def _workers(self) -> list[ChildProcess]:
-        return [lane.process for lane in self._lanes if lane.process is not None]
-
-    def _refresh(self) -> None:
-        """Restart every worker; the client sends no task until that is done."""
-        self._refreshing = True
-        self._each_process(lambda process: process.tasks.end() if process is not self._app_host else None)
-
-    def _stop(self, grace: float, then: Callable[[], None]) -> None:
-        self._stopping, self._all_ended = True, then
-        workers = [process for process in self._processes.values() if process is not self._app_host]
-        if workers:
-            for process in workers:
-                process.tasks.end()
-        elif self._app_host is not None and self._app_host.pid in self._processes:
-            self._app_host.tasks.end()
-        else:
-            self._lines.when_sent(self._all_ended)
-        self._loop.call_later(grace, self._each_process, ChildProcess.kill)
 
     def _stopped(self) -> None:
         self._tell(encode(Kind.STOPPED))
@@ -350,7 +291,7 @@ class Agent:
                     process.ended(CALL.unpack_from(frame.body, at)[0])
                 self._tell(encode(Kind.RECALLED, frame.body, lane=lane))
             case Kind.READY:
-                self._ready(process, frame)
+                self._workers.ready(process, frame)
             case Kind.RETIRE:
                 process.retires = True
             case Kind.PEERS:
@@ -374,57 +315,7 @@ class Agent:
         else:
             self._results.send(result, fds, HeldFds(fds))
             self._mind_backlog()
-        if (process.retires or not self._config["reuse_processes"]) and self._lanes[lane].process is process:
-            process.tasks.end()
-            self._start_worker(self._lanes[lane])
-
-    def _ready(self, process: ChildProcess, frame: Frame) -> None:
-        process.ready = True
-        if process is self._app_host:
-            if not self._stopping:
-                self._app_environment = decode_json(frame.body)["environment"]
-                for lane in self._lanes:
-                    self._start_worker(lane)
-            return
-        for lane in self._lanes:
-            if lane.process is process:
-                lane.failed_starts = 0
-        if all(lane.process is not None and lane.process.ready for lane in self._lanes):
-            if not self._announced:
-                self._announced = True
-                self._tell(encode_json(Kind.READY, {"lanes": len(self._lanes)}))
-            elif self._refreshing:
-                self._refreshing = False
-                self._tell(encode(Kind.REFRESHED))
-
-    def _on_ended(self, process: ChildProcess) -> None:
-        if self._leaving:
-            if process is self._app_host:
-                self._left()
-            return
-        for frame in last_answers(process):
-            self._tell(frame)
-        if self._stopping:
-            if not self._processes:
-                self._lines.when_sent(self._all_ended)
-            elif list(self._processes.values()) == [self._app_host] and self._app_host is not None:
-                self._app_host.tasks.end()
-            return
-        if process is self._app_host:
-            self._fail("the app host, which holds the plugins' around_app contexts, ended", process)
-            return
-        for lane in self._lanes:
-            if lane.process is process:
-                self._replace(lane, process)
-
-    def _replace(self, lane: WorkerLane, process: ChildProcess) -> None:
-        if lane.gives_up(announced=self._announced):
-            self._fail(f"worker {lane.index} ended before it was ready", process)
-            return
-        try:
-            self._start_worker(lane)
-        except OSError as error:
-            self._fail(f"worker {lane.index} could not be started again: {error}", process)
+        self._workers.answered(process, lane)
 
     def _tell(self, frame: bytes, fds: tuple[int, ...] = (), hold: object = None) -> None:
         if self._client is not None:
@@ -436,22 +327,18 @@ class Agent:
         self._tell(encode_json(Kind.ANSWER, said))
 
     def _in_flight(self) -> list[int]:
-        return [call for process in self._processes.values() for call in process.in_flight]
+        return [call for process in self._workers.processes.values() for call in process.in_flight]
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""
         stored = self._results.on_disk if self._results is not None else 0
         behind = self._client is not None and self._client.backlog - stored > _BACKLOG
         if behind or self._lines.holding:
-            self._each_process(lambda process: process.tasks.pause())
+            self._workers.each(lambda process: process.tasks.pause())
 
     def _resume_workers(self) -> None:
-        self._each_process(lambda process: process.tasks.resume())
+        self._workers.each(lambda process: process.tasks.resume())
         self._mind_backlog()
 
-    def _fail(self, why: str, process: ChildProcess | None = None) -> None:
-        self._tell(failure(why, process))
-
-    def _each_process(self, do: Any) -> None:
-        for process in list(self._processes.values()):
-            do(process)
+    def _fail(self, why: str) -> None:
+        self._tell(failure(why, None))

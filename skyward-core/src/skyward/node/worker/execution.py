@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -12,12 +11,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import UsageError
-from skyward.link.described import shortened, type_name
+from skyward.link.described import type_name
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import (
     CREDIT,
     ITEM,
-    RESULT,
     CancelReason,
     Status,
     TaskFlag,
@@ -29,6 +27,7 @@ from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
 from skyward.node.task import call_collections, runtime
 from skyward.node.worker.driving import PATIENCE, Driver, interruption, unwinds
+from skyward.node.worker.outcome import Outcome, failed
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
 
 if TYPE_CHECKING:
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from skyward.model.instances.instance import InstanceInfo
     from skyward.node.worker.client_files import Keeping
     from skyward.node.worker.functions import FunctionStore
-
-
-_MESSAGE_LIMIT = 16 << 10
 
 
 class Setting:
@@ -78,31 +74,6 @@ class Setting:
         if execution is not None and execution.armed and execution.reason is not None:
             execution.armed = False
             raise interruption(frame)
-
-
-class Outcome:
-    """
-    Say how a call ended.
-
-    Args:
-        status: In one word.
-        seconds: How long user code ran.
-        payload: The result.
-        text: The failure's bytes, or JSON.
-    """
-
-    __slots__ = ("payload", "seconds", "status", "text")
-
-    def __init__(self, status: Status, seconds: float, payload: Payload | None = None, text: bytes = b"") -> None:
-        self.status = status
-        self.seconds = seconds
-        self.payload = payload
-        self.text = text
-
-    def body(self, call: int) -> bytes:
-        """Render it as a RESULT body."""
-        head = RESULT.pack(call, self.status, self.seconds)
-        return head + (self.payload.encode() if self.payload is not None else self.text)
 
 
 class Execution:
@@ -302,7 +273,7 @@ class Execution:
             raise
         except _Unpicklable as error:
             self._disarm()
-            return _failed("ResultError", str(error), time.perf_counter() - began)
+            return failed("ResultError", str(error), time.perf_counter() - began)
         except BaseException as error:
             self._disarm()
             return self._raised(error, began)
@@ -313,7 +284,7 @@ class Execution:
         try:
             return Outcome(Status.OK, seconds, dump(value, data=self._data, refs=HERE))
         except BaseException as error:
-            return _failed("ResultError", _cannot_be_pickled("its result", value, error), seconds)
+            return failed("ResultError", _cannot_be_pickled("its result", value, error), seconds)
 
     def _stream(self, items: Iterable[Any] | AsyncIterator[Any]) -> None:
         """Send what a generator gives, as fast as the consumer takes it."""
@@ -384,7 +355,7 @@ class Execution:
     def _stopped(self, began: float) -> Outcome:
         seconds = time.perf_counter() - began
         if self.reason == CancelReason.TIMEOUT:
-            return _failed("TaskTimeoutError", "", seconds)
+            return failed("TaskTimeoutError", "", seconds)
         return Outcome(Status.CANCELLED, seconds)
 
     def _raised(self, error: BaseException, began: float) -> Outcome:
@@ -393,7 +364,7 @@ class Execution:
 
         seconds = time.perf_counter() - began
         if isinstance(error, WorkerSpentError | StateLostError):
-            return _failed(type(error).__name__, str(error), seconds)
+            return failed(type(error).__name__, str(error), seconds)
         return Outcome(Status.RAISED, seconds, text=dump_failure(error, data=self._data))
 
     def _unloadable(self, error: BaseException, began: float) -> Outcome:
@@ -409,7 +380,7 @@ class Execution:
             )
         else:
             message = f"what was sent cannot be unpickled on the node: {type(error).__name__}: {error}"
-        return _failed("SerializationError", message, seconds)
+        return failed("SerializationError", message, seconds)
 
 
 def current_call() -> int:
@@ -417,17 +388,8 @@ def current_call() -> int:
     return runtime.current_call_id()
 
 
-def _failed(kind: str, message: str, seconds: float) -> Outcome:
-    reported = {"error": kind, "message": shortened(message, _MESSAGE_LIMIT)}
-    return Outcome(Status.FAILED, seconds, text=json.dumps(reported).encode())
-
-
 class _Unpicklable(Exception):
     """An item of a stream that cannot travel."""
-
-
-def _cannot_be_pickled(what: str, value: object, error: BaseException) -> str:
-    return f"{what}, a {type_name(type(value))}, cannot be pickled: {error}"
 
 
 def _raise_in_thread(thread: int, exception: type[BaseException] | None) -> None:
@@ -436,3 +398,7 @@ def _raise_in_thread(thread: int, exception: type[BaseException] | None) -> None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(exception) if exception else None
     )
+
+
+def _cannot_be_pickled(what: str, value: object, error: BaseException) -> str:
+    return f"{what}, a {type_name(type(value))}, cannot be pickled: {error}"

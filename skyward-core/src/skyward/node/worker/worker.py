@@ -37,9 +37,10 @@ from skyward.node.agent.entry import (
 from skyward.node.agent.slot_table import SlotTable
 from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.client_files import Keeping
-from skyward.node.worker.execution import Execution, Outcome, Setting
+from skyward.node.worker.execution import Execution, Setting
 from skyward.node.worker.functions import FunctionStore
 from skyward.node.worker.loop_tasks import loop_tasks, thread_stacks
+from skyward.node.worker.outcome import Outcome
 from skyward.node.worker.peer_lookup import Directory
 from skyward.node.worker.routes import STDERR
 from skyward.node.worker.standard_descriptors import DESCRIPTORS

@@ -18,18 +18,7 @@ from itertools import islice
 from skyward.plan.pool.call_groups import Group, Groups
 from skyward.plan.pool.durations import Durations
 from skyward.plan.pool.fair_queue import FairQueue
-from skyward.plan.pool.lanes import (
-    AHEAD_CALLS,
-    IDLE,
-    IDLE_SHARED,
-    SHARED_FOR,
-    Assignment,
-    Entry,
-    Lane,
-    LaneKey,
-    Node,
-    Recall,
-)
+from skyward.plan.pool.lanes import IDLE, IDLE_SHARED, SHARED_FOR, Assignment, Entry, Lane, LaneKey, Node, Recall
 from skyward.plan.pool.pinned_calls import PinnedCalls
 
 
@@ -323,9 +312,9 @@ class Scheduler:
         if key in self.lanes:
             self.lanes[key].recalled_at = None
 
-    def sends_all(self, *, wanted: bool, buffer: int | None = 0) -> None:
-        """Send every call ahead that may be, and recall none; or as few again as the buffer says."""
-        self._buffer, self._keeps = (AHEAD_CALLS, True) if wanted else (buffer or 0, False)
+    def send_ahead(self, buffer: int | None, *, recall: bool) -> None:
+        """Send so many calls ahead for each slot from now on, and recall some that could begin sooner, or none."""
+        self._buffer, self._keeps = buffer or 0, not recall
         for lane in self.lanes.values():
             if len(lane.calls) >= lane.capacity:
                 self._list(lane)
