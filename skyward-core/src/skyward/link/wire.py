@@ -189,7 +189,7 @@ class Wire:
 
     def renew(self, session: str) -> None:
         """
-        Begin anew with another client, which has none of what was sent.
+        Begin with another client, which has none of what was sent.
 
         Args:
             session: The name that both ends know from now on.

@@ -20,7 +20,7 @@ _ids = itertools.count(1)
 
 
 def number_after(task: int) -> None:
-    """Give new calls ids beyond that of a task which an earlier client has numbered."""
+    """Set the ids of new calls beyond that of a task which an earlier client has numbered."""
     global _ids  # noqa: PLW0603  # one count for all pools of a process
     _ids = itertools.count(max(next(_ids), task + 1))
 

@@ -18,7 +18,7 @@ from skyward.link.payload import decode
 from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
-    from skyward.engine.instances.adoption import Adopted
+    from skyward.engine.instances.adopted import Adopted
     from skyward.engine.instances.detached_records import LeftCall
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.event_loop import EngineLoop
@@ -62,22 +62,6 @@ class AttachedCall:
             Exception: What the function raised.
         """
         return self.future.result(timeout)
-
-
-@frozen(kw_only=True, eq=False)
-class Inheritance:
-    """
-    Say what a pool has of an earlier client.
-
-    Args:
-        nodes: The calls of each node, by its index.
-        lost: Calls whose nodes are lost.
-        last_call: The highest id of a task that there has been.
-    """
-
-    nodes: Mapping[int, tuple[LeftCall, ...]]
-    lost: tuple[LeftCall, ...] = ()
-    last_call: int = 0
 
 
 class InheritedCalls:

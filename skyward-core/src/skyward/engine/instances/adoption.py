@@ -6,18 +6,19 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
+from skyward.engine.instances.adopted import Adopted
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.lingering_key import key_of, made_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, lingering, take, write
 from skyward.engine.instances.lingering_release import release_overdue
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.instances.rented import Rented, Resumed
+from skyward.engine.instances.rented import Rented
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import SkywardError
 from skyward.model.instances.cluster import Cluster
@@ -28,7 +29,6 @@ from skyward.plan.instances.lingering import Lingering, choose_lingering, claim_
 from skyward.ssh.visits import KeptVisit
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.inherited_calls import Inheritance
     from skyward.engine.guardian.durable_records import Records
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.regions import Regions
@@ -37,47 +37,9 @@ if TYPE_CHECKING:
     from skyward.plan.config.request import Request
     from skyward.plan.offers.choice import Candidate
 
-__all__ = ["Adopted", "Adoption", "adopt"]
+__all__ = ["Adoption", "adopt"]
 
 _log = logging.getLogger(__name__)
-
-
-@frozen(kw_only=True, eq=False)
-class Adopted:
-    """
-    Hold machines of an earlier pool that are this program's now.
-
-    Args:
-        pool_id: The use of the pool that they were rented for, which the new pool goes on with: it is written on them.
-        key: What logs in at them.
-        spec: The spec that they are alike in.
-        machines: The machines.
-        shared: What those of each region share.
-        visits: The connections to them.
-        resumed: The nodes that they are already, by their marks; empty where nodes are to be made of them.
-        inheritance: The calls that those have; None where there are none.
-        members: The latest version of the members that they know.
-    """
-
-    pool_id: str
-    key: KeyPair
-    spec: Spec
-    machines: tuple[LeftMachine, ...]
-    shared: tuple[tuple[str | None, Any], ...]
-    visits: KeptVisit
-    resumed: Mapping[str, Resumed] = field(factory=dict)
-    inheritance: Inheritance | None = None
-    members: int = 0
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """List the nodes that they are already, by their indices."""
-        return tuple(sorted(machine.instance.node for machine in self.machines if machine.mark in self.resumed))
-
-    @property
-    def billed(self) -> bool:
-        """Return whether any of them costs money."""
-        return any(machine.candidate.price for machine in self.machines)
 
 
 async def adopt(request: Request) -> Adopted | None:
@@ -92,7 +54,7 @@ async def adopt(request: Request) -> Adopted | None:
     """
     if request.detached is not None:
         # Late, because few pools are attached, and one at home does not load what SSH needs.
-        from skyward.engine.instances.attaching import take_over
+        from skyward.engine.instances.takeover import take_over
 
         return await take_over(request.detached)
     known = await in_thread(lingering)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -13,7 +14,7 @@ from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
 from skyward.plan.instances.detached import Detached
 
-__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "LeftCall"]
+__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "LeftCall"]
 
 
 @frozen(kw_only=True)
@@ -72,6 +73,22 @@ class DetachedPool:
     nodes: tuple[DetachedNode, ...]
     shared: tuple[tuple[str | None, Any], ...]
     members: int
+    lost: tuple[LeftCall, ...] = ()
+    last_call: int = 0
+
+
+@frozen(kw_only=True, eq=False)
+class Inheritance:
+    """
+    Say what a pool has of an earlier client.
+
+    Args:
+        nodes: The calls of each node, by its index.
+        lost: Calls whose nodes are lost.
+        last_call: The highest id of a task that there has been.
+    """
+
+    nodes: Mapping[int, tuple[LeftCall, ...]]
     lost: tuple[LeftCall, ...] = ()
     last_call: int = 0
 

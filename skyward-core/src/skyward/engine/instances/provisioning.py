@@ -40,7 +40,7 @@ from skyward.plan.instances.lingering import check_linger
 from skyward.plan.pool.retry_policy import worth_another_start
 
 if TYPE_CHECKING:
-    from skyward.engine.instances.adoption import Adopted
+    from skyward.engine.instances.adopted import Adopted
     from skyward.engine.instances.leaving import Leaving
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.link.payload import Payload

@@ -158,7 +158,7 @@ class LeavableHost(Host, Protocol):
 
     async def detach(self, seconds: float) -> str:
         """
-        Have the node end in so many seconds, unless another client claims it.
+        Leave the node, which ends in so many seconds, unless another client claims it.
 
         Args:
             seconds: How long it waits.
@@ -172,7 +172,7 @@ class LeavableHost(Host, Protocol):
 
     async def resume(self) -> None:
         """
-        Have the node end no more as long as this client is there, which has claimed it and has a link to its agent.
+        Stop the end of a node that was left: this client has claimed it, and has a link to its agent.
 
         Raises:
             SkywardError: If the machine does not answer.

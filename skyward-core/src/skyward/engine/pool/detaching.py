@@ -10,7 +10,7 @@ from attrs import evolve
 
 from skyward.engine.calls.waiters import AnswerCollector, Promise, Waiter
 from skyward.engine.instances.detached_records import LeftCall
-from skyward.engine.instances.detaching import Detaching, Left
+from skyward.engine.instances.detachment import Detachment, DetachTerms
 from skyward.engine.instances.linger import Linger
 from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
@@ -64,7 +64,7 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
     return running.provisioning.pool_id
 
 
-async def _prepared(running: Running, name: str | None, lease: float | None) -> Detaching:
+async def _prepared(running: Running, name: str | None, lease: float | None) -> Detachment:
     """Check everything, and write down what there is, before anything is changed."""
     provisioning, linger = running.provisioning, running.provisioning.linger
     shells = [shell for shell in running.ready_shells() if not shell.leaving]
@@ -87,9 +87,9 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
             pool=running.name,
             hint="Raise them.",
         )
-    detaching = Detaching(
+    detaching = Detachment(
         linger,
-        Left(
+        DetachTerms(
             name=name or running.name,
             spec=running.spec,
             # What is of this program alone is said again when the pool is attached.
@@ -147,7 +147,7 @@ def _check_calls(running: Running) -> None:
             )
 
 
-async def _parted(running: Running, detaching: Detaching) -> None:
+async def _parted(running: Running, detaching: Detachment) -> None:
     """Send all calls to the nodes, have those wait for another client, and end the links to them."""
     dispatch = running.dispatch
     dispatch.send_all(wanted=True)

@@ -21,7 +21,8 @@ from skyward.engine.events import callbacks as contexts
 from skyward.engine.events.event_dispatcher import Dispatcher
 from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
-from skyward.engine.instances.adoption import Adopted, adopt
+from skyward.engine.instances.adopted import Adopted
+from skyward.engine.instances.adoption import adopt
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop

@@ -10,9 +10,8 @@ from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
 from skyward.engine.calls.call import number_after
-from skyward.engine.calls.inherited_calls import Inheritance
-from skyward.engine.instances.adoption import Adopted
-from skyward.engine.instances.detached_records import DETACHED, DetachedNode, LeftCall
+from skyward.engine.instances.adopted import Adopted
+from skyward.engine.instances.detached_records import DETACHED, DetachedNode, Inheritance, LeftCall
 from skyward.engine.instances.rented import Resumed
 from skyward.engine.nodes.lingering_host import Claim, claim
 from skyward.engine.pool.event_loop import in_thread
@@ -34,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 async def take_over(about: Detached) -> Adopted:
     """
-    Claim the nodes of a detached pool.
+    Acquire the nodes of a detached pool.
 
     Args:
         about: Which pool.

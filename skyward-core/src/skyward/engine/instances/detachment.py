@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from skyward.model.spec.options import Options
     from skyward.model.spec.spec import Spec
 
-__all__ = ["Detaching", "Left"]
+__all__ = ["Detachment", "DetachTerms"]
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _LOOK = 0.01
 
 
 @frozen(kw_only=True)
-class Left:
+class DetachTerms:
     """
     Say what a detached pool is, apart from its nodes.
 
@@ -62,7 +62,7 @@ class Left:
     members: int
 
 
-class Detaching:
+class Detachment:
     """
     Leave nodes to another client; lives in the engine's loop.
 
@@ -72,7 +72,7 @@ class Detaching:
         nodes: The nodes that are left.
     """
 
-    def __init__(self, linger: Linger, left: Left, nodes: Sequence[NodeShell]) -> None:
+    def __init__(self, linger: Linger, left: DetachTerms, nodes: Sequence[NodeShell]) -> None:
         self._linger = linger
         self._left = left
         self._nodes = list(nodes)
@@ -112,7 +112,7 @@ class Detaching:
 
     async def park(self) -> None:
         """
-        Have each node wait for another client, once it has all its calls.
+        Order each node to wait for another client, once it has all its calls.
 
         Raises:
             ProvisionError: If none does.
