@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from skyward.engine.instances.lingering_records import LeftMachine
+from skyward.engine.instances.lingering_records import LINGERING, LeftMachine
 from skyward.engine.instances.record_folder import RecordFolder
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
 from skyward.plan.instances.detached import Detached
 
-__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "LeftCall"]
+__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "LeftCall", "forget_detached"]
 
 
 @frozen(kw_only=True)
@@ -103,3 +103,9 @@ def _dumps(pool: DetachedPool) -> bytes:
 
 DETACHED: RecordFolder[Detached, DetachedPool] = RecordFolder("detached", Detached, DetachedPool, _dumps)
 """The pools that are detached, or whose lease has ended."""
+
+
+def forget_detached(pool_id: str) -> None:
+    """Remove what is known of a pool that was detached, also for the one that would release what its machines share."""
+    DETACHED.forget((pool_id,))
+    LINGERING.forget((pool_id,))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from skyward.engine.calls.call import new_id
-from skyward.engine.instances.detached_records import DETACHED, DetachedNode, DetachedPool, LeftCall
+from skyward.engine.instances.detached_records import DETACHED, DetachedNode, DetachedPool, LeftCall, forget_detached
 from skyward.engine.instances.lingering_key import made_of
 from skyward.engine.instances.lingering_records import LeftMachine
 from skyward.engine.nodes.host import LeavableHost
@@ -98,7 +98,7 @@ class Detachment:
             OSError: If it is not on the disk.
         """
         try:
-            await in_thread(DETACHED.write, *self._record(calls))
+            await in_thread(self._write, *self._record(calls))
         except (OSError, ConfigError):
             raise
         except Exception as error:
@@ -144,7 +144,7 @@ class Detachment:
         """
         await self._linger.write_expiry([shell.instance.id for shell in self._keys], self._left.lease)
         try:
-            await in_thread(DETACHED.write, *self._record(calls))
+            await in_thread(self._write, *self._record(calls))
         except OSError as error:
             # What was written before names these calls, and some that were answered meanwhile.
             _log.warning("detached.not_written_again pool=%s: %s", self._linger.pool_id, error)
@@ -171,7 +171,7 @@ class Detachment:
 
     async def withdraw(self) -> None:
         """Remove the record of a pool that is not detached after all."""
-        await in_thread(DETACHED.forget, (self._linger.pool_id,))
+        await in_thread(forget_detached, self._linger.pool_id)
 
     async def _park(self, shell: NodeShell) -> str:
         host, line = shell.host, shell.line
@@ -182,6 +182,11 @@ class Detachment:
             await shell.ask({"park": True})
         await _drained(line)
         return await host.detach(self._left.lease)
+
+    def _write(self, about: Detached, body: DetachedPool) -> None:
+        DETACHED.write(about, body)
+        if self._linger.rents:
+            self._linger.record([node.machine for node in body.nodes], self._left.lease, about.hourly_rate)
 
     def _record(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> tuple[Detached, DetachedPool]:
         linger, left, now = self._linger, self._left, time.time()

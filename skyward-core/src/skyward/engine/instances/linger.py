@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
-from skyward.engine.instances.lingering_key import key_of, made_of
+from skyward.engine.instances.lingering_key import key_of, made_of, source_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, forget, write
 from skyward.engine.nodes.host import LingeringHost
 from skyward.engine.pool.event_loop import in_thread
@@ -172,21 +172,39 @@ class Linger:
             await in_thread(forget, (self._cluster.pool_id,))
 
     def _write(self, seconds: float) -> None:
+        _, key = key_of(self._provider, self._cluster.spec)
+        self.record(
+            [machine for _, machine in self._left], seconds, sum(self.rate(shell) for shell, _ in self._left), key
+        )
+
+    def record(self, machines: Sequence[LeftMachine], seconds: float, rate: float, key: str = "") -> None:
+        """
+        Write down machines without a client: what they share is released by another pool, once they have ended.
+
+        Args:
+            machines: The machines.
+            seconds: When they end.
+            rate: What they cost, in USD an hour.
+            key: Digest of what a pool that takes them has to be alike in; empty if none may.
+
+        Raises:
+            OSError: If it is not on the disk.
+            ConfigError: If the directory for state is not this user's alone.
+        """
         cluster, now = self._cluster, time.time()
-        source, key = key_of(self._provider, cluster.spec)
-        machines = tuple(machine for _, machine in self._left)
         about = Lingering(
             pool_id=cluster.pool_id,
             pool_name=cluster.pool_name,
             provider=self._provider.name,
-            source=source,
+            source=source_of(self._provider),
             key=key,
             machines=tuple(machine.instance.id for machine in machines),
-            hourly_rate=sum(self.rate(shell) for shell, _ in self._left),
+            hourly_rate=rate,
             since=now,
             ends_at=now + seconds,
         )
-        write(about, LeftPool(private_key=cluster.key.private, machines=machines, shared=self._regions.everything))
+        shared = self._regions.everything
+        write(about, LeftPool(private_key=cluster.key.private, machines=tuple(machines), shared=shared))
 
     def _may(self, shell: NodeShell) -> bool:
         return (
@@ -214,6 +232,11 @@ class Linger:
     def pool_id(self) -> str:
         """Return the id that the machines bear."""
         return self._cluster.pool_id
+
+    @property
+    def rents(self) -> bool:
+        """Return whether its machines are rented, and share what is to be released."""
+        return self._provider.facts.rents
 
     @property
     def provider_name(self) -> str:
