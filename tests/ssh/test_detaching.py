@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import field, frozen
 
 import skyward as sky
 from skyward.engine.instances.detached_records import DETACHED
+from skyward.engine.instances.lingering_records import lingering
 from tests.hosts import Host, hosts
 from tests.yard import ENDED, Yard
 
@@ -88,6 +90,8 @@ def test_what_was_under_way_goes_on_and_has_its_results(yard: tuple[Yard, list[H
         early.result()
     assert provider.rented() == ["box-0"]
     assert [(about.pool_id, about.calls) for about in DETACHED.heads()] == [(name, 3)]
+    # What its machines share is released by another pool, if the lease ends first; none takes them.
+    assert [(about.pool_id, about.key) for about in lingering()] == [(name, "")]
     gate.touch()
     with attach(name) as second:
         one, two, three = second.calls()
@@ -96,10 +100,11 @@ def test_what_was_under_way_goes_on_and_has_its_results(yard: tuple[Yard, list[H
         with pytest.raises(ValueError, match="as it must"):
             two.result(30)
         assert three.result(30) == 2
-        assert DETACHED.heads() == []
+        assert DETACHED.heads() == lingering() == []
         assert process() >> second == worker
     assert provider.rented() == []
     assert provider.launched() == 1
+    assert provider.notes("release") == provider.notes("open") == [name]
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
@@ -318,6 +323,20 @@ def test_what_needs_its_client_is_not_left(yard: tuple[Yard, list[Host]]) -> Non
     with pool(provider, ttl=0) as second, pytest.raises(sky.ConfigError, match="ttl=0 disarms the watchdogs"):
         second.detach()
     assert provider.rented() == []
+    assert DETACHED.heads() == []
+
+
+def test_a_secret_is_not_written_down(yard: tuple[Yard, list[Host]]) -> None:
+    """A key that a program gives its provider stays in the program."""
+
+    @frozen(kw_only=True)
+    class Locked(Yard):
+        token: str = field(repr=False)
+
+    yard_ = yard[0]
+    provider = Locked(hosts=yard_.hosts, key=yard_.key, books=yard_.books, known_hosts=yard_.known_hosts, token="hush")
+    with pool(provider) as first, pytest.raises(sky.ConfigError, match="token= of its provider is a secret"):
+        first.detach()
     assert DETACHED.heads() == []
 
 

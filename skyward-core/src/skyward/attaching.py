@@ -66,4 +66,4 @@ def attach(
     spent = linger_cost(about.hourly_rate, time.time() - about.since)
     budget = None if left.options.budget is None else max(_LEAST, left.options.budget - spent)
     options = evolve(left.options, console=console, logging=logging, on_event=on_event, budget=budget)
-    return Pool.of(Request(specs=(left.spec,), options=options, name=about.pool_name, detached=about))
+    return Pool.of(Request(specs=(left.whole_spec(),), options=options, name=about.pool_name, detached=about))

@@ -56,7 +56,7 @@ async def adopt(request: Request) -> Adopted | None:
         # Late, because few pools are attached, and one at home does not load what SSH needs.
         from skyward.engine.instances.takeover import take_over
 
-        return await take_over(request.detached)
+        return await take_over(request.detached, request.specs[0])
     known = await in_thread(lingering)
     if not known:
         return None

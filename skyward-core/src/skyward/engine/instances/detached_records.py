@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skyward.engine.instances.lingering_records import LINGERING, LeftMachine
+from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.instances.record_folder import RecordFolder
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
@@ -57,7 +58,8 @@ class DetachedPool:
     Hold what it takes to go on with a detached pool.
 
     Args:
-        spec: What it was made of.
+        spec: What it was made of, without its provider.
+        provider: How its provider is made.
         options: How it behaves, less what is of its program alone.
         private_key: What logs in at its machines, as a text.
         nodes: Its nodes.
@@ -68,6 +70,7 @@ class DetachedPool:
     """
 
     spec: Spec
+    provider: ProviderRecipe
     options: Options
     private_key: str = attrs.field(repr=False)
     nodes: tuple[DetachedNode, ...]
@@ -75,6 +78,10 @@ class DetachedPool:
     members: int
     lost: tuple[LeftCall, ...] = ()
     last_call: int = 0
+
+    def whole_spec(self) -> Spec:
+        """Return what it was made of."""
+        return evolve(self.spec, provider=self.provider.make())
 
 
 @frozen(kw_only=True, eq=False)

@@ -14,6 +14,7 @@ from skyward.engine.calls.call import new_id
 from skyward.engine.instances.detached_records import DETACHED, DetachedNode, DetachedPool, LeftCall, forget_detached
 from skyward.engine.instances.lingering_key import made_of
 from skyward.engine.instances.lingering_records import LeftMachine
+from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.nodes.host import LeavableHost
 from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.bundle import runtime_bundle
@@ -205,7 +206,8 @@ class Detachment:
             runtime=runtime_bundle().digest,
         )
         body = DetachedPool(
-            spec=left.spec,
+            spec=evolve(left.spec, provider=None),
+            provider=ProviderRecipe.of(left.spec.provider),
             options=left.options,
             private_key=linger.private_key,
             nodes=nodes,

@@ -25,18 +25,20 @@ from skyward.ssh.visits import KeptVisit
 
 if TYPE_CHECKING:
     from skyward.engine.instances.detached_records import DetachedPool
+    from skyward.model.spec.spec import Spec
 
 __all__ = ["take_over"]
 
 _log = logging.getLogger(__name__)
 
 
-async def take_over(about: Detached) -> Adopted:
+async def take_over(about: Detached, spec: Spec) -> Adopted:
     """
     Acquire the nodes of a detached pool.
 
     Args:
         about: Which pool.
+        spec: What it was made of.
 
     Returns:
         Those that answer; the calls of the others are lost.
@@ -93,7 +95,7 @@ async def take_over(about: Detached) -> Adopted:
     return Adopted(
         pool_id=about.pool_id,
         key=KeyPair.of(left.private_key),
-        spec=left.spec,
+        spec=spec,
         machines=tuple(node.machine for node in got),
         shared=left.shared,
         visits=visits,

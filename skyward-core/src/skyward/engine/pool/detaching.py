@@ -12,6 +12,7 @@ from skyward.engine.calls.waiters import AnswerCollector, Promise, Waiter
 from skyward.engine.instances.detached_records import LeftCall
 from skyward.engine.instances.detachment import Detachment, DetachTerms
 from skyward.engine.instances.linger import Linger
+from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
 from skyward.link.messages import task_of
@@ -116,15 +117,18 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
 
 def _check_whole(running: Running, shells: Sequence[NodeShell]) -> None:
     """Refuse a pool of which something would be left that no other client knows."""
-    why = ""
+    why, hint = "", None
     if not shells:
         why = "no node of it is ready"
     elif running.store.node is not None:
         why = "its collections are in use, which this program leads the nodes to"
     elif any(shell.blueprint.cluster.pool_id != running.provisioning.pool_id for shell in shells):
         why = "its nodes are of several clouds"
+    if secrets := ProviderRecipe.of(running.spec.provider).secrets:
+        why = f"{secrets[0]}= of its provider is a secret, which has no place on this computer's disk"
+        hint = "Leave it to an environment variable or the provider's own file."
     if why:
-        raise ConfigError(f"Pool {running.name!r} cannot be detached: {why}.", pool=running.name)
+        raise ConfigError(f"Pool {running.name!r} cannot be detached: {why}.", pool=running.name, hint=hint)
 
 
 def _check_calls(running: Running) -> None:
