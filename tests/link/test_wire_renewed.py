@@ -29,8 +29,14 @@ def test_a_parked_link_keeps_what_the_next_client_needs_and_nothing_else() -> No
         client.wire.abandon()
         successor = End(asyncio.get_running_loop())
         node.wire.renew("s")
-        _settle(Line(node, successor))
-        assert successor.bodies() == [b"of a worker that died"]
+        line = Line(node, successor)
+        node.wire.send(encode(Kind.ANSWER, b"{}"))
+        _settle(line)
+        assert successor.bodies() == [b"{}"]
+        node.wire.unpark()
+        node.wire.flush()
+        _settle(line)
+        assert successor.bodies() == [b"{}", b"of a worker that died"]
 
     _run(test)
 
@@ -52,6 +58,7 @@ def test_what_was_half_sent_to_one_client_is_not_resumed_with_the_next() -> None
         node.wire.renew("s")
         _settle(Line(node, successor))
         assert successor.bodies() == []
+        node.wire.unpark()
         node.wire.send(frame, fds, hold, lambda: None)
         node.wire.flush()
         line = Line(node, successor)

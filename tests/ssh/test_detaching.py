@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from attrs import field, frozen
 import skyward as sky
 from skyward.engine.instances.detached_records import DETACHED
 from skyward.engine.instances.lingering_records import lingering
+from skyward.hookspecs import hookimpl
 from tests.hosts import Host, hosts
 from tests.yard import ENDED, Yard
 
@@ -100,7 +102,8 @@ def test_what_was_under_way_goes_on_and_has_its_results(yard: tuple[Yard, list[H
         with pytest.raises(ValueError, match="as it must"):
             two.result(30)
         assert three.result(30) == 2
-        assert DETACHED.heads() == lingering() == []
+        assert DETACHED.heads() == []
+        assert lingering() == []
         assert process() >> second == worker
     assert provider.rented() == []
     assert provider.launched() == 1
@@ -362,4 +365,39 @@ def test_what_cannot_be_written_down_is_not_left(yard: tuple[Yard, list[Host]], 
         with pytest.raises((OSError, sky.ConfigError)):
             first.detach()
         assert slow(0.0, 1) >> first == 1
+    assert provider.rented() == []
+
+
+@frozen
+class Moody:
+    """A plugin that lets no pool open as long as a file is there."""
+
+    path: str
+
+    @hookimpl
+    def skyward_around_client(self, pool: sky.Pool, cluster: Any) -> Any:
+        """Fail, or do nothing."""
+        if Path(self.path).exists():
+            raise RuntimeError("not in the mood")
+        return contextlib.nullcontext()
+
+
+def test_nodes_are_given_back_by_a_client_that_cannot_go_on(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """What failed is the client's own, and hours of work are not lost for that: the next attempt has all of it."""
+    provider, _ = yard
+    mood = tmp_path / "mood"
+    with pool(provider, plugins=[Moody(str(mood))]) as first:
+        first.run_async(slow(0.2, 5)).result()
+        _ = first.run_async(slow(0.2, 6))
+        _ = first.run_async(slow(0.2, 7))
+        name = first.detach()
+    mood.touch()
+    with pytest.raises(sky.SkywardError, match="not in the mood"), attach(name):
+        pass
+    assert provider.rented() == ["box-0"]
+    assert [about.pool_id for about in DETACHED.heads()] == [name]
+    mood.unlink()
+    with attach(name) as second:
+        assert list(second.results()) == [6, 7]
+    assert provider.launched() == 1
     assert provider.rented() == []

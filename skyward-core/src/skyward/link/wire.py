@@ -39,6 +39,9 @@ _KIND_AT = 4
 _PARKED = frozenset((Kind.RESULT, Kind.RECALLED, Kind.KEEP, Kind.FAILED, Kind.WORKER))
 """What is kept for the next client while there is none; all else is of use to one that is there."""
 
+_PASSING = frozenset((Kind.WELCOME, Kind.ANSWER))
+"""What is sent all the same, because a client that is there has asked for it."""
+
 
 class Connection(Protocol):
     """What a link needs of one connection; all of it is used in the loop only."""
@@ -66,7 +69,7 @@ class Wire:
         on_lost: Called when a connection is lost and another one is wanted.
         on_received: Called whenever anything arrives.
 
-    `succeeds` is the session of the client before, which this one takes a node over from; empty where it is the first.
+    `succeeds` has the sessions of clients before, one of which this one takes a node over from; it is empty otherwise.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class Wire:
         self._acknowledged_at = 0.0
         # What is kept for the next client; None while this one is there.
         self._parked: list[tuple[bytes, Sequence[int], object]] | None = None
-        self.succeeds = ""
+        self.succeeds: tuple[str, ...] = ()
         self.closed = False
         self.received_at = loop.time()
         self.heard = 0
@@ -158,7 +161,7 @@ class Wire:
         """
         if self.closed:
             return
-        if self._parked is not None:
+        if self._parked is not None and frame[_KIND_AT] not in _PASSING:
             self._park(frame, fds, hold, receipt)
             return
         if fds or self._outbox.holds:
@@ -180,7 +183,7 @@ class Wire:
 
     def park(self) -> None:
         """
-        Send no more until the next client is there, which `renew` begins with.
+        Send nothing but answers until `unpark`, when another client is there.
 
         What a client needs to know is kept; a frame with a receipt is not, as its sender keeps it.
         """
@@ -200,6 +203,9 @@ class Wire:
         self._session = session
         self._outbox, self._inbox = Outbox(), Inbox(self._on_frame, self._announced)
         self._unacknowledged, self._asked = 0, False
+
+    def unpark(self) -> None:
+        """Send what was kept, and all that comes from now on."""
         parked, self._parked = self._parked or (), None
         for frame, fds, hold in parked:
             self.send(frame, fds, hold)
@@ -269,7 +275,7 @@ class Wire:
         self._inbox.restart()
         hello = {"version": VERSION, "session": self._session, "received": self._inbox.received, "unpacks": [NAME]}
         if self.succeeds:
-            hello["succeeds"] = self.succeeds
+            hello["succeeds"] = list(self.succeeds)
         connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
         if first:
             self.flush()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -11,6 +12,8 @@ from attrs import frozen
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
+from skyward.engine.instances.detached_records import forget_detached
+from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result, task_of
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from skyward.model.spec.worker_layout import Worker
 
 __all__ = ["AttachedCall", "InheritedCalls"]
+
+_log = logging.getLogger(__name__)
 
 
 @frozen(kw_only=True, eq=False)
@@ -89,7 +94,10 @@ class InheritedCalls:
         self._node = node
         self._open: dict[int, dict[int, tuple[LeftCall, AttachedCall]]] = {}
         inheritance = adopted.inheritance if adopted is not None else None
-        self._inherits = inheritance is not None
+        self._inherits = self.waits = inheritance is not None
+        self._pool_id = adopted.pool_id if adopted is not None else ""
+        self.ends_at = adopted.ends_at if adopted is not None else 0.0
+        self.lost_before = inheritance.lost if inheritance is not None else ()
         self.places: tuple[int, ...] = adopted.places if adopted is not None else ()
         self.members = adopted.members if adopted is not None else 0
         self._last = inheritance.last_call if inheritance is not None else 0
@@ -109,6 +117,18 @@ class InheritedCalls:
     def buffer(self, workers: Worker) -> int | None:
         """Return how many calls may be sent ahead; None where none may be recalled, as these might be with them."""
         return workers.buffer if workers.reuse_processes and not self._inherits else None
+
+    async def resume(self, shells: Sequence[NodeShell]) -> None:
+        """Ask the nodes for what they have kept, once: until then they can be given back as they were."""
+        if not self.waits:
+            return
+        self.waits = False
+        await in_thread(forget_detached, self._pool_id)
+        asked = [shell.ask({"resume": True}) for shell in shells if shell.rented.resumed is not None]
+        for failed in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(failed, Exception):
+                # Its link says what becomes of it.
+                _log.warning("inherited.not_resumed pool=%s reason=%s", self._pool_id, failed)
 
     def open_on(self, node: int) -> tuple[LeftCall, ...]:
         """List the calls that a node has not answered yet, oldest first."""

@@ -34,6 +34,7 @@ class Adopted:
         resumed: The nodes that they are already, by their marks; empty where nodes are to be made of them.
         inheritance: The calls that those have; None where there are none.
         members: The latest version of the members that they know.
+        ends_at: When their lease ends, in seconds since 1970.
     """
 
     pool_id: str
@@ -45,6 +46,7 @@ class Adopted:
     resumed: Mapping[str, Resumed] = field(factory=dict)
     inheritance: Inheritance | None = None
     members: int = 0
+    ends_at: float = 0.0
 
     @property
     def places(self) -> tuple[int, ...]:

@@ -190,7 +190,9 @@ class Adoption:
             given = [(node, at[node]) for node in nodes if node in at]
         else:
             given = list(zip(nodes, self._adopted.machines, strict=False))
-        check(len(given), max((machine.candidate.price for _, machine in given), default=0.0))
+        if not at:
+            # Nodes that were left cost the same, attached or not; the meter stops a pool that they are too dear for.
+            check(len(given), max((machine.candidate.price for _, machine in given), default=0.0))
         return await all_of(self._assign(node, machine) for node, machine in given)
 
     async def _assign(self, node: int, machine: LeftMachine) -> Rented:

@@ -43,12 +43,12 @@ class DetachedNode:
 
     Args:
         machine: Its machine.
-        session: What its agent lets in the next client by.
+        sessions: What its agent lets in the next client by, one of them.
         calls: The calls that were on it, oldest first.
     """
 
     machine: LeftMachine
-    session: str = attrs.field(repr=False)
+    sessions: tuple[str, ...] = attrs.field(repr=False)
     calls: tuple[LeftCall, ...]
 
 

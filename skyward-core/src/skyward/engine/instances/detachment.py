@@ -54,6 +54,7 @@ class DetachTerms:
         options: How it behaves.
         lease: Seconds until its machines end.
         members: The latest version of the members.
+        lost: Calls that were lost before.
     """
 
     name: str
@@ -61,6 +62,7 @@ class DetachTerms:
     options: Options
     lease: float
     members: int
+    lost: tuple[LeftCall, ...] = ()
 
 
 class Detachment:
@@ -118,7 +120,24 @@ class Detachment:
         Raises:
             ProvisionError: If none does.
         """
-        ended = await asyncio.gather(*map(self._park, self._nodes), return_exceptions=True)
+        await self._each(self._park)
+
+    async def give_back(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
+        """
+        Leave nodes that were claimed as they were: nothing that they have was asked for.
+
+        Args:
+            calls: The calls by their nodes.
+
+        Raises:
+            ProvisionError: If none can be left.
+            OSError: If it cannot be written down.
+        """
+        await self._each(self._give_back)
+        await in_thread(self._write, *self._record(calls))
+
+    async def _each(self, leave: Callable[[NodeShell], Awaitable[str]]) -> None:
+        ended = await asyncio.gather(*map(leave, self._nodes), return_exceptions=True)
         for shell, outcome in zip(self._nodes, ended, strict=True):
             if isinstance(outcome, str):
                 self._keys[shell] = outcome
@@ -174,6 +193,14 @@ class Detachment:
         """Remove the record of a pool that is not detached after all."""
         await in_thread(forget_detached, self._linger.pool_id)
 
+    async def _give_back(self, shell: NodeShell) -> str:
+        if not isinstance(shell.host, LeavableHost):
+            raise ProvisionError(f"{shell.where} is not reached over SSH.")
+        key = await shell.host.detach(self._left.lease)
+        if isinstance(shell.line, Wire):
+            shell.line.abandon()
+        return key
+
     async def _park(self, shell: NodeShell) -> str:
         host, line = shell.host, shell.line
         if not isinstance(host, LeavableHost) or not isinstance(line, Wire):
@@ -193,7 +220,8 @@ class Detachment:
         linger, left, now = self._linger, self._left, time.time()
         shells = [shell for shell in self._nodes if shell not in self._failed]
         nodes = tuple(self._node(shell, calls.get(shell, ())) for shell in shells)
-        lost = tuple(evolve(call, lost=why) for shell, why in self._failed.items() for call in calls.get(shell, ()))
+        failed = [evolve(call, lost=why) for shell, why in self._failed.items() for call in calls.get(shell, ())]
+        lost = (*left.lost, *failed)
         about = Detached(
             pool_id=linger.pool_id,
             pool_name=left.name,
@@ -232,7 +260,9 @@ class Detachment:
             rented_at=time.time() - self._linger.age(shell),
             made=made_of(rented.blueprint),
         )
-        return DetachedNode(machine=machine, session=host.session, calls=tuple(calls))
+        # A client that did not get so far as to have it cannot know whether its agent has let it in.
+        before = rented.resumed.before if rented.resumed is not None else ()
+        return DetachedNode(machine=machine, sessions=(host.session, *before), calls=tuple(calls))
 
 
 async def _drained(line: Wire) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from skyward.engine.instances.adopted import Adopted
     from skyward.engine.instances.leaving import Leaving
     from skyward.engine.instances.pool_instances import PoolInstances
+    from skyward.engine.nodes.host import Host
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
@@ -289,6 +290,10 @@ class Provisioning:
         self._instances.send(BecameReady(shell.rented.key))
         self._reporting.node_ready(shell)
         self.machine_images.begin(shell)
+
+    def reach(self, shell: NodeShell) -> Host:
+        """Return how a machine is reached."""
+        return self._hosts.host(shell)
 
     def start_failed(self, shell: NodeShell, error: Exception, *, again: bool) -> bool:
         """

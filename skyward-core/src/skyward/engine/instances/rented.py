@@ -21,12 +21,12 @@ class Resumed:
 
     Args:
         mark: The node's own name on its machine.
-        before: What its agent lets its next client in by.
+        before: What its agent lets its next client in by, one of them.
         session: What it lets the client in by from then on.
     """
 
     mark: str
-    before: str = field(repr=False)
+    before: tuple[str, ...] = field(repr=False)
     session: str = field(repr=False)
 
 

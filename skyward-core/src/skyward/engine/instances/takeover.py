@@ -11,7 +11,7 @@ from attrs import evolve
 from skyward.engine.calls.batches import all_of
 from skyward.engine.calls.call import number_after
 from skyward.engine.instances.adopted import Adopted
-from skyward.engine.instances.detached_records import DETACHED, DetachedNode, Inheritance, LeftCall, forget_detached
+from skyward.engine.instances.detached_records import DETACHED, DetachedNode, Inheritance, LeftCall
 from skyward.engine.instances.rented import Resumed
 from skyward.engine.nodes.lingering_host import Claim, claim
 from skyward.engine.pool.event_loop import in_thread
@@ -83,7 +83,6 @@ async def take_over(about: Detached, spec: Spec) -> Adopted:
             pool=about.pool_name,
             hint="Try again; if they are gone, so are the results that were on them.",
         )
-    await in_thread(forget_detached, about.pool_id)
     lost = [
         evolve(call, lost=f"its machine {node.machine.instance.id} did not answer when the pool was attached")
         for node in left.nodes
@@ -102,11 +101,12 @@ async def take_over(about: Detached, spec: Spec) -> Adopted:
         resumed={node.machine.mark: _resumed(node) for node in got},
         inheritance=_inheritance(got, (*left.lost, *lost), left.last_call),
         members=left.members,
+        ends_at=about.ends_at,
     )
 
 
 def _resumed(node: DetachedNode) -> Resumed:
-    return Resumed(mark=node.machine.mark, before=node.session, session=secrets.token_hex(16))
+    return Resumed(mark=node.machine.mark, before=node.sessions, session=secrets.token_hex(16))
 
 
 def _inheritance(nodes: list[DetachedNode], lost: tuple[LeftCall, ...], last_call: int) -> Inheritance:

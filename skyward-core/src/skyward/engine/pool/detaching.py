@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from skyward.engine.calls.waiters import AnswerCollector, Promise, Waiter
-from skyward.engine.instances.detached_records import LeftCall
-from skyward.engine.instances.detachment import Detachment, DetachTerms
+from skyward.engine.instances.detachment import Detachment
 from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.provider_recipe import ProviderRecipe
+from skyward.engine.pool.left_nodes import left_calls, terms
 from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
-from skyward.link.messages import task_of
 from skyward.model.instances.machine import LocalAddress
 from skyward.plan.instances.billing import ENDING_S
 from skyward.plan.instances.detached import check_detach, lease_of
 from skyward.plan.instances.lingering import LEAST
 
 if TYPE_CHECKING:
-    from skyward.engine.calls.call import Call
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.opening import OpenPool
     from skyward.engine.pool.running import Running
@@ -88,30 +84,8 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
             pool=running.name,
             hint="Raise them.",
         )
-    detaching = Detachment(
-        linger,
-        DetachTerms(
-            name=name or running.name,
-            spec=running.spec,
-            # What is of this program alone is said again when the pool is attached.
-            options=evolve(
-                running.options,
-                on_event=None,
-                selection="cheapest",
-                console=True,
-                logging=True,
-                ports=(),
-                linger=0.0,
-                warm_image=False,
-                pool_deadline=None,
-                budget=running.reporting.meter.left(),
-            ),
-            lease=seconds,
-            members=running.membership.version,
-        ),
-        shells,
-    )
-    await detaching.prepare(_calls(running, shells))
+    detaching = Detachment(linger, terms(running, name or running.name, seconds), shells)
+    await detaching.prepare(left_calls(running, shells))
     return detaching
 
 
@@ -170,7 +144,7 @@ async def _parted(running: Running, detaching: Detachment) -> None:
     await detaching.park()
     # Nothing comes between: what is answered until now is this client's, and the rest the next one's.
     detaching.cut()
-    calls = _calls(running, running.ready_shells())
+    calls = left_calls(running, running.ready_shells())
     why = f"The pool {running.name!r} was detached; sky.attach({running.provisioning.pool_id!r}) has the result."
     running.inherited.close(why)
     dispatch.close(why)
@@ -178,16 +152,3 @@ async def _parted(running: Running, detaching: Detachment) -> None:
         dispatch.remove(shell.seat, why)
     await dispatch.leave(why)
     await detaching.finish(calls)
-
-
-def _calls(running: Running, shells: Sequence[NodeShell]) -> Mapping[NodeShell, Sequence[LeftCall]]:
-    """Return the calls of each node, oldest first."""
-    found: dict[int, list[LeftCall]] = {shell.seat: list(running.inherited.open_on(shell.index)) for shell in shells}
-    for call in running.dispatch.calls:
-        if call.on is not None and call.on in found:
-            found[call.on].append(_left(call))
-    return {shell: sorted(found[shell.seat], key=lambda call: task_of(call.id)) for shell in shells}
-
-
-def _left(call: Call) -> LeftCall:
-    return LeftCall(id=call.id, function=call.function.name, lane=call.lane)

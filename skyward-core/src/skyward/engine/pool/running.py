@@ -154,6 +154,9 @@ class Running:
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
         post_in_parts(self.engine.post, self.dispatch.submit, calls)
+        if self.inherited.waits:
+            # A plugin calls before the pool is open; its answer comes behind what the nodes have kept.
+            self.engine.post(self._spawn, self.inherited.resume(self.ready_shells()))
         if not self._state.desired:
             # Not with the next tick: the first call has a pool of no nodes start.
             self.engine.post(self.sizing.look)

@@ -108,7 +108,6 @@ class Agent:
         kept = self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
         said = SpooledLines(self._tell, self._workers.processes.values, loop=self._loop, link=link, spool=Spool(lines))
         self._lines, self._succession = said, Succession(link, kept, said, self._in_flight, self._answer)
-        door.on_succeeded = self._succession.succeeded
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""

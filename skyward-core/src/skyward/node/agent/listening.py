@@ -44,7 +44,6 @@ class AgentListener:
         self._server: asyncio.AbstractServer | None = None
         self.wire: Wire | None = None
         self.on_admitted: Callable[[], None] = lambda: None
-        self.on_succeeded: Callable[[], None] = lambda: None
 
     async def open(
         self,
@@ -97,15 +96,20 @@ class AgentListener:
         self.on_admitted()
         self.wire.attach(guest)
         self.wire.receive(guest, data)
-        if succeeds:
-            self.on_succeeded()
         return True
 
     def _succeeds(self, hello: Mapping[str, Any]) -> bool:
         """Return whether a client takes the node over: of several that know the last one's session, the first."""
         session = hello.get("session")
         parked = self.wire is not None and self.wire.parked
-        return parked and isinstance(session, str) and bool(session) and hello.get("succeeds") == self._session
+        before = hello.get("succeeds")
+        return (
+            parked
+            and isinstance(session, str)
+            and bool(session)
+            and isinstance(before, list)
+            and self._session in before
+        )
 
     def _beat(self) -> None:
         """Write a heartbeat of the client for the watchdog, at most once a second."""

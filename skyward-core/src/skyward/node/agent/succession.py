@@ -40,7 +40,9 @@ class Succession:
 
     def ask(self, question: dict[str, Any]) -> bool:
         """
-        Answer a client that leaves the node to another one (`park`), or asks what the node has of its calls (`calls`).
+        Answer a client that leaves the node to another one (`park`), or has come instead of one.
+
+        It asks which calls the node has (`calls`), and for what was kept (`resume`), once it can take that.
 
         Args:
             question: The question, with its `number`, which its answer repeats.
@@ -53,13 +55,13 @@ class Succession:
             self._answer({"number": number})
             self._link.park()
             self._lines.park()
+        elif "resume" in question:
+            self._answer({"number": number})
+            self._link.unpark()
+            self._results.send_again()
+            self._lines.succeeded()
         elif "calls" in question:
             self._answer({"number": number, "running": self._in_flight(), "ended": self._results.calls})
         else:
             return False
         return True
-
-    def succeeded(self) -> None:
-        """Send the next client what was kept for it."""
-        self._results.send_again()
-        self._lines.succeeded()
