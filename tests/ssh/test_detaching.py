@@ -228,6 +228,7 @@ def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Pa
         attach(name)
 
 
+@pytest.mark.slow
 def test_a_pool_that_is_attached_lives_on_past_its_lease(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
     """Its client is there, as that of any pool."""
     provider, (host, _) = yard
@@ -261,6 +262,7 @@ def test_one_client_has_it(yard: tuple[Yard, list[Host]], tmp_path: Path) -> Non
     assert provider.launched() == 1
 
 
+@pytest.mark.slow
 def test_calls_of_a_node_that_is_lost_meanwhile_say_so(yard: tuple[Yard, list[Host]]) -> None:
     """Those of the others have their results."""
     provider, (_, gone) = yard

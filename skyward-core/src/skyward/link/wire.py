@@ -182,21 +182,12 @@ class Wire:
             self.flush()
 
     def park(self) -> None:
-        """
-        Send nothing but answers until `unpark`, when another client is there.
-
-        What a client needs to know is kept; a frame with a receipt is not, as its sender keeps it.
-        """
+        """Send nothing but answers until `unpark`, when another client is there; what has a receipt its sender keeps."""
         if self._parked is None:
             self._parked = []
 
     def renew(self, session: str) -> None:
-        """
-        Begin with another client, which has none of what was sent.
-
-        Args:
-            session: The name that both ends know from now on.
-        """
+        """Begin with another client, which has none of what was sent, and by whose session both ends know each other."""
         self._drop_connection()
         self._settle()
         self._inbox.close()
