@@ -183,6 +183,7 @@ def test_another_program_attaches(yard: tuple[Yard, list[Host]], tmp_path: Path)
     assert provider.rented() == []
 
 
+@pytest.mark.slow
 def test_lines_that_were_printed_meanwhile_are_shown(yard: tuple[Yard, list[Host]]) -> None:
     """Once, when another client is there."""
     provider, _ = yard
@@ -215,6 +216,7 @@ def test_it_is_left_again_and_again(yard: tuple[Yard, list[Host]], tmp_path: Pat
     assert provider.rented() == []
 
 
+@pytest.mark.slow
 def test_the_lease_ends_the_machines(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
     """Whatever runs there, and an attempt to attach says so."""
     provider, (host, _) = yard

@@ -182,12 +182,12 @@ class Wire:
             self.flush()
 
     def park(self) -> None:
-        """Send nothing but answers until `unpark`, when another client is there; what has a receipt its sender keeps."""
+        """Send nothing but answers until `unpark`; what has a receipt is kept by its sender."""
         if self._parked is None:
             self._parked = []
 
     def renew(self, session: str) -> None:
-        """Begin with another client, which has none of what was sent, and by whose session both ends know each other."""
+        """Begin with another client, of a session of its own, which has none of what was sent."""
         self._drop_connection()
         self._settle()
         self._inbox.close()
