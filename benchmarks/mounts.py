@@ -16,7 +16,6 @@ import platform
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +26,9 @@ from typing import Any
 import boto3
 from attrs import evolve, frozen
 from boto3.s3.transfer import TransferConfig
-from botocore.config import Config
 from measure.mount_crash import after_a_kill, after_an_unmount
 from measure.mount_tools import MountTool, Place, found_tools, mounted
+from measure.served_bucket import CONNECTIONS, SMALL, served_bucket
 from measure.sync_tools import Copies, measured_copies
 from measure.timing import timed
 
@@ -38,15 +37,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.storage import stores
 
 BUCKET = "benchmark-of-mounts"
-SMALL = 10_000
-"""Bytes of a small file."""
 READS = 200
 """Random reads of a round."""
 READ = 64 << 10
 """Bytes of a random read."""
 BLOCK = 1 << 20
 """Bytes of a sequential read or write."""
-CONNECTIONS = 10
 ARRIVES_WITHIN = 60.0
 """Seconds in which a file that was closed has to be at the store."""
 
@@ -84,35 +80,17 @@ class Measured:
 @contextmanager
 def served(size: int, small: int) -> Iterator[Measured]:
     """Start a store, and fill a bucket."""
-    with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="skyward-mounts-")))
-        (work / "store").mkdir()
-        endpoint = stores.SERVERS["seaweedfs"](stack, work / "store")
-        client = boto3.client(
-            "s3",
-            endpoint_url=endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=stores.ACCESS_KEY,
-            aws_secret_access_key=stores.SECRET_KEY,
-            config=Config(s3={"addressing_style": "path"}, max_pool_connections=50),
-        )
-        client.create_bucket(Bucket=BUCKET)
-        (work / "large").write_bytes(os.urandom(size))
-        client.upload_file(str(work / "large"), BUCKET, "large")
-        client.upload_file(str(work / "large"), BUCKET, "random")
-        content = os.urandom(SMALL)
-        with ThreadPoolExecutor(CONNECTIONS) as pool:
-            keys = [f"small/{number:05}" for number in range(small)]
-            list(pool.map(lambda key: client.put_object(Bucket=BUCKET, Key=key, Body=content), keys))
+    with served_bucket(BUCKET, size=size, small=small) as bucket:
+        bucket.client.upload_file(str(bucket.work / "large"), BUCKET, "random")
         place = Place(
-            endpoint=endpoint,
+            endpoint=bucket.endpoint,
             bucket=BUCKET,
-            access_key=stores.ACCESS_KEY,
-            secret_key=stores.SECRET_KEY,
-            folder=work / "mount",
-            state=work / "state",
+            access_key=bucket.access_key,
+            secret_key=bucket.secret_key,
+            folder=bucket.work / "mount",
+            state=bucket.work / "state",
         )
-        yield Measured(client=client, place=place, work=work, size=size, small=small, seed=0)
+        yield Measured(client=bucket.client, place=place, work=bucket.work, size=size, small=small, seed=0)
 
 
 def by_boto3(at: Measured) -> Figures:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 
 
 def test_outside_of_tasks_the_process_counts_as_the_call() -> None:
@@ -78,18 +78,18 @@ def test_a_place_is_a_folder_or_storage(to: Any) -> None:
         sky.checkpoint(to=to)
 
 
-def context(call: int) -> runtime.TaskContext:
-    return runtime.TaskContext(call_id=call, facts={}, membership={"job_id": "a1"})
+def context(call: int) -> task_context.TaskContext:
+    return task_context.TaskContext(call_id=call, facts={}, membership={"job_id": "a1"})
 
 
 def test_a_relative_folder_is_refused_in_a_task() -> None:
     """Each node would take it for another one."""
-    token = runtime.set_context(context(7))
+    token = task_context.set_context(context(7))
     try:
         with pytest.raises(sky.UsageError, match="a relative path, and each node has a working directory of its own"):
             sky.checkpoint(to="kept")
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 def test_a_thread_of_several_calls_is_refused() -> None:
@@ -107,11 +107,11 @@ def test_a_thread_of_several_calls_is_refused() -> None:
         thread.start()
         thread.join()
 
-    outer = runtime.set_context(context(7))
+    outer = task_context.set_context(context(7))
     ask_in_a_thread()
-    inner = runtime.set_context(context(8))
+    inner = task_context.set_context(context(8))
     ask_in_a_thread()
-    runtime.reset_context(inner)
-    runtime.reset_context(outer)
+    task_context.reset_context(inner)
+    task_context.reset_context(outer)
     assert "call-a1-7" == raised[0]
     assert "in a thread that several calls may have started" in raised[1]

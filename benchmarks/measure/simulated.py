@@ -20,7 +20,7 @@ from skyward.errors import TransportError
 from skyward.hookspecs import Instance, InstanceState, LaunchRequest, Offer, ProviderFacts, hookimpl
 from skyward.link.frames import VERSION, Frame, Kind, Parser, encode, encode_json
 from skyward.link.messages import CALL, RESULT, Status
-from skyward.link.payload import dump
+from skyward.link.payload_making import dump
 from skyward.node.agent.fds import close_all
 
 NOTHING = dump(None).encode()

@@ -26,7 +26,7 @@ def add(name: str, n: int = 1) -> int:
 @sky.function
 def address() -> tuple[str, str, str, str]:
     from skyward.node.task.call_collections import _Address
-    from skyward.node.task.runtime import owner
+    from skyward.node.task.task_context import owner
 
     context = owner()
     assert context is not None
@@ -87,7 +87,7 @@ def test_nothing_is_started_before_it_is_used() -> None:
 @sky.function(retries=1)
 def twice() -> None:
     from skyward.node.task.call_collections import _Address
-    from skyward.node.task.runtime import owner
+    from skyward.node.task.task_context import owner
 
     context = owner()
     assert context is not None

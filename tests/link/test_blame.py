@@ -12,7 +12,7 @@ import pytest
 from skyward.errors import SerializationError
 from skyward.link import blame as blaming
 from skyward.link.blame import blame
-from skyward.link.payload import dump
+from skyward.link.payload_making import dump
 
 LOCK = threading.Lock()
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from skyward.link.cached import reduce_cached
-from skyward.link.payload import dump, load
+from skyward.link.payload import load
+from skyward.link.payload_making import dump
 
 
 @functools.cache

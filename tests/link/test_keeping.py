@@ -10,7 +10,7 @@ from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.keeping import ADDRESS, PIECE, check_announced, decode_kept, encode_kept
 from skyward.link.messages import CALL
-from skyward.link.payload import pack
+from skyward.link.payload_making import pack
 from skyward.link.segment import Segment, write_segment
 
 

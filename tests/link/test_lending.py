@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 from skyward.link import lending as module
 from skyward.link.lending import REMEMBERED, WORTH_IT
-from skyward.link.payload import Payload, decode, dump, load
+from skyward.link.payload import Payload, decode, load
+from skyward.link.payload_making import dump
 from skyward.link.recycling import recycling
 from skyward.link.segment import Segment
 from tests.descriptors import memory_descriptors

@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 
 from skyward.errors import ProtocolError
 from skyward.link.digest import digest_of
-from skyward.link.payload import INLINE, MAX_STORED, Keep, Payload, decode, dump, load, pack, packed, pickled, views
+from skyward.link.payload import INLINE, Payload, decode, load, views
+from skyward.link.payload_making import MAX_STORED, Keep, dump, pack, packed, pickled
 from skyward.link.payload_parts import Part, Place, read_parts
 from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import write_segment

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skyward.link.payload import dump, load
+from skyward.link.payload import load
+from skyward.link.payload_making import dump
 from skyward.link.pickling import MANY, MOST_BUFFERS, OUT_OF_BAND, OUT_OF_BAND_OF_MANY, Pickler
 
 

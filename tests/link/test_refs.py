@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from skyward.errors import RefError
-from skyward.link.payload import MAX_STORED, dump, load, pickled
+from skyward.link.payload import load
+from skyward.link.payload_making import MAX_STORED, dump, pickled
 from skyward.link.payload_parts import Place
 from skyward.link.refs import Ref, Refs
 from tests.descriptors import memory_descriptors

@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 from skyward.errors import ProtocolError
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import CALL, RESULT, Status
-from skyward.link.payload import decode, pack, views
+from skyward.link.payload import decode, views
+from skyward.link.payload_making import pack
 from skyward.link.segment import anonymous_file
 from skyward.link.stored import StoredParser, head, tail
 

@@ -21,7 +21,8 @@ from skyward.link.messages import BLOB, CALL, FUNCTION, ITEM, RESULT, TASK
 from skyward.link.outbox import MOST_KEPT
 from skyward.link.packed import WIDTHS, pack as pack_bytes
 from skyward.link.packing import MOST_FRAMES
-from skyward.link.payload import decode, pack, views
+from skyward.link.payload import decode, views
+from skyward.link.payload_making import pack
 from skyward.link.segment import aligned
 from skyward.link.wire import Wire, why_refused
 from skyward.node.agent.fds import close_all

@@ -15,7 +15,7 @@ from skyward.link.cells import CHUNK, DATA, NUMBERED, OPENING, SIZE, CellParser,
 from skyward.link.frames import VERSION, Kind, encode
 from skyward.link.messages import CALL, RESULT
 from skyward.link.packed import pack as pack_bytes
-from skyward.link.payload import pack
+from skyward.link.payload_making import pack
 from skyward.link.segment import aligned
 from tests.link.test_wire import End, Half, Line, _result, _run
 from tests.seeds import seeds

@@ -18,7 +18,8 @@ from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json, encode, encode_json
 from skyward.link.joining import Stream
 from skyward.link.messages import CALL, CANCEL, FUNCTION, RECALL, RESULT, TASK, Status
-from skyward.link.payload import decode, dump, load
+from skyward.link.payload import decode, load
+from skyward.link.payload_making import dump
 from skyward.node.agent.fds import close_all
 
 here: ContextVar[str] = ContextVar("here")

@@ -24,7 +24,8 @@ from skyward.link.keeping import encode_kept
 from skyward.link.messages import CALL, CREDIT, EMIT, ITEM, RESULT, LogLine, Status, encode_lines
 from skyward.link.packed import deflate, pack
 from skyward.link.packing import MOST_FRAMES
-from skyward.link.payload import Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import dump
 from skyward.link.payload_parts import Part, Place
 from skyward.model.events.event import NodeReady
 from tests.simulated.machine import Machine

@@ -13,7 +13,8 @@ from typing import Any
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Frame, Kind, Parser, encode, encode_json
 from skyward.link.messages import CALL, CREDIT, ITEM, RECALL, RESULT, TASK, Status, TaskFlag, decode_calls
-from skyward.link.payload import Payload, decode, dump, load
+from skyward.link.payload import Payload, decode, load
+from skyward.link.payload_making import dump
 from skyward.node.worker.streams import Window, opening
 from tests.simulated.plan import FOREVER, Ending, Plan, plan_of
 

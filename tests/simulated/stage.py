@@ -15,7 +15,8 @@ from skyward.engine.nodes.member import Member
 from skyward.engine.nodes.membership import Membership
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.link.frames import Frame
-from skyward.link.payload import Payload, dump, load
+from skyward.link.payload import Payload, load
+from skyward.link.payload_making import dump
 from skyward.model.instances.instance import InstanceInfo
 from tests.simulated.loop import VirtualLoop
 from tests.simulated.node import Script, ScriptedNode, by_arguments

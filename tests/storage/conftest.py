@@ -6,7 +6,6 @@ Each module says which servers it asks, by a fixture `server`.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,37 +13,11 @@ from pathlib import Path
 import pytest
 
 from skyward_storage import Storage
+from tests.storage.fixtures import bucket, proxy, servers, store
 from tests.storage.proxy import Proxy
-from tests.storage.stores import SERVERS, Server, content_of, storage_at
+from tests.storage.stores import content_of, storage_at
 
-
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    """Return a function that starts a server once, and gives it."""
-    running: dict[str, Server] = {}
-    with ExitStack() as stack:
-
-        def start(name: str) -> Server:
-            if name not in running:
-                running[name] = Server(name, SERVERS[name](stack, tmp_path_factory.mktemp(name)))
-            return running[name]
-
-        yield start
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """Return a proxy in front of the server."""
-    proxy = Proxy(server.url)
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
-def store(server: Server) -> Iterator[Storage]:
-    """Return the server as a storage."""
-    with storage_at(server.url) as storage:
-        yield storage
+__all__ = ["behind", "bucket", "file", "proxy", "servers", "store"]
 
 
 @pytest.fixture
@@ -52,20 +25,6 @@ def behind(proxy: Proxy) -> Iterator[Callable[..., Storage]]:
     """Return a function that gives the server behind the proxy as a storage."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(storage_at(proxy.url, **settings))
-
-
-@pytest.fixture
-def bucket(store: Storage) -> Iterator[str]:
-    """Return a bucket that is the test's alone."""
-    name = f"test-{random.SystemRandom().getrandbits(48):x}"
-    client = store._line.client()
-    client.create_bucket(Bucket=name)
-    yield name
-    for upload in client.list_multipart_uploads(Bucket=name).get("Uploads", ()):
-        client.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
-    for key in store.ls(name):
-        client.delete_object(Bucket=name, Key=key)
-    client.delete_bucket(Bucket=name)
 
 
 @pytest.fixture

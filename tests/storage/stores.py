@@ -21,6 +21,8 @@ from tests.storage.proxy import waited
 
 ACCESS_KEY, SECRET_KEY = "AKIATESTSTORE0000001", "secret-of-the-tests/0123456789abcdef"
 MIB = 1024 * 1024
+NAME = "store.example"
+"""The host below which SeaweedFS takes the names of buckets, for requests that come by way of a proxy."""
 
 
 @frozen
@@ -64,6 +66,7 @@ def _seaweedfs(stack: ExitStack, folder: Path) -> str:
             "-s3",
             f"-s3.config={folder / 's3.json'}",
             "-s3.autoCreateBucket=false",
+            f"-s3.domainName={NAME}",
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
             "-master.volumeSizeLimitMB=64",

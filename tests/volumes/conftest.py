@@ -6,8 +6,6 @@ The store is SeaweedFS, whose wheel is for one kind of machine only; elsewhere i
 
 from __future__ import annotations
 
-import contextlib
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,45 +13,20 @@ from typing import Any
 import pytest
 
 from skyward.node.volumes.mount_point import mounted
+from skyward.node.volumes.volume_order import VolumeOrder
 from skyward_storage import Storage
-from tests.storage.proxy import Proxy
-from tests.storage.stores import SERVERS, Server, storage_at
+from tests.storage.fixtures import bucket, proxy, servers, store
+from tests.storage.stores import ACCESS_KEY, SECRET_KEY, SERVERS, Server
+from tests.volumes.site import Site
 from tests.waiting import until
+
+__all__ = ["bucket", "got", "mount", "order", "proxy", "put", "server", "servers", "site", "store"]
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(servers: Callable[[str], Server]) -> Server:
     """Return a server that runs."""
-    name = "seaweedfs" if "seaweedfs" in SERVERS else "moto"
-    with contextlib.ExitStack() as stack:
-        yield Server(name, SERVERS[name](stack, tmp_path_factory.mktemp(name)))
-
-
-@pytest.fixture
-def store(server: Server) -> Iterator[Storage]:
-    """Return the server as a storage."""
-    with storage_at(server.url) as storage:
-        yield storage
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """Return a proxy in front of the server."""
-    proxy = Proxy(server.url)
-    yield proxy
-    proxy.close()
-
-
-@pytest.fixture
-def bucket(store: Storage) -> Iterator[str]:
-    """Return a bucket that is the test's alone."""
-    name = f"test-{random.SystemRandom().getrandbits(48):x}"
-    client = store._line.client()
-    client.create_bucket(Bucket=name)
-    yield name
-    for key in store.ls(name):
-        client.delete_object(Bucket=name, Key=key)
-    client.delete_bucket(Bucket=name)
+    return servers("seaweedfs" if "seaweedfs" in SERVERS else "moto")
 
 
 @pytest.fixture
@@ -86,3 +59,22 @@ def mount(tmp_path: Path) -> Iterator[str]:
     yield str(folder)
     until(lambda: not mounted(str(folder)))
     assert not folder.exists()
+
+
+@pytest.fixture
+def order(server: Server, bucket: str, mount: str) -> VolumeOrder:
+    """Return a volume of the test's bucket."""
+    return VolumeOrder(
+        bucket=bucket,
+        mount=mount,
+        endpoint=server.url,
+        region="us-east-1",
+        access_key=ACCESS_KEY,
+        secret_key=SECRET_KEY,
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Return what keepers of the test are asked with."""
+    return Site(tmp_path)

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,79 +22,14 @@ from skyward.node.volumes.rclone_search import NAMED, find_rclone
 from skyward.node.volumes.volume_order import VolumeOrder
 from skyward_storage import Storage
 from tests.storage.proxy import Asked, Fault, Proxy
-from tests.storage.stores import ACCESS_KEY, SECRET_KEY, Server
+from tests.storage.stores import SECRET_KEY, Server
+from tests.volumes.site import Site, refused, run
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
 NEEDS_FUSE = pytest.mark.skipif(not can_mount(), reason="needs /dev/fuse and fusermount")
 KINDS = [pytest.param(False, id="mounted", marks=NEEDS_FUSE), pytest.param(True, id="copied")]
-
-
-@pytest.fixture
-def order(server: Server, bucket: str, mount: str) -> VolumeOrder:
-    """Return a volume of the test's bucket."""
-    return VolumeOrder(
-        bucket=bucket,
-        mount=mount,
-        endpoint=server.url,
-        region="us-east-1",
-        access_key=ACCESS_KEY,
-        secret_key=SECRET_KEY,
-    )
-
-
-class Site:
-    """What a keeper is asked with, and what it tells."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.notes: list[str] = []
-        self.broken: list[str] = []
-        self.folder = str(tmp_path / "keeper")
-        self.tools = str(tmp_path / "tools")
-
-    async def open(self, keeper: KeeperProcess, *orders: VolumeOrder) -> dict[str, Any]:
-        """Ask for volumes."""
-        dicts = [order.to_dict() for order in orders]
-        question = {"do": "open", "orders": dicts, "folder": self.folder, "tools": self.tools, "packages": False}
-        return await keeper.ask(question)
-
-    @contextlib.asynccontextmanager
-    async def keeping(self, *orders: VolumeOrder) -> AsyncIterator[KeeperProcess]:
-        """Keep volumes, and take them away."""
-        loop = asyncio.get_running_loop()
-        keeper = KeeperProcess(loop, self.notes.append, self.broken.append)
-        try:
-            said = await self.open(keeper, *orders)
-            assert "failed" not in said, said
-            yield keeper
-            await keeper.ask({"do": "close"})
-        finally:
-            keeper.close()
-            await keeper.wait(30.0)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """Return what keepers of the test are asked with."""
-    return Site(tmp_path)
-
-
-def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a test's coroutine."""
-    return asyncio.run(work)
-
-
-async def refused(site: Site, *orders: VolumeOrder) -> dict[str, Any]:
-    """Ask for volumes that cannot be had, and return the answer."""
-    keeper = KeeperProcess(asyncio.get_running_loop(), site.notes.append, site.broken.append)
-    try:
-        said = await site.open(keeper, *orders)
-        assert "failed" in said
-        return said
-    finally:
-        keeper.close()
-        await keeper.wait(30.0)
 
 
 def read_while_it_dies(order: VolumeOrder) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyward.errors import UsageError
 from skyward.model.fields.setting import whole
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.task.checkpoint import Checkpoint, address_of_call, address_of_key
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def checkpoint(
             f"sky.checkpoint takes a name of the call's or a key, not both: name={name!r}, key={key!r}.",
             hint="Write the name into the key.",
         )
-    context = runtime.owner()
-    if context is None and runtime.in_task():
+    context = task_context.owner()
+    if context is None and task_context.in_task():
         raise UsageError(
             "sky.checkpoint was called in a thread that several calls may have started.",
             hint="Call it in the function's own thread, and pass on what it returns.",
@@ -82,12 +82,12 @@ def checkpoint(
         address = address_of_call(context, name)
     else:
         # The process counts as the call, so that a function can be tried out as it is.
-        outside = runtime.TaskContext(call_id=os.getpid(), facts={}, membership={"job_id": "local"})
+        outside = task_context.TaskContext(call_id=os.getpid(), facts={}, membership={"job_id": "local"})
         address = address_of_call(outside, name)
     return Checkpoint(address, _place(to, context, named=key is not None), keep)
 
 
-def _place(to: Any, context: runtime.TaskContext | None, *, named: bool) -> CheckpointPlace:
+def _place(to: Any, context: task_context.TaskContext | None, *, named: bool) -> CheckpointPlace:
     from skyward.node.task.checkpoint_places import CheckpointStorage, InClient, InFolder, InStorage
 
     if isinstance(to, str | os.PathLike):

@@ -15,7 +15,8 @@ from typing import Any, Generic, Literal, NoReturn, ParamSpec, Protocol, TypeVar
 from skyward.errors import UsageError
 from skyward.function import Function
 from skyward.link.blame import blame
-from skyward.link.payload import dump, views
+from skyward.link.payload import views
+from skyward.link.payload_making import dump
 from skyward.model.fields.setting import choice, known_only, nearest
 from skyward.node.worker.objects import ObjectRecipe, bound
 from skyward.pending import PendingFunction, short

@@ -12,7 +12,7 @@ import skyward as sky
 from skyward.engine.calls.answer import Answer
 from skyward.link.failure import dump_failure
 from skyward.link.messages import Status
-from skyward.link.payload import dump
+from skyward.link.payload_making import dump
 
 
 def _answer(error: str, **facts: Any) -> Answer:

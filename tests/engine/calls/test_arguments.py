@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 from skyward.engine.calls.arguments import Arguments
 from skyward.engine.calls.buffers import Buffers
 from skyward.errors import SerializationError
-from skyward.link.payload import PIECE, Payload, load
+from skyward.link.payload import Payload, load
+from skyward.link.payload_making import PIECE
 from skyward.link.payload_parts import Place
 
 

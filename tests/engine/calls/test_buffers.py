@@ -13,8 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from skyward.engine.calls import buffers as room
 from skyward.engine.calls.buffers import Buffers
-from skyward.link import payload as payloads, segment as segments, written
-from skyward.link.payload import Keep, Payload, dump, load, packed, pickled
+from skyward.link import payload_making, segment as segments, written
+from skyward.link.payload import Payload, load
+from skyward.link.payload_making import Keep, dump, packed, pickled
 from skyward.link.payload_parts import Place
 from skyward.link.recycling import Recycling
 from tests.descriptors import memory_descriptors
@@ -238,7 +239,7 @@ def test_the_copy_that_was_sent_first_is_the_one_that_is_kept(
     """Though its call has ended: an array that many calls use is copied once."""
     buffers, array = Buffers(), some(LARGE)
     assert _sent(buffers, array).parts[-1].place == Place.SEGMENT
-    monkeypatch.setattr(payloads, "write_segment", None)
+    monkeypatch.setattr(payload_making, "write_segment", None)
     monkeypatch.setattr(room, "write_segment", None)
     again = [_sent(buffers, array) for _ in range(3)]
     assert {payload.parts[-1].place for payload in again} == {Place.STORED}

@@ -14,7 +14,8 @@ from skyward.errors import ProtocolError
 from skyward.link.envelope import Envelope, Record
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import RESULT, TASK, Status
-from skyward.link.payload import Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import dump
 from skyward.plan.pool.retry_policy import RENEWALS
 from tests.simulated.node import Task
 from tests.simulated.plan import HANGS, SPENT, Plan, dies, raises, returns

@@ -9,7 +9,7 @@ from skyward.engine.calls.settling import stalled_streams
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import ITEM, RESULT, Status
-from skyward.link.payload import dump, pack
+from skyward.link.payload_making import dump, pack
 from tests.simulated.plan import Plan, dies, raises, returns
 from tests.simulated.stage import Stage
 

@@ -16,7 +16,7 @@ from skyward.engine.calls import result_overflow as room
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.result_overflow import LEFT_FREE, WORTH_IT, Overflow
 from skyward.link.messages import Status
-from skyward.link.payload import dump
+from skyward.link.payload_making import dump
 from skyward.link.recycling import WORTH_IT as RECYCLED, recycling
 
 

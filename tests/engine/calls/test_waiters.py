@@ -17,7 +17,8 @@ from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Strea
 from skyward.errors import ResultError
 from skyward.link.failure import dump_failure
 from skyward.link.messages import Status
-from skyward.link.payload import Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import dump
 from skyward.node.worker.streams import WINDOW_ITEMS
 
 

@@ -86,10 +86,10 @@ def test_emit_refuses_what_is_no_event() -> None:
 def test_emit_in_a_task_goes_to_the_client(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a task the worker takes the event, and no handler of this process does."""
     sent: list[SkywardEvent] = []
-    runtime = ModuleType("skyward.node.task.runtime")
-    runtime.in_task = lambda: True  # type: ignore[attr-defined]
-    runtime.emit_from_task = sent.append  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "skyward.node.task.runtime", runtime)
+    task_context = ModuleType("skyward.node.task.task_context")
+    task_context.in_task = lambda: True  # type: ignore[attr-defined]
+    task_context.emit_from_task = sent.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "skyward.node.task.task_context", task_context)
     seen: list[SkywardEvent] = []
     dispatcher.subscribe(SkywardEvent, seen.append)
     enter(dispatcher)

@@ -11,7 +11,7 @@ from skyward.engine.nodes.inflow import Inflow
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind
 from skyward.link.messages import EMIT
-from skyward.link.payload import pack
+from skyward.link.payload_making import pack
 from skyward.link.segment import anonymous_file
 from skyward.link.windows import OUTPUT_WINDOW, cost
 

@@ -17,7 +17,8 @@ from skyward.link.frames import Frame, Kind, Parser
 from skyward.link.messages import BLOB, FUNCTION, FUNCTION_DIGEST, TASK, TaskFlag
 from skyward.link.order import keys_of, sizes_of
 from skyward.link.outbox import Outbox
-from skyward.link.payload import Keep, Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import Keep, dump
 from skyward.link.roster import Change, encode_change
 from skyward.link.segment import write_segment
 

@@ -15,7 +15,8 @@ from skyward.link import messages
 from skyward.link.failure import dump_failure
 from skyward.link.frames import VERSION, Kind
 from skyward.link.messages import LogLine, Status, encode_lines
-from skyward.link.payload import Payload, pack
+from skyward.link.payload import Payload
+from skyward.link.payload_making import pack
 from tests.link.data.mutation import PIECES, mutated
 
 _PICKLE = 2000

@@ -22,7 +22,7 @@ from skyward.link.inbox import Inbox
 from skyward.link.messages import CALL, RESULT
 from skyward.link.order import sizes_of
 from skyward.link.packed import NAME, pack as pack_bytes
-from skyward.link.payload import pack
+from skyward.link.payload_making import pack
 from skyward.link.wire import Wire
 from skyward.node.agent.fds import close_all
 

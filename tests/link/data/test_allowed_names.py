@@ -45,7 +45,8 @@ def test_names_of_the_same_classes_are_made_once() -> None:
 def test_a_library_is_loaded_when_a_pickle_names_it() -> None:
     """Not by a result that holds nothing of it."""
     script = (
-        "import sys; from skyward.link.payload import dump, load; from skyward.model.spec.trust_setting import DATA\n"
+        "import sys; from skyward.link.payload import load; from skyward.link.payload_making import dump\n"
+        "from skyward.model.spec.trust_setting import DATA\n"
         "sent = dump({'loss': 0.5}, data=True); sent.trust = DATA; load(sent); print('numpy' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as arrays
 from skyward.link.data.allowed_names import DataNames
 from skyward.link.data.maker import Refused
 from skyward.link.data.opener import open_data
-from skyward.link.payload import decode, dump, load
+from skyward.link.payload import decode, load
+from skyward.link.payload_making import dump
 from skyward.model.spec.trust_setting import DATA
 from tests.link.data.hostile import BUILD, REDUCE, call, name, plain, whole
 

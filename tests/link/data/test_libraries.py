@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from skyward.link.data.maker import Refused
-from skyward.link.payload import dump, load
+from skyward.link.payload import load
+from skyward.link.payload_making import dump
 from skyward.model.spec.trust_setting import DATA
 
 pytestmark = pytest.mark.frameworks

@@ -15,7 +15,8 @@ from skyward.link.data.allowed_names import DataNames
 from skyward.link.data.maker import Refused
 from skyward.link.data.opener import open_data
 from skyward.link.failure import dump_failure, load_failure
-from skyward.link.payload import dump, load
+from skyward.link.payload import load
+from skyward.link.payload_making import dump
 from skyward.model.spec.trust_setting import Data
 from tests.link.data.hostile import BUILD, EMPTY, NEWOBJ, NONE, call, doubled, name, plain, whole
 

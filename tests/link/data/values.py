@@ -14,7 +14,7 @@ from typing import Any
 
 import skyward as sky
 from skyward.link.failure import RemoteTraceback
-from skyward.link.payload import dump
+from skyward.link.payload_making import dump
 
 NOON = dt.datetime(2026, 1, 2, 12, 0, 0, 7, tzinfo=dt.UTC)
 

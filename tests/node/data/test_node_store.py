@@ -11,7 +11,8 @@ import pytest
 from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, Kind, Parser, encode
 from skyward.link.messages import BLOB, FUNCTION, RESULT, TASK, FunctionFlag, Status, TaskFlag
-from skyward.link.payload import Keep, Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import Keep, dump
 from skyward.link.payload_parts import Part, Place
 from skyward.link.segment import write_segment
 from skyward.node.data.node_store import RESERVE, NodeStore

@@ -14,7 +14,7 @@ import pytest
 
 from skyward.link.frames import Kind, encode
 from skyward.link.messages import RESULT, Status
-from skyward.link.payload import pack
+from skyward.link.payload_making import pack
 from skyward.link.stored import StoredParser
 from skyward.node.data.result_store import SMALL, TOGETHER_BYTES, TOGETHER_RESULTS, ResultStore
 from tests.descriptors import descriptors_under, memory_descriptors

@@ -10,7 +10,7 @@ import pytest
 
 import skyward as sky
 from skyward.link.store_said import StorePlace
-from skyward.node.task import call_collections, runtime
+from skyward.node.task import call_collections, task_context
 from tests.collections.store_server import PASSWORD, StoreServer, running_store, server_program
 
 
@@ -29,14 +29,14 @@ def store() -> Iterator[StoreServer]:
 def _call(store: StoreServer, call_id: int) -> int:
     """Run a call that counts, and return what it counts."""
     place = StorePlace(path=store.path, password=PASSWORD, generation="first")
-    context = runtime.TaskContext(call_id=call_id, facts={}, membership={}, store=lambda: place)
-    token = runtime.set_context(context)
+    context = task_context.TaskContext(call_id=call_id, facts={}, membership={}, store=lambda: place)
+    token = task_context.set_context(context)
     try:
         counter = call_collections.task_collections().counter("n")
         return counter.increment()
     finally:
         call_collections.finish(context, ok=True)
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 def test_the_next_call_finds_the_connection(store: StoreServer) -> None:

@@ -14,7 +14,7 @@ import pytest
 from skyward.errors import CheckpointError, SerializationError, UsageError
 from skyward.node.task.checkpoint import Checkpoint, address_of_call, address_of_key
 from skyward.node.task.checkpoint_places import CheckpointPlace, CheckpointStorage, InFolder, InStorage
-from skyward.node.task.runtime import TaskContext
+from skyward.node.task.task_context import TaskContext
 from tests.full_disk import full_disk
 
 

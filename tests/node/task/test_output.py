@@ -13,19 +13,19 @@ import pytest
 import skyward as sky
 from skyward.errors import ConfigError, UsageError
 from skyward.function import function
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.task.output import CallbackWriter, redirect_output, silent, stderr, stdout
 from skyward.node.worker.tagged_lines import TaggedReader, TaggedStream
 
 
 @contextlib.contextmanager
 def task(call=1, node=0):
-    context = runtime.TaskContext(call_id=call, function="f", facts={"node": node}, membership={"total_nodes": 4})
-    token = runtime.set_context(context)
+    context = task_context.TaskContext(call_id=call, function="f", facts={"node": node}, membership={"total_nodes": 4})
+    token = task_context.set_context(context)
     try:
         yield
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 @contextlib.contextmanager
@@ -35,7 +35,7 @@ def worker():
     # Not a fixture: pytest puts its own streams back between a fixture and its test.
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
-        TaggedStream(fd, runtime.current_call_id, index=number - 1) for number, (_, fd) in pipes.items()
+        TaggedStream(fd, task_context.current_call_id, index=number - 1) for number, (_, fd) in pipes.items()
     )
 
     def lines():
@@ -588,7 +588,7 @@ def test_nothing_is_left_of_a_redirection():
             os.fstat(1).st_ino,
             len(os.listdir("/dev/fd")),
             threading.active_count(),
-            set(runtime.watchers),
+            set(task_context.watchers),
         )
 
     def run():

@@ -10,18 +10,20 @@ import pytest
 from skyward.errors import UsageError
 from skyward.model.instances.instance import InstanceInfo
 from skyward.model.instances.lazy_peers import Peers
-from skyward.node.task import runtime
+from skyward.node.task import runtime, task_context
 from skyward.node.worker.peer_lookup import peer
 
 
 @contextmanager
 def task(call=1, facts=None, membership=None, **more):
-    context = runtime.TaskContext(call_id=call, function="f", facts=facts or {}, membership=membership or {}, **more)
-    token = runtime.set_context(context)
+    context = task_context.TaskContext(
+        call_id=call, function="f", facts=facts or {}, membership=membership or {}, **more
+    )
+    token = task_context.set_context(context)
     try:
         yield context
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 def in_thread(function):
@@ -38,8 +40,8 @@ def test_outside_a_task_there_is_one_node_of_one():
     """
     assert runtime.instance_info() == InstanceInfo()
     assert runtime.is_head()
-    assert not runtime.in_task()
-    assert runtime.current_call_id() == 0
+    assert not task_context.in_task()
+    assert task_context.current_call_id() == 0
 
 
 def test_info_joins_facts_and_membership():
@@ -111,8 +113,8 @@ def test_events_go_through_the_call():
     """
     sent = []
     with task(emit=sent.append):
-        runtime.emit_from_task("a")
-        in_thread(lambda: runtime.emit_from_task("b"))
+        task_context.emit_from_task("a")
+        in_thread(lambda: task_context.emit_from_task("b"))
     assert sent == ["a", "b"]
 
 
@@ -121,9 +123,9 @@ def test_event_outside_a_task_is_an_error():
     Without a task, and in a task without a client, an event has nowhere to go.
     """
     with pytest.raises(UsageError, match="no task that could send 'a'"):
-        runtime.emit_from_task("a")
+        task_context.emit_from_task("a")
     with task(), pytest.raises(UsageError, match="no way to a client"):
-        runtime.emit_from_task("a")
+        task_context.emit_from_task("a")
 
 
 def test_plain_thread_belongs_to_the_only_call():
@@ -131,9 +133,9 @@ def test_plain_thread_belongs_to_the_only_call():
     A thread without a context is part of the one call that runs.
     """
     with task(call=7, facts={"node": 3}):
-        assert in_thread(runtime.current_call_id) == 7
+        assert in_thread(task_context.current_call_id) == 7
         assert in_thread(lambda: runtime.instance_info().node) == 3
-    assert in_thread(runtime.in_task) is False
+    assert in_thread(task_context.in_task) is False
 
 
 def test_plain_thread_among_several_calls_prints_for_nobody():
@@ -141,7 +143,7 @@ def test_plain_thread_among_several_calls_prints_for_nobody():
     Where several calls run, a thread without a context hears of the place and not of a call.
     """
     with task(call=1, facts={"node": 3}), task(call=2, facts={"node": 3}):
-        assert in_thread(runtime.current_call_id) == 0
+        assert in_thread(task_context.current_call_id) == 0
         assert in_thread(lambda: runtime.instance_info().node) == 3
 
 
@@ -152,9 +154,9 @@ def test_copied_context_stays_with_its_call():
     with task(call=1):
         context = contextvars.copy_context()
         with task(call=2):
-            assert in_thread(lambda: context.run(runtime.current_call_id)) == 1
-            assert runtime.current_call_id() == 2
-        assert runtime.current_call_id() == 1
+            assert in_thread(lambda: context.run(task_context.current_call_id)) == 1
+            assert task_context.current_call_id() == 2
+        assert task_context.current_call_id() == 1
 
 
 def test_end_runs_what_is_to_run_at_the_end():

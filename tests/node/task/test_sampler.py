@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skyward.errors import ConfigError
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.task.sampler import DistributedSampler
 
 # What torch.utils.data.DistributedSampler gives each rank with shuffle=False:
@@ -143,12 +143,12 @@ def test_rank_comes_from_the_task():
     In a task the ranks of the pool share the samples; outside there is one rank.
     """
     facts = {"node": 1, "worker": 0, "workers_per_node": 2}
-    context = runtime.TaskContext(call_id=1, function="f", facts=facts, membership={"total_nodes": 2})
-    token = runtime.set_context(context)
+    context = task_context.TaskContext(call_id=1, function="f", facts=facts, membership={"total_nodes": 2})
+    token = task_context.set_context(context)
     try:
         assert list(DistributedSampler(range(8), shuffle=False)) == [2, 6]
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
     assert list(DistributedSampler(range(8), shuffle=False)) == list(range(8))
 
 

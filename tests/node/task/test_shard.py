@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skyward.errors import ConfigError
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.task.shard import order, shard
 
 
@@ -216,13 +216,13 @@ def test_rank_comes_from_the_task():
     In a task the global rank decides; outside there is one part, which is everything.
     """
     facts = {"node": 1, "worker": 1, "workers_per_node": 2}
-    context = runtime.TaskContext(call_id=1, function="f", facts=facts, membership={"total_nodes": 2})
-    token = runtime.set_context(context)
+    context = task_context.TaskContext(call_id=1, function="f", facts=facts, membership={"total_nodes": 2})
+    token = task_context.set_context(context)
     try:
         assert shard(list(range(8))) == [6, 7]
         assert shard(list(range(8)), node=0) == [0, 1]
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
     assert shard(list(range(8))) == list(range(8))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.task.output import redirect_output, silent
 from skyward.node.worker.descriptor_routing import descriptor_for_processes, shared_sink
 from skyward.node.worker.print_routing import routed
@@ -109,8 +109,8 @@ def _sections(call: int, seed: int, wrong: list[str]) -> None:
     """Enter sections at random in one call after another, and check what each of them gets of its own prints."""
     drawn = random.Random(seed)
     for number in range(20):
-        context = runtime.TaskContext(call_id=call + 1000 * number, facts={}, membership={})
-        token = runtime.set_context(context)
+        context = task_context.TaskContext(call_id=call + 1000 * number, facts={}, membership={})
+        token = task_context.set_context(context)
         for depth in range(drawn.randint(1, 3)):
             line = f"{call} {number} {depth}"
             heard: list[str] = []
@@ -125,7 +125,7 @@ def _sections(call: int, seed: int, wrong: list[str]) -> None:
                 print(libc_line)
             if [one for one in heard if one not in ("of no call", f"{line} process")] != [line, libc_line]:
                 wrong.append(f"{line}: {heard}")
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 def test_calls_that_enter_sections_at_random_leave_nothing(capfd: pytest.CaptureFixture[str]) -> None:
@@ -143,4 +143,4 @@ def test_calls_that_enter_sections_at_random_leave_nothing(capfd: pytest.Capture
         (DESCRIPTORS.led(1), DESCRIPTORS.led(2)),
     )
     assert {"of no call"} >= set(capfd.readouterr().out.splitlines())
-    assert set() == runtime.watchers
+    assert set() == task_context.watchers

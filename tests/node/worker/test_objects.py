@@ -11,7 +11,7 @@ import cloudpickle
 import pytest
 
 import skyward as sky
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.worker import objects
 from skyward.node.worker.objects import ObjectRecipe, call
 
@@ -46,11 +46,11 @@ def recipe(*, lasts: bool = False, key: str = "k") -> ObjectRecipe:
 
 def in_task(recipe: ObjectRecipe, *, held: bool) -> Any:
     """Call a method in a task."""
-    token = runtime.set_context(runtime.TaskContext(call_id=1, facts={"node": 3}, membership={}, held=held))
+    token = task_context.set_context(task_context.TaskContext(call_id=1, facts={"node": 3}, membership={}, held=held))
     try:
         return call(recipe, "count", (), {})
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 def test_threads_share_one_object() -> None:

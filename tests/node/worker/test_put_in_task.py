@@ -9,7 +9,7 @@ import pytest
 
 from skyward.errors import RefError, SerializationError
 from skyward.link.frames import Kind, encode
-from skyward.link.payload import dump
+from skyward.link.payload_making import dump
 from skyward.link.payload_parts import Place
 from skyward.link.refs import HERE
 from skyward.link.segment import write_segment

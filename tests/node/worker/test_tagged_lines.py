@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given, strategies as st
 
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.worker.tagged_lines import (
     CHUNK_BYTES,
     LINE_BYTES,
@@ -67,11 +67,11 @@ def pipe(make):
 
 @contextmanager
 def task(call):
-    token = runtime.set_context(runtime.TaskContext(call_id=call, function="f", facts={}, membership={}))
+    token = task_context.set_context(task_context.TaskContext(call_id=call, function="f", facts={}, membership={}))
     try:
         yield
     finally:
-        runtime.reset_context(token)
+        task_context.reset_context(token)
 
 
 def in_thread(function):
@@ -184,7 +184,7 @@ def test_end_of_a_call_ends_its_lines(make):
     """
     Text without a newline is a line when its call ends, flushed or not, and the next call begins anew.
     """
-    pipe = make(current_call=runtime.current_call_id)
+    pipe = make(current_call=task_context.current_call_id)
     with task(1):
         pipe.stream.write("kept")
     with task(2):
@@ -205,7 +205,7 @@ def test_flush_of_nobody_leaves_the_lines_of_others(make):
     """
     A thread that works for no call, as a worker's after an answer, sends nothing of lines that are being printed.
     """
-    pipe = make(current_call=runtime.current_call_id)
+    pipe = make(current_call=task_context.current_call_id)
     calls = range(1, 201)
     half, flushed = threading.Barrier(len(calls) + 1), threading.Event()
 

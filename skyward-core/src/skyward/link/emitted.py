@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 from skyward.errors import ProtocolError
 from skyward.link.frames import decode_json
 from skyward.link.messages import EMIT
-from skyward.link.payload import Payload, decode, dump
+from skyward.link.payload import Payload, decode
+from skyward.link.payload_making import dump
 from skyward.model.events.event import Error, Log, Metric, Progress, SkywardEvent
 from skyward.model.spec.trust_setting import Data
 

@@ -27,7 +27,8 @@ from skyward.errors import ProtocolError
 from skyward.link.frames import Frame, decode_json
 from skyward.link.messages import CALL
 from skyward.link.order import sizes_of
-from skyward.link.payload import Payload, decode, pack, views
+from skyward.link.payload import Payload, decode, views
+from skyward.link.payload_making import pack
 
 __all__ = ["ADDRESS", "PIECE", "WINDOW", "KeepMessage", "check_announced", "decode_kept", "encode_kept"]
 

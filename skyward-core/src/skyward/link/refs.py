@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from skyward.errors import RefError, ResultError
 from skyward.link.absent import AGAIN, Absent, returned
-from skyward.link.payload import Keep, Pickled
+from skyward.link.payload_making import Keep, Pickled
 from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import Segment, aligned, write_segment
 from skyward.model.spec.trust_setting import Data

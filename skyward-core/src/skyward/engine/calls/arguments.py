@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from skyward.engine.calls.buffers import Buffers
 from skyward.errors import RefError
 from skyward.link.blame import blame
-from skyward.link.payload import PIECE, Payload, Pickled, packed, pickled
+from skyward.link.payload import Payload
+from skyward.link.payload_making import PIECE, Pickled, packed, pickled
 from skyward.link.pickling import TooLargeError
 from skyward.link.refs import Ref
 

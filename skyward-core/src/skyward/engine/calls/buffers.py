@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from skyward.link.digest import digest_of
 from skyward.link.lending import lending
-from skyward.link.payload import MAX_STORED, PIECE, Keep, Payload, views
+from skyward.link.payload import Payload, views
+from skyward.link.payload_making import MAX_STORED, PIECE, Keep
 from skyward.link.payload_parts import Part, Place
 from skyward.link.recycling import Lent, recycling
 from skyward.link.refs import Refs

@@ -15,7 +15,8 @@ from skyward.link.blame import blame
 from skyward.link.capture import Snapshot, snapshot
 from skyward.link.digest import Bytes, digest_of
 from skyward.link.messages import FUNCTION, FUNCTION_DIGEST, FunctionFlag
-from skyward.link.payload import Payload, packed, pickled, views
+from skyward.link.payload import Payload, views
+from skyward.link.payload_making import packed, pickled
 from skyward.link.written import WORTH_IT
 
 

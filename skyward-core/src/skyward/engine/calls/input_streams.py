@@ -10,7 +10,8 @@ from typing import Any
 from skyward.engine.calls.call import Call
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.nodes.outflow import Outflow
-from skyward.link.payload import Payload, dump
+from skyward.link.payload import Payload
+from skyward.link.payload_making import dump
 from skyward.node.worker.streams import WINDOW_BYTES, Window
 
 

@@ -151,9 +151,9 @@ def emit(event: SkywardEvent) -> None:
         )
     _stamp(event)
     # A worker has loaded this module before it runs a task; on a client it may never be needed.
-    runtime = sys.modules.get("skyward.node.task.runtime")
-    if runtime is not None and runtime.in_task():
-        runtime.emit_from_task(event)
+    task_context = sys.modules.get("skyward.node.task.task_context")
+    if task_context is not None and task_context.in_task():
+        task_context.emit_from_task(event)
         return
     # A pool may have been closed in another context than it was opened in.
     if pools := [pool for pool in CURRENT.get() if not pool.closed]:

@@ -11,9 +11,9 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from skyward.errors import OfferError, PluginError, ProvisionError, SkywardError
+from skyward.hook_callers import hook_callers
 from skyward.model.instances.machine import ProviderFacts
 from skyward.plan.instances.clocks import warning
-from skyward.registry import hook_callers
 
 __all__ = ["ProviderHandle"]
 

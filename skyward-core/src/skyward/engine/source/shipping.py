@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from skyward.engine.source.includes import include_files
 from skyward.engine.source.user_modules import LocalModules, ModuleFile
-from skyward.link.payload import Payload, pack
+from skyward.link.payload import Payload
+from skyward.link.payload_making import pack
 from skyward.model.spec.image import Image
 
 

@@ -238,6 +238,7 @@ class PoolVolumes:
             synced=volume.type == "sync",
             endpoint=store.endpoint,
             region=store.region or REGION,
+            path_style=store.path_style,
             access_key=store.access_key,
             secret_key=store.secret_key,
             session_token=store.session_token,

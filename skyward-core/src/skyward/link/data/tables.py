@@ -7,16 +7,20 @@ Columns of one type travel as one array, which a frame keeps using.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from typing import Any, Final
 
 from skyward.link.data.maker import Maker, Shelf, malformed
+from skyward.link.data.table_parts import (
+    checked_frequency,
+    checked_index,
+    checked_label,
+    checked_text,
+    checked_zone,
+    plain_array,
+)
 
 __all__ = ["reduce", "restore", "shelf"]
-
-_FREQUENCY_LIMIT: Final = 64
-_LABEL_PARTS: Final = 32
 
 
 def reduce(obj: Any) -> tuple[Any, ...] | None:
@@ -143,37 +147,39 @@ def _array(parts: Any) -> Any:
 def _zoned(values: Any, zone: Any) -> Any:
     import pandas as pd
 
-    return pd.DatetimeIndex(_plain(values, "M")).tz_localize("UTC").tz_convert(_zone(zone)).array
+    return pd.DatetimeIndex(plain_array(values, "M")).tz_localize("UTC").tz_convert(checked_zone(zone)).array
 
 
 def _categorical(codes: Any, categories: Any, ordered: Any) -> Any:
     import pandas as pd
 
-    return pd.Categorical.from_codes(_plain(codes, "i"), categories=_index(categories), ordered=bool(ordered))
+    return pd.Categorical.from_codes(
+        plain_array(codes, "i"), categories=checked_index(categories), ordered=bool(ordered)
+    )
 
 
 def _periods(ordinals: Any, frequency: Any) -> Any:
     import pandas as pd
 
-    return pd.arrays.PeriodArray(_plain(ordinals, "i"), dtype=pd.PeriodDtype(_frequency(frequency)))
+    return pd.arrays.PeriodArray(plain_array(ordinals, "i"), dtype=pd.PeriodDtype(checked_frequency(frequency)))
 
 
 def _intervals(left: Any, right: Any, closed: Any) -> Any:
     import pandas as pd
 
-    return pd.arrays.IntervalArray.from_arrays(_index(left), _index(right), closed=_text(closed))
+    return pd.arrays.IntervalArray.from_arrays(checked_index(left), checked_index(right), closed=checked_text(closed))
 
 
 def _texts(values: Any, storage: Any, missing: Any) -> Any:
     import numpy as np
     import pandas as pd
 
-    found = _plain(values, "O")
+    found = plain_array(values, "O")
     if not all(value is None or type(value) is str for value in found.tolist()):
         malformed("a text that is none")
     options = {} if missing == "NA" else {"na_value": np.nan}
     try:
-        kind = pd.StringDtype(_text(storage), **options)
+        kind = pd.StringDtype(checked_text(storage), **options)
     except ImportError:
         kind = pd.StringDtype("python", **options)
     return pd.array(found, dtype=kind)
@@ -190,8 +196,8 @@ def _arrow(values: Any) -> Any:
 
 def _of_mask(values: Any, mask: Any) -> Any:
     integers, floats, booleans = _masked()
-    kind: Any = {"i": integers, "u": integers, "f": floats, "b": booleans}[_plain(values, "iufb").dtype.kind]
-    return kind(values, _plain(mask, "b"))
+    kind: Any = {"i": integers, "u": integers, "f": floats, "b": booleans}[plain_array(values, "iufb").dtype.kind]
+    return kind(values, plain_array(mask, "b"))
 
 
 _ARRAYS: Final[dict[str, Callable[..., Any]]] = {
@@ -228,7 +234,7 @@ def _codes(codes: Any) -> Any:
 def _range(start: Any, stop: Any, step: Any, name: Any) -> Any:
     import pandas as pd
 
-    return pd.RangeIndex(start, stop, step, name=_label(name))
+    return pd.RangeIndex(start, stop, step, name=checked_label(name))
 
 
 def _multi(levels: Any, codes: Any, names: Any) -> Any:
@@ -237,9 +243,9 @@ def _multi(levels: Any, codes: Any, names: Any) -> Any:
     if not all(type(part) is list for part in (levels, codes, names)):
         malformed("an index of levels that are none")
     return pd.MultiIndex(
-        levels=[_index(level) for level in levels],
-        codes=[_plain(code, "i") for code in codes],
-        names=[_label(name) for name in names],
+        levels=[checked_index(level) for level in levels],
+        codes=[plain_array(code, "i") for code in codes],
+        names=[checked_label(name) for name in names],
     )
 
 
@@ -250,11 +256,11 @@ def _made_index(parts: Any, name: Any, frequency: Any) -> Any:
     values = _array(parts)
     if isinstance(values, np.ndarray) and values.dtype == object:
         for value in values.tolist():
-            _label(value)
-        return pd.Index(values, dtype=object, name=_label(name), tupleize_cols=False)
-    index = pd.Index(values, name=_label(name))
+            checked_label(value)
+        return pd.Index(values, dtype=object, name=checked_label(name), tupleize_cols=False)
+    index = pd.Index(values, name=checked_label(name))
     if frequency is not None and isinstance(index, pd.DatetimeIndex | pd.TimedeltaIndex):
-        index.freq = _frequency(frequency)
+        index.freq = checked_frequency(frequency)
     return index
 
 
@@ -265,11 +271,11 @@ def _frame(columns: Any, index: Any, blocks: Any, attrs: Any) -> Any:
     import numpy as np
     import pandas as pd
 
-    columns, index = _index(columns), _index(index)
+    columns, index = checked_index(columns), checked_index(index)
     if type(blocks) is not list or type(attrs) is not dict:
         malformed("a frame of other blocks")
     if len(blocks) == 1 and isinstance(blocks[0][1], np.ndarray):
-        frame = pd.DataFrame(_plain(blocks[0][1]), index=index, columns=columns, copy=False)
+        frame = pd.DataFrame(plain_array(blocks[0][1]), index=index, columns=columns, copy=False)
     else:
         found: dict[int, Any] = {}
         for places, parts in blocks:
@@ -295,7 +301,7 @@ def _series(name: Any, index: Any, parts: Any, attrs: Any) -> Any:
 
     if type(attrs) is not dict:
         malformed("a series of other attributes")
-    series = pd.Series(_array(parts), index=_index(index), name=_label(name), copy=False)
+    series = pd.Series(_array(parts), index=checked_index(index), name=checked_label(name), copy=False)
     series.attrs.update(attrs)
     return series
 
@@ -316,7 +322,7 @@ def _timestamp(value: Any, zone: Any) -> Any:
     if not isinstance(value, np.datetime64):
         malformed("a moment that is none")
     made = pd.Timestamp(value)
-    return made if zone is None else made.tz_localize("UTC").tz_convert(_zone(zone))
+    return made if zone is None else made.tz_localize("UTC").tz_convert(checked_zone(zone))
 
 
 def _timedelta(value: Any) -> Any:
@@ -333,13 +339,13 @@ def _period(ordinal: Any, frequency: Any) -> Any:
 
     if type(ordinal) is not int:
         malformed("a period of no number")
-    return pd.Period(ordinal=ordinal, freq=_frequency(frequency))
+    return pd.Period(ordinal=ordinal, freq=checked_frequency(frequency))
 
 
 def _interval(left: Any, right: Any, closed: Any) -> Any:
     import pandas as pd
 
-    return pd.Interval(_label(left), _label(right), closed=_text(closed))
+    return pd.Interval(checked_label(left), checked_label(right), closed=checked_text(closed))
 
 
 _RESTORED: Final[dict[str, Callable[..., Any]]] = {
@@ -355,56 +361,3 @@ _RESTORED: Final[dict[str, Callable[..., Any]]] = {
     "period": _period,
     "interval": _interval,
 }
-
-
-# Parts.
-
-
-def _plain(values: Any, kinds: str = "") -> Any:
-    """Return an array of NumPy's, of certain kinds."""
-    import numpy as np
-
-    if type(values) is not np.ndarray or (kinds and values.dtype.kind not in kinds):
-        malformed("an array of another type")
-    return values
-
-
-def _index(value: Any) -> Any:
-    import pandas as pd
-
-    if not isinstance(value, pd.Index):
-        malformed("an index that is none")
-    return value
-
-
-def _label(value: Any, *, inside: bool = False) -> Any:
-    """Return what a row, a column or an axis is called, which is quick to hash."""
-    import numpy as np
-    import pandas as pd
-
-    if type(value) is tuple and not inside and len(value) <= _LABEL_PARTS:
-        for part in value:
-            _label(part, inside=True)
-        return value
-    quick = str | bytes | int | float | complex | dt.date | dt.timedelta | np.generic | pd.Period
-    if value is not None and value is not pd.NA and value is not pd.NaT and not isinstance(value, quick):
-        malformed(f"a {type(value).__name__} as a name")
-    return value
-
-
-def _frequency(value: Any) -> str:
-    if len(_text(value)) > _FREQUENCY_LIMIT:
-        malformed("a frequency that is none")
-    return str(value)
-
-
-def _zone(value: Any) -> Any:
-    if not isinstance(value, dt.tzinfo):
-        malformed("a time zone that is none")
-    return value
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        malformed("a word that is none")
-    return value

@@ -4,15 +4,22 @@ The accelerators that each node of a pool has, as a value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import ClassVar, Protocol, TypeAlias, overload
 
 from attrs import frozen
 
 from skyward.errors import ConfigError
+from skyward.model.accelerators.accelerator_fields import (
+    checked_count,
+    checked_form_factor,
+    checked_profile,
+    custom_name,
+    known_device,
+    unknown_device,
+)
 from skyward.model.accelerators.catalogue import CATALOGUE
-from skyward.model.accelerators.device import FORM_FACTORS, Device, FormFactor, compact
+from skyward.model.accelerators.device import Device, FormFactor, compact
 from skyward.model.accelerators.nvidia_names import NVIDIA
 from skyward.model.accelerators.spelling import counted, normalise, read
 from skyward.model.fields.memory import gigabytes, written
@@ -95,17 +102,17 @@ class Accelerator:
         exact_memory: bool | None = None,
         custom: bool = False,
     ) -> None:
-        device = None if custom else _device(name, "name")
+        device = None if custom else known_device(name, "name")
         memory = None if memory_gb is None else gigabytes(memory_gb, "memory")
-        form = None if form_factor is None else _form_factor(form_factor)
-        profile = None if mig is None else _profile(mig)
+        form = None if form_factor is None else checked_form_factor(form_factor)
+        profile = None if mig is None else checked_profile(mig)
         made = None if device is None else device.choose(memory_gb=memory, form_factor=form, mig=profile)
         if profile is not None and made is None:
             raise ConfigError(f"mig={mig!r} needs a device of the catalogue; {name!r} is in none.")
         settled = memory is not None or profile is not None or device is None or len(device.made(form)) == 1
         self.__attrs_init__(
-            name=device.name if device is not None else _custom_name(name),
-            count=_count(count),
+            name=device.name if device is not None else custom_name(name),
+            count=checked_count(count),
             memory_gb=memory if made is None else made.memory_gb if settled else None,
             form_factor=form,
             mig=profile,
@@ -251,7 +258,7 @@ def accelerator(value: object, parameter: str = "accelerator") -> Accelerator | 
     name, count = counted(value, parameter)
     seen = read(name)
     if seen.device is None:
-        raise _unknown(name, parameter)
+        raise unknown_device(name, parameter)
     if seen.chips is not None and count != 1:
         raise ConfigError(f"{parameter}={value!r} asks for several slices; a node is part of one.")
     return Accelerator(
@@ -349,7 +356,7 @@ def mig_profiles(name: str, memory: float | str | None = None) -> dict[str, int]
     2
     """
     seen = read(name)
-    device = seen.device or _device(name, "name")
+    device = seen.device or known_device(name, "name")
     stated = seen.memory_gb if memory is None else gigabytes(memory, "memory")
     return dict(device.choose(memory_gb=stated, form_factor=seen.form_factor).mig)
 
@@ -360,57 +367,3 @@ def _maker(given: Accelerator | str) -> str | None:
         return given.manufacturer
     device = read(given).device or read(given.partition(":")[0]).device
     return device.manufacturer if device is not None else None
-
-
-def _device(name: object, parameter: str) -> Device:
-    """Return the device of that name, or raise with the names most like it."""
-    if not isinstance(name, str):
-        raise ConfigError(f"{parameter} must be the name of an accelerator, not {name!r}.")
-    found = CATALOGUE.find(name)
-    if found is None:
-        raise _unknown(name, parameter)
-    return found
-
-
-def _unknown(name: str, parameter: str) -> ConfigError:
-    """Return the error for a name in no catalogue."""
-    near = CATALOGUE.nearest(read(name).text)
-    hint = f"Did you mean {' or '.join(near)}?" if near else "dir(sky.accelerators) lists the known ones."
-    return ConfigError(
-        f"{parameter}={name!r} is no accelerator that Skyward knows.",
-        hint=f"{hint} For one that is not listed, write sky.accelerators.Custom({name!r}, memory=...).",
-    )
-
-
-def _custom_name(name: object) -> str:
-    """Return the name of an accelerator that is in no catalogue."""
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigError(f"name must be what the cloud calls the accelerator, not {name!r}.")
-    return name.strip()
-
-
-def _count(count: object) -> float:
-    """Return a count, as an int where it is whole."""
-    accepted = "Write a whole number, or a share of one such as 0.5."
-    if isinstance(count, bool) or not isinstance(count, (int, float)):
-        raise ConfigError(f"count must be a number of accelerators, not {count!r}.", hint=accepted)
-    if not math.isfinite(count) or count <= 0 or (count > 1 and count != int(count)):
-        raise ConfigError(f"count={count!r} accelerators can't be had.", hint=accepted)
-    return int(count) if count == int(count) else count
-
-
-def _form_factor(given: object) -> FormFactor:
-    """Return the one name of a form factor, of which `SXM5` and `SXM` are the same."""
-    form = FORM_FACTORS.get(given.lower().rstrip("0123456789")) if isinstance(given, str) else None
-    if form is None:
-        raise ConfigError(
-            f"form_factor={given!r} is none that Skyward knows.", hint=f"Accepted: {', '.join(FORM_FACTORS.values())}."
-        )
-    return form
-
-
-def _profile(given: object) -> str:
-    """Return a MIG profile in the one way to write it."""
-    if not isinstance(given, str):
-        raise ConfigError(f"mig={given!r} is no MIG profile.", hint='Write for example "3g.40gb".')
-    return given.strip().lower()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from skyward.errors import NoPoolError
 from skyward.link.messages import task_of
-from skyward.node.task.runtime import owner
+from skyward.node.task.task_context import owner
 
 if TYPE_CHECKING:
     from skyward.collections.named_collections import Collections
     from skyward.collections.store_address import StoreAddress
     from skyward.collections.store_connections import StoreConnections
-    from skyward.node.task.runtime import TaskContext
+    from skyward.node.task.task_context import TaskContext
 
 __all__ = ["finish", "task_collections"]
 

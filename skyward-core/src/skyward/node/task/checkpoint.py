@@ -15,7 +15,7 @@ from skyward.link.messages import task_of
 
 if TYPE_CHECKING:
     from skyward.node.task.checkpoint_places import CheckpointPlace, VersionName
-    from skyward.node.task.runtime import TaskContext
+    from skyward.node.task.task_context import TaskContext
 
 __all__ = ["Checkpoint", "address_of_call", "address_of_key"]
 
@@ -202,7 +202,7 @@ def address_of_call(context: TaskContext, name: str) -> str:
     Raises:
         UsageError: If the name cannot be one.
 
-    >>> from skyward.node.task.runtime import TaskContext
+    >>> from skyward.node.task.task_context import TaskContext
     >>> address_of_call(TaskContext(call_id=7 | 2 << 48, facts={}, membership={"job_id": "a1"}), "model")
     'call-a1-7_model'
     >>> members = {"job_id": "a1", "broadcast": 9 | 1 << 48, "node": 2}

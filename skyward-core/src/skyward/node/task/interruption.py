@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from skyward.node.task.runtime import owner
+from skyward.node.task.task_context import owner
 
 __all__ = ["Interruption", "interrupted", "interruption", "on_interruption", "received"]
 

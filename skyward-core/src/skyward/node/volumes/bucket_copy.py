@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from skyward.node.volumes.changes import FileState, compared, listed
@@ -113,7 +114,8 @@ class BucketCopy:
             now = await asyncio.to_thread(listed, self._order.mount)
             changes = compared(self._copied, now, settled=settled)
             failed: list[str] = []
-            if changes.written and await self._ran(push_words, changes.written):
+            largest = max((now[name].size for name in changes.written), default=0)
+            if changes.written and await self._ran(partial(push_words, largest=largest), changes.written):
                 failed += changes.written
             else:
                 self._copied |= {name: now[name] for name in changes.written}

@@ -163,10 +163,10 @@ class VolumeKeeper:
         self._points.append(point)
         variables = await self._keys.variables(order) if order.expires_at is not None else {}
         runner = RcloneRunner(order, rclone, self._folder / f"rclone-{number}.log", variables)
-        _, said = await runner.first_line(check_words(order), CHECKED_WITHIN)
-        if said:
-            return failure_of(order, said)
+        checker = RcloneRunner(order, rclone, self._folder / f"check-{number}.log", variables)
         if fuse and not order.synced:
+            if (failure := await _checked(checker)) is not None:
+                return failure
             cache = private.directory(self._folder / f"cache-{number}")
             mount = self._volumes[order.title] = BucketMount(runner, point, cache, self._note, _broken)
             try:
@@ -180,10 +180,31 @@ class VolumeKeeper:
             self._notes.append(_instead(order, "/dev/fuse or fusermount is missing"))
         copy = BucketCopy(runner, point, private.directory(self._folder / f"copy-{number}"), self._note)
         self._volumes[order.title] = copy
-        return await copy.open()
+        return await _copied(copy, checker)
 
     def _note(self, text: str) -> None:
         _tell({"note": text})
+
+
+async def _checked(checker: RcloneRunner) -> VolumeFailure | None:
+    """Ask a bucket for its objects, and return why it cannot be had."""
+    _, said = await checker.first_line(check_words(checker.order), CHECKED_WITHIN)
+    return failure_of(checker.order, said) if said else None
+
+
+async def _copied(copy: BucketCopy, checker: RcloneRunner) -> VolumeFailure | None:
+    """Copy a bucket while it is checked, which fails at once where copying is tried on."""
+    checking, copying = asyncio.ensure_future(_checked(checker)), asyncio.ensure_future(copy.open())
+    try:
+        await asyncio.wait((checking, copying), return_when=asyncio.FIRST_COMPLETED)
+        if copying.done() and copying.result() is None:
+            return None
+        return await checking or await copying
+    finally:
+        for task in (checking, copying):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
 
 def _instead(order: VolumeOrder, why: str) -> str:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from skyward.node.agent.descendants import MARK
 from skyward.node.volumes.volume_order import VolumeOrder
 
-__all__ = ["check_words", "delete_words", "environment", "mount_words", "pull_words", "push_words", "source"]
+__all__ = [
+    "WHOLE_UP_TO_MIB",
+    "check_words",
+    "delete_words",
+    "environment",
+    "mount_words",
+    "pull_words",
+    "push_words",
+    "source",
+]
 
 REMOTE = "bucket"
 """What the store is called in rclone's settings, which are variables and no file."""
@@ -26,6 +36,16 @@ _KINDS = {
     "storage.googleapis.com": "GCS",
 }
 """What rclone calls the stores whose differences from Amazon's it knows."""
+
+_NAMES_HOSTS = {
+    "AWS": {"list_version": "2", "list_url_encode": "true"},
+    "Wasabi": {"list_version": "2", "list_url_encode": "true"},
+    "DigitalOcean": {"list_version": "2"},
+}
+"""Kinds of which rclone puts the bucket into the host, whatever it is asked for, and how one of no kind equals them."""
+
+WHOLE_UP_TO_MIB = 200
+"""MiB of the largest file that is sent in one request; its answer has the checksum of what arrived."""
 
 _WRITE_BACK = "1s"
 _LISTED_FOR = "10s"
@@ -46,7 +66,7 @@ def environment(order: VolumeOrder, base: Mapping[str, str]) -> dict[str, str]:
     ours = {name: text for name, text in base.items() if not name.startswith("RCLONE_") and name != MARK}
     settings = {
         "type": "s3",
-        "provider": _kind(order.endpoint),
+        **_addressing(order),
         "endpoint": order.endpoint,
         "region": order.region,
         # It would make a bucket that is not there.
@@ -119,15 +139,19 @@ def pull_words(order: VolumeOrder) -> list[str]:
     return ["copy", source(order), order.mount, *quick, *_copying()]
 
 
-def push_words(order: VolumeOrder, listed: str) -> list[str]:
+def push_words(order: VolumeOrder, listed: str, *, largest: int) -> list[str]:
     """
     Return the words that copy files to the bucket's folder, whatever is there.
 
     Args:
         order: The volume.
         listed: The file that lists them, one a line.
+        largest: Bytes of the largest of them.
     """
-    return ["copy", order.mount, source(order), "--files-from-raw", listed, "--no-check-dest", *_copying()]
+    words = ["copy", order.mount, source(order), "--files-from-raw", listed, "--no-check-dest"]
+    words += ["--s3-upload-cutoff", f"{WHOLE_UP_TO_MIB}M", *_copying()]
+    # An object that was sent in parts has no checksum in its answer: the store is asked what it has.
+    return [*words, "--s3-no-head"] if largest < WHOLE_UP_TO_MIB << 20 else words
 
 
 def delete_words(order: VolumeOrder, listed: str) -> list[str]:
@@ -143,6 +167,37 @@ def delete_words(order: VolumeOrder, listed: str) -> list[str]:
 
 def _copying() -> list[str]:
     return ["--transfers", str(TRANSFERS), "--checkers", str(TRANSFERS), "--retries", "3", *_ANSWERS]
+
+
+def _addressing(order: VolumeOrder) -> dict[str, str]:
+    """
+    Return the settings that put the bucket into the path of a request, or into the name of its host.
+
+    >>> order = VolumeOrder(bucket="b-1", mount="/d", endpoint="https://s3.example.org", region="x")
+    >>> _addressing(order)
+    {'provider': 'Other', 'force_path_style': 'false'}
+    """
+    kind, host = _kind(order.endpoint), urlsplit(order.endpoint).hostname or ""
+    # An address has no names below it, and a certificate is for no dots: as boto3 decides.
+    if not (order.path_style or _is_address(host) or "." in order.bucket):
+        return {"provider": kind, "force_path_style": "false"}
+    if kind in _NAMES_HOSTS:
+        return {"provider": "Other", "force_path_style": "true", **_NAMES_HOSTS[kind]}
+    return {"provider": kind, "force_path_style": "true"}
+
+
+def _is_address(host: str) -> bool:
+    """
+    Return whether a host is given by its address.
+
+    >>> _is_address("127.0.0.1"), _is_address("::1"), _is_address("s3.example.org")
+    (True, True, False)
+    """
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _kind(endpoint: str) -> str:

@@ -25,6 +25,7 @@ class VolumeOrder:
         synced: Whether it is copied rather than mounted.
         endpoint: Address of the object store.
         region: The region that requests are signed for.
+        path_style: Whether the bucket stands in the path of a request, and not in the name of the host.
         access_key: Id of the key; None for the machine's own role.
         secret_key: The key itself.
         session_token: Token of a temporary session.
@@ -42,6 +43,7 @@ class VolumeOrder:
     prefix: str = ""
     read_only: bool = True
     synced: bool = False
+    path_style: bool = False
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)

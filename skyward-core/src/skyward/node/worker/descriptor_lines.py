@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 
 from skyward.node.agent.entry import INTERRUPT_SIGNAL
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.worker.routes import READER
 from skyward.node.worker.standard_descriptors import DESCRIPTORS, moved_up, write_all
 from skyward.node.worker.tagged_lines import TaggedReader
@@ -170,7 +170,7 @@ class DescriptorLines:
 
     def _start(self) -> None:
         """Start reading; not under the lock, because what Python does in a new thread may print."""
-        call = runtime.owner()
+        call = task_context.owner()
         if call is not None:
             # Where an interrupt cuts the redirection's own end off.
             call.at_end.add(self._end_with)

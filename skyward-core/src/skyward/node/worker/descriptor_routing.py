@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.worker import routes
 from skyward.node.worker.routes import STDERR, STDOUT, Silence, current_route
 from skyward.node.worker.standard_descriptors import DESCRIPTORS, flush_c
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from skyward.node.task.runtime import TaskContext
+    from skyward.node.task.task_context import TaskContext
     from skyward.node.worker.routes import Route, Sink
 
 _STREAMS = (("__stdout__", "stdout"), ("__stderr__", "stderr"))
@@ -37,7 +37,7 @@ _forking = threading.local()
 @contextlib.contextmanager
 def descriptors_follow(route: Route) -> Iterator[None]:
     """Direct descriptors, and processes that are started, by routes for a block in which this one is entered."""
-    call = runtime.owner()
+    call = task_context.owner()
     try:
         with DESCRIPTORS.changing:
             _entered.append((route, call))
@@ -45,16 +45,16 @@ def descriptors_follow(route: Route) -> Iterator[None]:
                 _hooked.append(True)
                 os.register_at_fork(before=_before_fork, after_in_child=_in_child)
             _PROCESSES.follow()
-            runtime.watchers.add(direct)
+            task_context.watchers.add(direct)
         yield
     finally:
         direct()
         with DESCRIPTORS.changing:
             # Those of calls that are over were cut off by an interrupt.
-            going = {None, *runtime.running()}
+            going = {None, *task_context.running()}
             _entered[:] = [(one, its_call) for one, its_call in _entered if one is not route and its_call in going]
             if not _entered:
-                runtime.watchers.discard(direct)
+                task_context.watchers.discard(direct)
                 _PROCESSES.unfollow()
 
 
@@ -110,7 +110,7 @@ _PROCESSES = StartedProcesses(descriptor_for_processes)
 def _wanted(index: int) -> int | None:
     """Return the descriptor that C code is to write to; None for the stream's own."""
     of_program = tuple(route for _, route in routes.of_program)
-    calls = [tuple(context.routes) or of_program for context in runtime.running()]
+    calls = [tuple(context.routes) or of_program for context in task_context.running()]
     sink = shared_sink(calls or [of_program], index)
     return None if sink is None else sink.descriptor()
 
@@ -134,7 +134,7 @@ def _before_fork() -> None:
 def _in_child() -> None:
     """Direct a forked process's descriptors for good: they are its own."""
     DESCRIPTORS.forget()
-    runtime.keep_own()
+    task_context.keep_own()
     for fd, target in enumerate(getattr(_forking, "targets", ()), 1):
         if target is not None:
             with contextlib.suppress(OSError):

@@ -20,12 +20,13 @@ from skyward.link.messages import (
     Status,
     TaskFlag,
 )
-from skyward.link.payload import Payload, dump, load
+from skyward.link.payload import Payload, load
+from skyward.link.payload_making import dump
 from skyward.link.refs import HERE
 from skyward.link.windows import LARGEST_EVENT
 from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
-from skyward.node.task import call_collections, runtime
+from skyward.node.task import call_collections, task_context
 from skyward.node.worker.driving import PATIENCE, Driver, interruption, unwinds
 from skyward.node.worker.outcome import Outcome, failed
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
@@ -54,7 +55,7 @@ class Setting:
         self.main: Execution | None = None
         self.retires = False
         self.keeping: Keeping | None = None
-        self.store: Callable[[], StorePlace] = runtime.store_nowhere
+        self.store: Callable[[], StorePlace] = task_context.store_nowhere
 
     def remember(self, membership: dict[str, Any]) -> None:
         """Take a membership; calls name it by its version. Its peers are looked up when a call looks at them."""
@@ -121,7 +122,7 @@ class Execution:
             streams: Whether what it returns is iterated.
         """
         self._began = began = time.perf_counter()
-        context = runtime.TaskContext(
+        context = task_context.TaskContext(
             call_id=self.call,
             facts=self._setting.facts,
             membership={**self._setting.memberships.get(members, {}), "broadcast": self.broadcast},
@@ -134,7 +135,7 @@ class Execution:
             store=self._setting.store,
             data=self._data,
         )
-        token = runtime.set_context(context)
+        token = task_context.set_context(context)
         if self._main:
             self._setting.main = self
         outcome: Outcome | None = None
@@ -147,7 +148,7 @@ class Execution:
         finally:
             self._disarm()
             call_collections.finish(context, ok=outcome is not None and outcome.status in (Status.OK, Status.STREAMED))
-            runtime.reset_context(token)
+            task_context.reset_context(token)
         return outcome
 
     def interrupt(self, reason: CancelReason) -> None:
@@ -244,7 +245,7 @@ class Execution:
         find: Callable[[bytes, tuple[Any, ...]], Callable[..., Any]],
         digest: bytes,
         payload: Payload,
-        context: runtime.TaskContext,
+        context: task_context.TaskContext,
         began: float,
         *,
         streams: bool,
@@ -385,7 +386,7 @@ class Execution:
 
 def current_call() -> int:
     """Name the call that the calling thread works for; 0 if none."""
-    return runtime.current_call_id()
+    return task_context.current_call_id()
 
 
 class _Unpicklable(Exception):

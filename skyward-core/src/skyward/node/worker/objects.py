@@ -13,7 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from skyward.errors import SerializationError, StateLostError
-from skyward.node.task import runtime
+from skyward.node.task import runtime, task_context
 
 __all__ = ["ObjectRecipe", "bound", "call"]
 
@@ -99,7 +99,7 @@ def _object(recipe: ObjectRecipe) -> Any:
         place = _places.setdefault(recipe.key, _ObjectPlace())
     with place.lock:
         if not place.made:
-            context = runtime.current()
+            context = task_context.current()
             if recipe.lasts and not place.tried and context is not None and context.held:
                 raise StateLostError(
                     f"The {recipe.name} of this worker is gone: the process that held it has ended.",

@@ -6,7 +6,7 @@ from typing import Any
 
 from skyward.errors import RefError
 from skyward.link.blame import blame
-from skyward.link.payload import pickled
+from skyward.link.payload_making import pickled
 from skyward.link.pickling import DataPickler, Pickler
 from skyward.link.refs import HERE, INSIDE, Ref
 from skyward.node.data.memory_share import free_memory

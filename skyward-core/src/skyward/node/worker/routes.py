@@ -13,7 +13,7 @@ import os
 import threading
 from contextvars import ContextVar
 
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.worker.standard_descriptors import moved_up
 
 TYPE_CHECKING = False
@@ -77,9 +77,9 @@ def sink_of(index: int) -> Sink | None:
 def current_route() -> Route | None:
     """Return the route of the calling thread; None if it has none, or if its call is not known."""
     route = _route.get()
-    if route is not None or runtime.has_context():
+    if route is not None or task_context.has_context():
         return route
-    context = runtime.owner()
+    context = task_context.owner()
     routes = tuple(context.routes) if context is not None else ()
     if routes:
         return routes[-1]
@@ -91,7 +91,7 @@ def current_route() -> Route | None:
 def certain() -> bool:
     """Return whether the calling thread is on no route where `current_route` gives none."""
     thread = threading.get_ident()
-    return runtime.has_context() or any(entered_by == thread for entered_by, _ in tuple(of_program))
+    return task_context.has_context() or any(entered_by == thread for entered_by, _ in tuple(of_program))
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def on_route(route: Route | None) -> Iterator[None]:
 @contextlib.contextmanager
 def followed(route: Route) -> Iterator[None]:
     """Direct threads by a route that have none: those of the same call, or of a program that had no other thread."""
-    context, thread = runtime.owner(), threading.get_ident()
+    context, thread = task_context.owner(), threading.get_ident()
     if context is not None:
         context.routes.append(route)
     elif of_program or _alone():

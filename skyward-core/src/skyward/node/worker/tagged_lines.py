@@ -25,7 +25,7 @@ import sys
 import threading
 from weakref import ref
 
-from skyward.node.task import runtime
+from skyward.node.task import task_context
 from skyward.node.worker.routes import STDERR, STDOUT, sink_of
 from skyward.node.worker.standard_descriptors import DESCRIPTORS, write_all
 
@@ -184,7 +184,7 @@ class TaggedBuffer(io.BufferedIOBase):
         """Keep the pipe open."""
 
     def _watch(self, call: int) -> None:
-        context = runtime.owner()
+        context = task_context.owner()
         if context is not None and context.call_id == call:
             context.at_end.add(self.end_call)
 
