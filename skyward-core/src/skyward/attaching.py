@@ -14,7 +14,7 @@ from skyward.errors import ConfigError
 from skyward.model.fields.log_config import LogConfig
 from skyward.model.spec.options import ConsoleLike
 from skyward.plan.config.request import Request
-from skyward.plan.instances.detached import choose_detached
+from skyward.plan.instances.detached_pool import choose_detached
 from skyward.plan.instances.lingering import linger_cost
 from skyward.pool import Pool
 

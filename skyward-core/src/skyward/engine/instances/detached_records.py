@@ -13,7 +13,7 @@ from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.instances.record_folder import RecordFolder
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
-from skyward.plan.instances.detached import Detached
+from skyward.plan.instances.detached_pool import Detached
 
 __all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "LeftCall", "forget_detached"]
 

@@ -21,7 +21,7 @@ from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ConfigError, ProvisionError
 from skyward.link.wire import Wire
 from skyward.model.instances.machine import SSHAddress
-from skyward.plan.instances.detached import Detached
+from skyward.plan.instances.detached_pool import Detached
 from skyward.plan.instances.instance_events import Lingers
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ConfigError, NodeLostError
 from skyward.model.instances.key_pair import KeyPair
 from skyward.model.instances.machine import SSHAddress
-from skyward.plan.instances.detached import Detached
+from skyward.plan.instances.detached_pool import Detached
 from skyward.plan.instances.lingering import claim_within
 from skyward.ssh.visits import KeptVisit
 

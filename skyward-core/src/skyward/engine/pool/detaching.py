@@ -15,7 +15,7 @@ from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
 from skyward.model.instances.machine import LocalAddress
 from skyward.plan.instances.billing import ENDING_S
-from skyward.plan.instances.detached import check_detach, lease_of
+from skyward.plan.instances.detached_pool import check_detach, lease_of
 from skyward.plan.instances.lingering import LEAST
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 import skyward as sky
 from skyward.model.instances.machine import ProviderFacts
-from skyward.plan.instances.detached import Detached, check_detach, choose_detached, lease_of
+from skyward.plan.instances.detached_pool import Detached, check_detach, choose_detached, lease_of
 
 RENTED = ProviderFacts(name="cloud", ends_own_bill=True, end_command=("poweroff",))
 
