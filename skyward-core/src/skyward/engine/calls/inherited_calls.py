@@ -119,7 +119,7 @@ class InheritedCalls:
         return workers.buffer if workers.reuse_processes and not self._inherits else None
 
     async def resume(self, shells: Sequence[NodeShell]) -> None:
-        """Ask the nodes for what they have kept, once: until then they can be given back as they were."""
+        """Ask the nodes for what they have kept, once: until then they can be returned as they were."""
         if not self.waits:
             return
         self.waits = False

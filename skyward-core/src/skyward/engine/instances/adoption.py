@@ -191,7 +191,7 @@ class Adoption:
         else:
             given = list(zip(nodes, self._adopted.machines, strict=False))
         if not at:
-            # Nodes that were left cost the same, attached or not; the meter stops a pool that they are too dear for.
+            # Nodes that were left cost the same, attached or not; the meter stops a pool that cannot afford them.
             check(len(given), max((machine.candidate.price for _, machine in given), default=0.0))
         return await all_of(self._assign(node, machine) for node, machine in given)
 

@@ -122,7 +122,7 @@ class Detachment:
         """
         await self._each(self._park)
 
-    async def give_back(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
+    async def return_claimed(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
         """
         Leave nodes that were claimed as they were: nothing that they have was asked for.
 
@@ -133,7 +133,7 @@ class Detachment:
             ProvisionError: If none can be left.
             OSError: If it cannot be written down.
         """
-        await self._each(self._give_back)
+        await self._each(self._return)
         await in_thread(self._write, *self._record(calls))
 
     async def _each(self, leave: Callable[[NodeShell], Awaitable[str]]) -> None:
@@ -193,7 +193,7 @@ class Detachment:
         """Remove the record of a pool that is not detached after all."""
         await in_thread(forget_detached, self._linger.pool_id)
 
-    async def _give_back(self, shell: NodeShell) -> str:
+    async def _return(self, shell: NodeShell) -> str:
         if not isinstance(shell.host, LeavableHost):
             raise ProvisionError(f"{shell.where} is not reached over SSH.")
         key = await shell.host.detach(self._left.lease)

@@ -1,4 +1,4 @@
-"""What another client needs of the nodes of a pool; and nodes that a client has claimed, given back."""
+"""What another client needs of the nodes of a pool; and nodes that a client has claimed, returned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.running import Running
 
-__all__ = ["give_back", "left_calls", "terms"]
+__all__ = ["return_claimed", "left_calls", "terms"]
 
 
 def terms(running: Running, name: str, lease: float, lost: Sequence[LeftCall] = ()) -> DetachTerms:
@@ -63,7 +63,7 @@ def left_calls(running: Running, shells: Sequence[NodeShell]) -> Mapping[NodeShe
     return {shell: sorted(found[shell.seat], key=lambda call: task_of(call.id)) for shell in shells}
 
 
-async def give_back(running: Running) -> None:
+async def return_claimed(running: Running) -> None:
     """
     Leave the nodes of a pool that could not be attached as they were, with their results and their lease.
 
@@ -83,5 +83,5 @@ async def give_back(running: Running) -> None:
         shell.host = shell.host or provisioning.reach(shell)
     lease = max(LEAST, inherited.ends_at - time.time())
     leaving = Detachment(linger, terms(running, running.name, lease, inherited.lost_before), shells)
-    await leaving.give_back(left_calls(running, shells))
+    await leaving.return_claimed(left_calls(running, shells))
     provisioning.linger = provisioning.terminator.linger = leaving

@@ -26,7 +26,7 @@ from skyward.engine.instances.adoption import adopt
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
-from skyward.engine.pool.left_nodes import give_back
+from skyward.engine.pool.left_nodes import return_claimed
 from skyward.engine.pool.pool_door import answering
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
@@ -216,9 +216,9 @@ def _terminate(running: Running, error: BaseException | None, patience: float) -
     engine = running.engine
     try:
         if running.inherited.waits:
-            engine.run(give_back(running))
+            engine.run(return_claimed(running))
     except (SkywardError, OSError) as failed:
-        _log.warning("The nodes of pool %r could not be given back, and are terminated: %s", running.name, failed)
+        _log.warning("The nodes of pool %r could not be returned, and are terminated: %s", running.name, failed)
     try:
         engine.run(running.close(patience))
     except KeyboardInterrupt as second:

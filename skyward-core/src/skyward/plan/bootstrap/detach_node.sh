@@ -8,5 +8,5 @@ done
 [ -n "$watched" ] || { echo 'its watchdog is not there'; exit 5; }
 echo @SECONDS@ >"$node/linger.new" && mv -f "$node/linger.new" "$node/linger" || exit 6
 echo "detach $$ $(date +%s)" >"$node/lease" || exit 6
-# A client that has claimed it, and could not go on with it, gives it back so.
+# A client that has claimed it, and could not go on with it, returns it so.
 rm -rf "$node/claim"
