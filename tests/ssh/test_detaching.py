@@ -405,3 +405,20 @@ def test_nodes_are_given_back_by_a_client_that_cannot_go_on(yard: tuple[Yard, li
         assert list(second.results()) == [6, 7]
     assert provider.launched() == 1
     assert provider.rented() == []
+
+
+@pytest.mark.slow
+def test_a_machine_that_has_nothing_to_do_ends_before_its_lease(yard: tuple[Yard, list[Host]]) -> None:
+    """Not while a call runs there, however long that takes, and not once another client is there."""
+    provider, (host, _) = yard
+    ended = host.base / "home" / ENDED
+    with pool(provider) as first:
+        _ = first.run_async(slow(8.0, 1))
+        name = first.detach(lease=300, idle=3)
+    time.sleep(5.0)  # longer than it may be idle, and the call runs
+    assert not ended.exists()
+    with attach(name) as second:
+        assert list(second.results()) == [1]
+        _ = second.run_async(slow(0.1, 2))
+        second.detach(lease=300, idle=2)
+    until(ended.exists, "an idle machine is not ended", 30.0)

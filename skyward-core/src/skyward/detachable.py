@@ -20,7 +20,7 @@ class Detachable:
     _open: OpenPool | None
     _running: Any
 
-    def detach(self, *, name: str | None = None, lease: float | None = None) -> str:
+    def detach(self, *, name: str | None = None, lease: float | None = None, idle: float | None = None) -> str:
         """
         Leave the machines and all calls under way, and close the pool; `sky.attach` goes on with them.
 
@@ -31,7 +31,10 @@ class Detachable:
         Args:
             name: What it is attached by, besides its id; None is the pool's own name.
             lease: Seconds after which its machines end by themselves, and are billed no longer, unless it is attached;
-                None is `ttl`. `budget` and `timeout` may make it less.
+                None is `ttl`, or what is left of the lease of a pool that is attached, if that is more. `budget` and
+                `timeout` may make it less.
+            idle: Seconds after which a machine ends that has nothing to do any more, with the results that are on it;
+                for calls that leave what they give elsewhere. None has it wait until the lease ends.
 
         Returns:
             The pool's id.
@@ -48,7 +51,7 @@ class Detachable:
         opened = self._open
         if opened is None:
             raise PoolClosedError("The pool was closed by another thread.")
-        pool_id = detach_pool(opened, name, lease)
+        pool_id = detach_pool(opened, name, lease, idle)
         self._open = None
         return pool_id
 

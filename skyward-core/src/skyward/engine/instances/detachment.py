@@ -55,6 +55,7 @@ class DetachTerms:
         lease: Seconds until its machines end.
         members: The latest version of the members.
         lost: Calls that were lost before.
+        idle: Seconds after which a node ends that has nothing to do; None for the end of the lease.
     """
 
     name: str
@@ -63,6 +64,7 @@ class DetachTerms:
     lease: float
     members: int
     lost: tuple[LeftCall, ...] = ()
+    idle: float | None = None
 
 
 class Detachment:
@@ -207,7 +209,7 @@ class Detachment:
             raise ProvisionError(f"{shell.where} is not reached over SSH.")
         await _drained(line)
         async with asyncio.timeout(PARKING):
-            await shell.ask({"park": True})
+            await shell.ask({"park": self._left.idle})
         await _drained(line)
         return await host.detach(self._left.lease)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from attrs import evolve
 
 from skyward.engine.calls.waiters import AnswerCollector, Promise, Waiter
 from skyward.engine.instances.detachment import Detachment
@@ -13,6 +16,7 @@ from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.pool.left_nodes import left_calls, terms
 from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
+from skyward.model.fields.setting import lasting
 from skyward.model.instances.machine import LocalAddress
 from skyward.plan.instances.billing import ENDING_S
 from skyward.plan.instances.detached_pool import check_detach, lease_of
@@ -31,7 +35,7 @@ SENDING = 30.0
 _LOOK = 0.01
 
 
-def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
+def detach_pool(opened: OpenPool, name: str | None, lease: float | None, idle: float | None) -> str:
     """
     Leave a pool to another client.
 
@@ -39,6 +43,7 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
         opened: The pool.
         name: What it is attached by; None is the pool's own name.
         lease: Seconds until its machines end; None is its `ttl`.
+        idle: Seconds after which a machine ends that has nothing to do; None for all of the lease.
 
     Returns:
         The pool's id, by which it is attached, too.
@@ -49,7 +54,7 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
         ProvisionError: If no node can be left.
     """
     running = opened.running
-    detaching = running.engine.run(_prepared(running, name, lease))
+    detaching = running.engine.run(_prepared(running, name, lease, idle))
     running.sizing.leave()
     try:
         running.engine.run(_parted(running, detaching))
@@ -61,7 +66,7 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None) -> str:
     return running.provisioning.pool_id
 
 
-async def _prepared(running: Running, name: str | None, lease: float | None) -> Detachment:
+async def _prepared(running: Running, name: str | None, lease: float | None, idle: float | None) -> Detachment:
     """Check everything, and write down what there is, before anything is changed."""
     provisioning, linger = running.provisioning, running.provisioning.linger
     shells = [shell for shell in running.ready_shells() if not shell.leaving]
@@ -75,7 +80,9 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
     _check_whole(running, shells)
     _check_calls(running)
     assert isinstance(linger, Linger)
-    wish = lease_of(lease, running.spec.ttl)
+    # One that is left once more has at least what was left of its lease before.
+    left = max(running.spec.ttl or 0.0, running.inherited.ends_at - time.time())
+    wish = lease_of(lease, left)
     # So that there is something left for the client that attaches it at the last moment.
     seconds = linger.granted(shells, wish, spare=1.2 * ENDING_S)
     if seconds < LEAST:
@@ -84,7 +91,8 @@ async def _prepared(running: Running, name: str | None, lease: float | None) -> 
             pool=running.name,
             hint="Raise them.",
         )
-    detaching = Detachment(linger, terms(running, name or running.name, seconds), shells)
+    idle = None if idle is None else lasting(idle, "idle")
+    detaching = Detachment(linger, evolve(terms(running, name or running.name, seconds), idle=idle), shells)
     await detaching.prepare(left_calls(running, shells))
     return detaching
 

@@ -107,7 +107,8 @@ class Agent:
         results, lines = (os.path.join(self._directory, name) for name in ("results", "lines"))
         kept = self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
         said = SpooledLines(self._tell, self._workers.processes.values, loop=self._loop, link=link, spool=Spool(lines))
-        self._lines, self._succession = said, Succession(link, kept, said, self._in_flight, self._answer)
+        self._lines = said
+        self._succession = Succession(self._loop, self._directory, link, kept, said, self._in_flight, self._answer)
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
@@ -146,6 +147,8 @@ class Agent:
         self._lines.close()
         if self._results is not None:
             self._results.close()
+        if self._succession is not None:
+            self._succession.close()
         self.finished.set_result(None)
 
     def _on_client_closed(self, error: Exception | None) -> None:
