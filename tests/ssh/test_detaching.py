@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import subprocess
 import sys
 import textwrap
@@ -20,6 +21,7 @@ from skyward.engine.instances.detached_records import DETACHED
 from skyward.engine.instances.lingering_records import lingering
 from skyward.hookspecs import hookimpl
 from tests.hosts import Host, hosts
+from tests.seeds import seeds
 from tests.yard import ENDED, Yard
 
 pytestmark = pytest.mark.timeout(120)
@@ -422,3 +424,52 @@ def test_a_machine_that_has_nothing_to_do_ends_before_its_lease(yard: tuple[Yard
         _ = second.run_async(slow(0.1, 2))
         second.detach(lease=300, idle=2)
     until(ended.exists, "an idle machine is not ended", 30.0)
+
+
+def test_a_call_that_was_left_can_be_stopped_and_runs_out_of_time(
+    yard: tuple[Yard, list[Host]], tmp_path: Path
+) -> None:
+    """As any other; what waits behind it begins then."""
+    provider, _ = yard
+    with pool(provider) as first:
+        _ = first.run_async(waits_for(str(tmp_path / "never"), 1))
+        _ = first.run_async(waits_for(str(tmp_path / "never"), 2).with_timeout(1.0))
+        _ = first.run_async(slow(0.0, 3))
+        name = first.detach()
+    with attach(name) as second:
+        one, two, three = second.calls()
+        assert one.future.cancel()
+        with pytest.raises(sky.TaskTimeoutError, match="its timeout of 1 s"):
+            two.result(30)
+        assert three.result(30) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds("clients that come and go", 3))
+def test_each_result_comes_to_one_client(yard: tuple[Yard, list[Host]], seed: int) -> None:
+    """However often the pool is left, and at whatever moment: none is lost, and none comes twice."""
+    random_ = random.Random(seed)
+    provider, _ = yard
+    got: list[int] = []
+
+    @sky.function
+    def number(value: int) -> int:
+        time.sleep(random.random() * 0.02)
+        return value
+
+    with pool(provider, nodes=2) as first:
+        futures = [first.run_async(number(value)) for value in range(300)]
+        time.sleep(random_.random())
+        name = first.detach()
+    got += [future.result() for future in futures if future.exception() is None]
+    for last in (False, False, True):
+        time.sleep(random_.random() * 0.5)
+        with attach(name) as again:
+            calls = again.calls()
+            if last:
+                assert all(call.future.exception(60) is None for call in calls)
+            else:
+                time.sleep(random_.random() * 0.5)
+                again.detach()
+        got += [call.result() for call in calls if call.future.exception() is None]
+    assert sorted(got) == list(range(300)), f"seed {seed}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -177,6 +178,8 @@ class InheritedCalls:
             return True
         payload = decode(frame.body, RESULT.size, fds, shell.trust, None) if status == Status.OK else None
         text = b"" if payload else ending(status, frame.body[RESULT.size :], fds)
+        if status == Status.FAILED:
+            text = json.dumps({**json.loads(text), "timeout": found[0].timeout}).encode()
         del self._open[shell.index][number]
         answer = Answer(
             status,

@@ -27,12 +27,14 @@ class LeftCall:
         id: The id of its attempt.
         function: The function's name.
         lane: The lane that it is in.
+        timeout: Seconds that it may run; 0 for no limit.
         lost: Why it can have no result any more; empty while it may.
     """
 
     id: int
     function: str
     lane: int = 0
+    timeout: float = 0.0
     lost: str = ""
 
 

@@ -59,7 +59,9 @@ def left_calls(running: Running, shells: Sequence[NodeShell]) -> Mapping[NodeShe
     found: dict[int, list[LeftCall]] = {shell.seat: list(running.inherited.open_on(shell.index)) for shell in shells}
     for call in running.dispatch.calls:
         if call.on is not None and call.on in found:
-            found[call.on].append(LeftCall(id=call.id, function=call.function.name, lane=call.lane))
+            found[call.on].append(
+                LeftCall(id=call.id, function=call.function.name, lane=call.lane, timeout=call.timeout)
+            )
     return {shell: sorted(found[shell.seat], key=lambda call: task_of(call.id)) for shell in shells}
 
 
