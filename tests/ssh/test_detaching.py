@@ -453,15 +453,15 @@ def test_each_result_comes_to_one_client(yard: tuple[Yard, list[Host]], seed: in
     got: list[int] = []
 
     @sky.function
-    def number(value: int) -> int:
+    def number(value: int) -> tuple[int, bytes]:
         time.sleep(random.random() * 0.02)
-        return value
+        return value, b"x" * random.choice([0, 100, 50_000, 3_000_000])
 
     with pool(provider, nodes=2) as first:
         futures = [first.run_async(number(value)) for value in range(300)]
         time.sleep(random_.random())
         name = first.detach()
-    got += [future.result() for future in futures if future.exception() is None]
+    got += [future.result()[0] for future in futures if future.exception() is None]
     for last in (False, False, True):
         time.sleep(random_.random() * 0.5)
         with attach(name) as again:
@@ -471,5 +471,5 @@ def test_each_result_comes_to_one_client(yard: tuple[Yard, list[Host]], seed: in
             else:
                 time.sleep(random_.random() * 0.5)
                 again.detach()
-        got += [call.result() for call in calls if call.future.exception() is None]
+        got += [call.result()[0] for call in calls if call.future.exception() is None]
     assert sorted(got) == list(range(300)), f"seed {seed}"
