@@ -31,3 +31,15 @@ def test_the_import_loads_next_to_nothing() -> None:
 def test_a_first_use_loads_nothing_that_is_not_needed(code: str) -> None:
     """Building functions and values loads no console, no cloud's library and no event loop."""
     assert set() == loaded_by(f"import skyward as sky; {code}") & (NEVER | {"asyncio", "multiprocessing"})
+
+
+@pytest.mark.parametrize(
+    ("program", "needless"),
+    [
+        ("skyward.node.agent.agent_main", {"attr", "cloudpickle", "tempfile"}),
+        ("skyward.node.worker.worker", {"attr", "asyncio", "ssl", "subprocess", "tempfile"}),
+    ],
+)
+def test_a_process_of_a_node_loads_no_more_than_it_begins_with(program: str, needless: set[str]) -> None:
+    """A pool waits for its agents and workers: what only some tasks need is loaded by those."""
+    assert set() == loaded_by(f"import {program}") & needless

@@ -95,6 +95,8 @@ def run_once(job: Job) -> Mapping[str, float] | str:
     Run a job once and give its numbers, or say in a line why there are none.
     """
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    # Byte code is written once, as in any installation, and not compiled in each process that is measured.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     # Output goes to files: a peer's daemon that outlives its client would keep a pipe open.
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(

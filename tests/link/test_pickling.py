@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 from skyward.link.payload import load
 from skyward.link.payload_making import dump
-from skyward.link.pickling import MANY, MOST_BUFFERS, OUT_OF_BAND, OUT_OF_BAND_OF_MANY, Pickler
+from skyward.link.payload_parts import MOST_BUFFERS
+from skyward.link.pickling import MANY, OUT_OF_BAND, OUT_OF_BAND_OF_MANY, Pickler
 
 
 def beside(*sizes: int) -> list[int]:
@@ -41,3 +44,30 @@ def test_many_arrays_survive() -> None:
     arrays = [np.full(size, size % 251, np.uint8) for size in range(15_000, 18_000)]
     found = load(dump(arrays))
     assert all((one == other).all() for one, other in zip(arrays, found, strict=True))
+
+
+def test_arrays_are_pickled_as_numpy_pickles_them() -> None:
+    """Each as if it was alone, whatever came before it: other dtypes and orders, views, objects, subclasses."""
+    rows = np.arange(12.0).reshape(3, 4)
+    arrays = [
+        rows,
+        rows.T,
+        rows[:, ::2],
+        rows[1],
+        np.asfortranarray(rows),
+        np.zeros(()),
+        np.zeros((0, 3)),
+        rows.astype(">f8"),
+        np.array(["2026-01-01"], "M8[D]"),
+        np.array([{}, None]),
+        np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")]),
+        np.ma.masked_array([1.0, 2.0], [True, False]),
+        rows.view(np.matrix),
+        rows,
+        np.arange(3, dtype=np.uint8),
+    ]
+    for array, back in zip(arrays * 2, load(dump(arrays * 2)), strict=True):
+        alone = pickle.loads(pickle.dumps(array, 5))
+        assert type(back) is type(array)
+        assert (back.dtype, back.shape, back.strides) == (array.dtype, array.shape, alone.strides)
+        assert (back == array).all()

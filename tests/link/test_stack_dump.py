@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from skyward.errors import ProtocolError
-from skyward.link.stack_dump import call_lines, complete, decode_process, frames_of, threads_of
+from skyward.link.stack_dump import call_lines, complete, frames_of, threads_of
 
 HELD = """Current thread 0x00007f2d5e2f9740 (most recent call first):
   File "/code/train.py", line 12 in hold
@@ -80,37 +79,6 @@ def test_lines_are_bounded() -> None:
     assert all(len(line) <= 1000 for line in lines)
 
 
-def test_a_process_is_read_with_its_calls() -> None:
-    """Threads with calls come first; the id is that of the task, whatever the attempt."""
-    dump = _dump(threads=[[1, []], [2, [["a.py", 3, "f"]]]], calls=[[5 | 1 << 48, 2, 0.5]], lane=1)
-    process = decode_process(dump, node=4, rank=[0, 7], function=lambda call: "train" if call == 5 | 1 << 48 else None)
-    assert (4, 7, 9) == (process.node, process.rank, process.pid)
-    assert [("5", "train"), (None, None)] == [(thread.task_id, thread.function) for thread in process.threads]
-
-
-def test_what_would_move_the_cursor_is_shown() -> None:
+def test_lines_move_no_cursor() -> None:
     """A node may name its files as it likes."""
-    dump = _dump(threads=[[1, [["a\x1b[2J.py", 1, "f\n"]]]])
-    process = decode_process(dump, node=0, rank=[0], function=lambda _: None)
-    assert "\x1b" not in str(process.threads[0].frames[0])
     assert "\x1b" not in frames_of(["\x1b[2J"])[0]
-
-
-@pytest.mark.parametrize(
-    "dump",
-    [
-        None,
-        {},
-        _dump(lane=5),
-        _dump(lane="x"),
-        _dump(threads=[[1]]),
-        _dump(threads=[["x", []]]),
-        _dump(threads=[[1, [["a.py", "one", "f"]]]]),
-        _dump(tasks=[1]),
-        _dump(calls=[[1, 2]]),
-    ],
-)
-def test_what_is_no_dump_is_refused(dump: Any) -> None:
-    """Whatever a node sends in its place."""
-    with pytest.raises(ProtocolError, match="no dump of stacks"):
-        decode_process(dump, node=0, rank=[0], function=lambda _: None)

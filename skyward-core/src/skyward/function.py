@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, Sel
 from skyward.errors import UsageError
 from skyward.model.fields.duration import checked_limit
 from skyward.model.fields.setting import known_only
-from skyward.model.spec.retry_setting import Retries, retries as checked_retries, times
+from skyward.model.spec.retries_setting import Retries, retries as checked_retries, times
 from skyward.pending import PendingFunction, short
 
 _VARARGS, _VARKEYWORDS = 4, 8

@@ -27,8 +27,7 @@ from attrs import evolve, field, frozen
 from skyward.errors import NoPoolError, UsageError
 from skyward.model.fields.duration import checked_limit
 from skyward.model.spec.called import Called
-from skyward.model.spec.retry_setting import Retries, retries as checked_retries
-from skyward.node.agent.descendants import MARK
+from skyward.model.spec.retries_setting import Retries, retries as checked_retries
 
 if TYPE_CHECKING:
     from skyward.engine.calls.waiters import Future
@@ -80,6 +79,9 @@ def target_of(target: object, operator: str) -> Target:
         try:
             return current_pool.get()
         except LookupError:
+            # Late, because it is only needed once something is wrong.
+            from skyward.node.agent.descendants import MARK
+
             if MARK in os.environ:
                 raise NoPoolError(
                     f"`{operator} sky` is in a function that runs on a node, where no pool is open.",

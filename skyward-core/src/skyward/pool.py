@@ -4,9 +4,10 @@ Pools: the nodes, and the right-hand side of the operators.
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
@@ -312,8 +313,7 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
             BudgetExceededError: If the nodes would cost more than `budget=` as soon as they are rented.
             SkywardError: If the nodes can't be had; nothing is left rented then.
         """
-        from skyward.engine.instances.meter import Meter
-        from skyward.engine.pool.opening import open_pool
+        from skyward.engine.nodes.waiting_agents import waiting_agents
 
         with self._entering:
             if self._used:
@@ -321,6 +321,13 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
                     f"The pool {self.name!r} was entered before, and a pool is entered once. Make another one."
                 )
             self._used = True
+        with waiting_agents.started(*_early(self._request.specs)):
+            self._open_nodes()
+
+    def _open_nodes(self) -> None:
+        from skyward.engine.instances.meter import Meter
+        from skyward.engine.pool.opening import open_pool
+
         self._meter = Meter(budget=self._request.options.budget, pool=self.name)
         try:
             pool_id = secrets.token_hex(4)
@@ -425,3 +432,17 @@ def _read_named(name: str) -> Any:
     from skyward.registry import plugin, provider
 
     return read_named(name, provider_of=provider, plugin_of=plugin)
+
+
+def _early(specs: Sequence[Spec]) -> tuple[int, Mapping[str, str]]:
+    """Return how many agents start before anything else, and their environment: those of nodes on this machine."""
+    spec = specs[0]
+    here = spec.provider is None
+    if spec.provider is not None:
+        from skyward.providers.local import Local
+
+        here = isinstance(spec.provider, Local)
+    return (spec.nodes.desired if here and spec.nodes.min != 0 and len(specs) == 1 else 0), {
+        **os.environ,
+        **spec.image.env,
+    }

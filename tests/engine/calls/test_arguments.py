@@ -131,7 +131,7 @@ def test_what_arguments_share_is_shared_by_what_is_read() -> None:
 def test_any_arguments_survive(args: list[Any], piece: int) -> None:
     """Whatever counts as large."""
     with pytest.MonkeyPatch.context() as patch:
-        for room in ("skyward.link.payload", "skyward.engine.calls.arguments"):
+        for room in ("skyward.link.payload_making", "skyward.engine.calls.arguments"):
             patch.setattr(f"{room}.PIECE", piece)
         patch.setattr("skyward.engine.calls.buffers._WORTH_KEEPING", piece)
         arguments = far()

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import skyward as sky
-from skyward.model.spec.retry_setting import LONGEST, Retry, retries, times
+from skyward.model.spec.retries_setting import retries, times
+from skyward.model.spec.retry_setting import LONGEST, Retry
 
 
 async def _later(error: BaseException) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skyward.cli.terminal import complain
+from skyward.cli.terminal import complain, say
 from skyward.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,3 +83,19 @@ def agreed(what: str, question: str) -> bool:
     if not sys.stdin.isatty():
         raise UsageError(f"There is no terminal here to ask whether to {what}.", hint="Write --yes.")
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def complain_of_left(found: Iterable[tuple[ProviderHandle, Any]], failures: Mapping[str, Exception], done: str) -> None:
+    """
+    Print what is gone of what clouds had, and complain of what may go on costing money.
+
+    Args:
+        found: Machines or images, each with its provider.
+        failures: Why providers could not end theirs, by name.
+        done: What was done to them, such as `"deleted"`.
+    """
+    gone = [each.id for handle, each in found if handle.name not in failures]
+    if gone:
+        say(f"{done.capitalize()} {', '.join(gone)}.")
+    for name, error in failures.items():
+        complain(f"{name} may not have {done} all, and what is left goes on being billed: {error}")

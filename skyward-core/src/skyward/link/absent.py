@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skyward.errors import RefError
 from skyward.link.segment import Segment, aligned
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 __all__ = ["Absent", "Origin", "returned"]
 

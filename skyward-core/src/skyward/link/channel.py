@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import asyncio
 import logging
 import os
 import socket
@@ -12,11 +11,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from skyward.errors import ProtocolError, TransportError
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import MAX_FDS, Frame, Kind, Parser, encode
+
+if TYPE_CHECKING:
+    import asyncio
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from skyward.errors import ProtocolError
 from skyward.link.frames import decode_json
@@ -21,7 +21,9 @@ from skyward.link.messages import EMIT
 from skyward.link.payload import Payload, decode
 from skyward.link.payload_making import dump
 from skyward.model.events.event import Error, Log, Metric, Progress, SkywardEvent
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 __all__ = ["Emitted", "class_name", "decode_event", "encode_event"]
 

@@ -19,7 +19,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from skyward.errors import RemoteError
 from skyward.link.bare import heavy, reduced
@@ -28,7 +28,9 @@ from skyward.link.data.maker import Refused
 from skyward.link.described import brief, said, shortened, type_name
 from skyward.link.envelope import CHAIN_LIMIT, NOTE_LIMIT, Envelope, Record
 from skyward.link.remote_traceback import RemoteTraceback
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 _TEXT_LIMIT: Final = 256 * 1024
 _MESSAGE_LIMIT: Final = 16 * 1024

@@ -20,14 +20,16 @@ import io
 import pickle
 from collections.abc import Callable, Sequence
 from mmap import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ProtocolError
 from skyward.link.lending import lending
 from skyward.link.payload_parts import Part, Place, read_parts, table
 from skyward.link.pieces import Pieces
 from skyward.link.segment import Segment, aligned
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 INLINE = 256 << 10
 """Payloads up to this size, in bytes, travel inside their frame."""
@@ -113,10 +115,20 @@ def decode(
         return Payload((), body[at:], trust=trust)
     if trust is not None and len(parts) > 1 and parts[1].goes_on:
         raise ProtocolError("The stream of a payload that is opened as data comes in several pieces.")
-    if sum(part.size for part in parts if part.place == Place.INLINE) != len(body) - at:
+    inline = in_segment = 0
+    named = []
+    # There may be thousands, which are gone through once.
+    for part in parts:
+        place, size, name, _ = part
+        if name:
+            named.append(part)
+        elif place:
+            in_segment += aligned(size)
+        else:
+            inline += size
+    if inline != len(body) - at:
         raise ProtocolError("A payload's inline parts and its bytes differ in size.")
-    in_segment = sum(aligned(part.size) for part in parts if part.place == Place.SEGMENT)
-    stored = [part for part in parts if part.place == Place.STORED]
+    stored = [part for part in named if part.place == Place.STORED]
     if len(segments) != len(stored) + bool(in_segment):
         raise ProtocolError(f"A payload came with {len(segments)} descriptors, not those its table names.")
     segment = None
@@ -125,7 +137,7 @@ def decode(
         segment.expect(in_segment)
     for part, kept in zip(stored, segments, strict=True):
         kept.expect(aligned(part.size))
-    kept_there = [part for part in parts if part.place == Place.THERE]
+    kept_there = [part for part in named if part.place == Place.THERE]
     if kept_there:
         if there is None or stored:
             raise ProtocolError("A payload names what stays at a node, where only results may.")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from itertools import starmap
 from typing import NamedTuple
 
 from skyward.errors import ProtocolError
 
 NAME = 32
 """Bytes of a buffer's name."""
+
+MOST_BUFFERS = 32 << 10
+"""How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
 
 _COUNT = struct.Struct("<H")
 _PART = struct.Struct("<BQ")
@@ -62,7 +66,7 @@ def read_parts(body: bytes, at: int) -> tuple[tuple[Part, ...], int]:
         end = at + count * _PART.size
         # Without a name among them, all rows are of one size; the first one with a name is seen in its place.
         if end <= len(body) and _NAMELESS.issuperset(body[at : end : _PART.size]):
-            return tuple([Part(place, size) for place, size in _PART.iter_unpack(body[at:end])]), end
+            return tuple(starmap(Part, _PART.iter_unpack(body[at:end]))), end
         parts: list[Part] = []
         for _ in range(count):
             place, size = _PART.unpack_from(body, at)

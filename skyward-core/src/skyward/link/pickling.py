@@ -12,6 +12,7 @@ import cloudpickle
 from skyward.link.cached import reduce_cached
 from skyward.link.data.reducing import reduce_as_data
 from skyward.link.opened import refuse_file
+from skyward.link.payload_parts import MOST_BUFFERS
 
 OUT_OF_BAND = 64 << 10
 """Buffers from this size on, in bytes, are not copied into the pickle."""
@@ -21,9 +22,6 @@ MANY = 256 << 10
 
 OUT_OF_BAND_OF_MANY = 16 << 10
 """Buffers from this size on, in bytes, are not copied into the pickle where there are many."""
-
-MOST_BUFFERS = 32 << 10
-"""How many buffers a pickle has beside it; the table of a payload names each, and is to fit into a frame."""
 
 
 class PickleStream(Protocol):
@@ -67,6 +65,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
             return False
 
         self._refs = refs
+        self._arrays = _Arrays()
         writer = _Writer(stream) if most is None else _BoundedWriter(stream, most)
         super().__init__(writer, protocol=5, buffer_callback=out_of_band)
 
@@ -75,7 +74,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no 
         if kind.__name__ == "ndarray" and kind.__module__ == "numpy" and kind not in copyreg.dispatch_table:
             # There may be thousands in one argument. Nothing below concerns them, and the tables that cloudpickle would
             # look into first take as long as the rest.
-            return obj.__reduce_ex__(5)
+            return self._arrays.reduce(obj)
         if kind is memoryview:
             return _reduce_memoryview(obj)
         if kind.__module__ == "torch" and kind.__name__ == "Tensor":
@@ -119,6 +118,32 @@ class _BoundedWriter:
         if self._room < 0:
             raise TooLargeError
         self._append(piece)
+
+
+class _Arrays:
+    """
+    Reduce numpy's arrays as numpy does, one after the other.
+
+    What it does for a contiguous array is the same for each of a dtype, and takes it as long as all the rest of the
+    pickle, as it looks up for each by which function that is read again.
+    """
+
+    __slots__ = ("_dtype", "_order", "_restore")
+
+    def __init__(self) -> None:
+        self._dtype: object = None
+        self._restore: Any = None
+        self._order: tuple[object, ...] = ()
+
+    def reduce(self, array: Any) -> Any:
+        """Return what an array is read again with."""
+        if array.dtype is self._dtype and array.flags.c_contiguous:
+            return self._restore, (PickleBuffer(array), self._dtype, array.shape, *self._order)
+        reduced = array.__reduce_ex__(5)
+        if array.flags.c_contiguous and isinstance(reduced[1][0], PickleBuffer):
+            self._restore, (_, self._dtype, _, *order) = reduced
+            self._order = tuple(order)
+        return reduced
 
 
 def _reduce_memoryview(view: memoryview) -> tuple[Any, ...]:

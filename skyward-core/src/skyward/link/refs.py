@@ -7,14 +7,16 @@ import os
 import pickle
 import sys
 import weakref
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from skyward.errors import RefError, ResultError
 from skyward.link.absent import AGAIN, Absent, returned
 from skyward.link.payload_making import Keep, Pickled
 from skyward.link.pickling import OUT_OF_BAND
 from skyward.link.segment import Segment, aligned, write_segment
-from skyward.model.spec.trust_setting import Data
+
+if TYPE_CHECKING:
+    from skyward.model.spec.trust_setting import Data
 
 __all__ = ["HERE", "INSIDE", "Here", "Ref", "Refs"]
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-import tempfile
 from collections.abc import Sequence
 
 from skyward.errors import ProtocolError
 from skyward.link.descriptors import own
+from skyward.link.first_write import write_all, write_first
 from skyward.link.recycling import AVAILABLE, WORTH_IT, Writable, recycling
 
 ALIGN = 64
 """Every buffer in a segment starts at a multiple of this many bytes, as vector instructions like it."""
-
-_IOV_MAX = 512
 
 
 def aligned(size: int) -> int:
@@ -100,9 +98,7 @@ def write_segment(buffers: Sequence[Sequence[bytes | memoryview]]) -> Segment:
         written.write(views)
         return Segment(recycling.lend(written), total)
     segment = Segment(anonymous_file(), total)
-    at = 0
-    for start in range(0, len(views), _IOV_MAX):
-        at = _write_all(segment.fd, views[start : start + _IOV_MAX], at)
+    write_first(segment.fd, views)
     if kept:
         segment.fd = recycling.lend(Writable(segment.fd))
     return segment
@@ -142,7 +138,7 @@ class Arriving:
         if self._warm is not None:
             self._warm.write_at(at, piece)
         else:
-            _write_all(self._fd, [piece], at)
+            write_all(self._fd, [piece], at)
 
     def finish(self) -> int:
         """Return a descriptor of what has arrived, the caller's now."""
@@ -168,18 +164,9 @@ def anonymous_file() -> int:
     if memfd_create is not None:
         made: int = memfd_create("skyward", os.MFD_CLOEXEC)
         return made
+    # Late, because Linux has no use for it.
+    import tempfile
+
     fd, path = tempfile.mkstemp(prefix="skyward-")
     os.unlink(path)
     return fd
-
-
-def _write_all(fd: int, parts: list[memoryview], at: int) -> int:
-    """Write parts from a place on, and return the place behind them."""
-    while parts:
-        written = os.pwritev(fd, parts, at)
-        at += written
-        while parts and written >= len(parts[0]):
-            written -= len(parts.pop(0))
-        if written:
-            parts[0] = parts[0][written:]
-    return at

@@ -9,16 +9,12 @@ A dump on its way is `{"pid", "lane", "threads", "tasks", "calls", "trouble"}`: 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from math import isfinite
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from skyward.errors import ProtocolError
-from skyward.link.messages import task_of
-from skyward.model.instances.worker_stacks import AsyncTask, ProcessStacks, StackFrame, Thread
 from skyward.plain import plain_line
 
-__all__ = ["OTHERS_CODE", "call_lines", "complete", "decode_process", "frames_of", "threads_of"]
+__all__ = ["OTHERS_CODE", "call_lines", "complete", "frames_of", "threads_of", "word"]
 
 OTHERS_CODE: Final = re.compile(r"/(?:site|dist)-packages/|/lib/python3\.\d+/|/src/skyward(?:_\w+)?/|<frozen ")
 """Files that hold no code of the user's."""
@@ -84,9 +80,9 @@ def call_lines(dump: dict[str, Any], call: int) -> list[str]:
     thread = next((ident for number, ident, _ in dump["calls"] if number == call), None)
     frames: list[Any] = next((frames for ident, frames in dump["threads"] if ident == thread), [])
     tasks = [(name, _places(frames)) for name, ident, frames in dump["tasks"] if ident == thread]
-    lines = [] if tasks and not any(map(_own, _frames(frames))) else list(map(str, _places(frames)))
+    lines = [] if tasks and not any(_own(file) for file, *_ in frames) else _places(frames)
     for name, places in tasks[:_SHOWN_TASKS]:
-        lines += [f"asyncio task {name}: {places[0]}", *map(str, places[1:])] if places else []
+        lines += [f"asyncio task {name}: {places[0]}", *places[1:]] if places else []
     return lines
 
 
@@ -95,73 +91,22 @@ def frames_of(lines: Sequence[object]) -> tuple[str, ...]:
     return tuple(plain_line(str(line)[: 2 * _WORD]) for line in lines[: _SHOWN * (1 + _SHOWN_TASKS) + 8])
 
 
-def decode_process(
-    dump: object, *, node: int, rank: Sequence[int], function: Callable[[int], str | None]
-) -> ProcessStacks:
-    """
-    Read the dump of one process, as a node sends it.
-
-    Args:
-        dump: What it sent.
-        node: The node's index.
-        rank: The rank of each of its lanes.
-        function: Names the function of a call that the node has.
-
-    Raises:
-        ProtocolError: If it is no dump.
-    """
-    try:
-        return _process(dump, node, rank, function)
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
-        raise ProtocolError(f"Node {node} sent what is no dump of stacks: {type(error).__name__}: {error}.") from error
-
-
-def _process(dump: Any, node: int, rank: Sequence[int], function: Callable[[int], str | None]) -> ProcessStacks:
-    calls = {int(ident): (int(call), float(seconds)) for call, ident, seconds in dump["calls"] if isfinite(seconds)}
-    threads = []
-    for ident, frames in dump["threads"]:
-        call, seconds = calls.get(int(ident), (None, None))
-        threads.append(
-            Thread(
-                ident=int(ident),
-                frames=_frames(frames),
-                task_id=None if call is None else str(task_of(call)),
-                function=None if call is None else function(call),
-                seconds=seconds,
-            )
-        )
-    tasks = [
-        AsyncTask(name=_word(name), thread=int(ident), frames=_frames(frames)) for name, ident, frames in dump["tasks"]
-    ]
-    return ProcessStacks(
-        node=node,
-        rank=rank[int(dump["lane"])],
-        pid=int(dump["pid"]),
-        threads=tuple(sorted(threads, key=lambda thread: thread.task_id is None)),
-        tasks=tuple(tasks),
-        trouble=_word(dump["trouble"]),
-    )
-
-
-def _frames(frames: Iterable[Any]) -> tuple[StackFrame, ...]:
-    return tuple(
-        StackFrame(_word(file), None if line is None else int(line), _word(function)) for file, line, function in frames
-    )
-
-
-def _word(value: object) -> str:
-    """Return a text of a node's without what would move the cursor."""
+def word(value: object) -> str:
+    """Return a text of a node's without what would move the cursor, and bounded in length."""
     return plain_line(str(value)[:_WORD])
 
 
-def _own(frame: StackFrame) -> bool:
-    return OTHERS_CODE.search(frame.file) is None
+def _own(file: str) -> bool:
+    return OTHERS_CODE.search(file) is None
 
 
-def _places(frames: Iterable[Any]) -> list[StackFrame]:
+def _places(frames: Iterable[Any]) -> list[str]:
     """Return the innermost frame and the innermost ones of the user's, or some of all if none is."""
-    read = _frames(frames)
-    own = [frame for frame in read if _own(frame)][:_SHOWN]
+    read = [
+        (word(file), f"{word(file)}, line {'?' if line is None else int(line)} in {word(name)}")
+        for file, line, name in frames
+    ]
+    own = [place for file, place in read if _own(file)][:_SHOWN]
     if not own:
-        return list(read[:_SHOWN])
-    return own if own[0] is read[0] else [read[0], *own]
+        return [place for _, place in read[:_SHOWN]]
+    return own if _own(read[0][0]) else [read[0][1], *own]

@@ -20,34 +20,28 @@ import contextlib
 import fcntl
 import mmap
 import os
-import platform
 import re
 import struct
-import sys
 import threading
 from collections.abc import Callable
+
+from skyward.link.userfault import API, READ_WRITE, UFFDIO_REGISTER, open_userfault
 
 WORTH_IT = 8 << 20
 """Memory from this size on, in bytes, is watched; comparing less takes no longer than the way to the kernel."""
 
 _PAGE = mmap.PAGESIZE
-_USERFAULTFD = {"x86_64": 323, "aarch64": 282}
-_USER_MODE_ONLY = 1
 
 # include/uapi/linux/userfaultfd.h
-_API = 0xAA
 _FEATURES = 1 << 0 | 1 << 13 | 1 << 15
 """Write-protection, of pages that are not there yet too, asynchronously."""
 _MODE_WP = 2
 _WP = 1
-_READ_WRITE = 3 << 30
-_UFFDIO_API = _READ_WRITE | 24 << 16 | _API << 8 | 0x3F
-_UFFDIO_REGISTER = _READ_WRITE | 32 << 16 | _API << 8
-_UFFDIO_UNREGISTER = 2 << 30 | 16 << 16 | _API << 8 | 0x01
-_UFFDIO_WRITEPROTECT = _READ_WRITE | 24 << 16 | _API << 8 | 0x06
+_UFFDIO_UNREGISTER = 2 << 30 | 16 << 16 | API << 8 | 0x01
+_UFFDIO_WRITEPROTECT = READ_WRITE | 24 << 16 | API << 8 | 0x06
 
 # include/uapi/linux/fs.h
-_PAGEMAP_SCAN = _READ_WRITE | 96 << 16 | ord("f") << 8 | 16
+_PAGEMAP_SCAN = READ_WRITE | 96 << 16 | ord("f") << 8 | 16
 _WATCHED, _WRITTEN, _OF_A_FILE, _PRESENT, _SWAPPED = 1, 2, 4, 8, 16
 _SCAN = struct.Struct("12Q")
 _REGION = struct.Struct("3Q")
@@ -101,16 +95,9 @@ class Kernel:
     def __init__(self) -> None:
         import ctypes
 
-        number = _USERFAULTFD.get(platform.machine())
-        if sys.platform != "linux" or number is None:
-            raise OSError(f"userfaultfd(2) is not known on {sys.platform} {platform.machine()}.")
-        fd = ctypes.CDLL(None, use_errno=True).syscall(number, os.O_CLOEXEC | os.O_NONBLOCK | _USER_MODE_ONLY)
-        if fd < 0:
-            raise OSError(ctypes.get_errno(), "userfaultfd(2) is refused")
-        self._fd = fd
+        self._fd = open_userfault(_FEATURES)
         self._pagemap = -1
         try:
-            fcntl.ioctl(fd, _UFFDIO_API, bytearray(struct.pack("3Q", _API, _FEATURES, 0)))
             self._pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             self.close()
@@ -147,7 +134,7 @@ class Kernel:
                     other.give_up()
                     del self._watches[name]
             try:
-                fcntl.ioctl(self._fd, _UFFDIO_REGISTER, bytearray(struct.pack("4Q", start, end - start, _MODE_WP, 0)))
+                fcntl.ioctl(self._fd, UFFDIO_REGISTER, bytearray(struct.pack("4Q", start, end - start, _MODE_WP, 0)))
                 fcntl.ioctl(self._fd, _UFFDIO_WRITEPROTECT, bytearray(struct.pack("3Q", start, end - start, _WP)))
             except OSError:
                 return None

@@ -7,7 +7,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skyward.cli.machines import add_choice, agreed, ask_clouds, complain_of, nothing_of, waiting_until
+from skyward.cli.machines import (
+    add_choice,
+    agreed,
+    ask_clouds,
+    complain_of,
+    complain_of_left,
+    nothing_of,
+    waiting_until,
+)
 from skyward.cli.terminal import complain, say, table
 from skyward.errors import ConfigError, UsageError
 from skyward.model.cli_command import Command
@@ -70,11 +78,7 @@ def run(options: Namespace) -> int:
         # The programs of the others are gone.
         _tell_elsewhere([(handle, one) for handle, one in foreign if not expired(one, now=handle.now())])
     failures = engine_loop().run(end(found))
-    ended = [instance.id for handle, instance in found if handle.name not in failures]
-    if ended:
-        say(f"Ended {', '.join(ended)}.")
-    for name, error in failures.items():
-        complain(f"{name} may not have ended all, and what is left goes on being billed: {error}")
+    complain_of_left(found, failures, "ended")
     return complain_of(owned.failures) or int(bool(failures))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser, Namespace
 
-from skyward.cli.machines import agreed, complain_of, nothing_of
-from skyward.cli.terminal import complain, say, table
+from skyward.cli.machines import agreed, complain_of, complain_of_left, nothing_of
+from skyward.cli.terminal import say, table
 from skyward.errors import UsageError
 from skyward.model.cli_command import Command
 
@@ -53,11 +53,7 @@ def run(options: Namespace) -> int:
         say("Nothing was deleted.")
         return 1
     failures = engine_loop().run(delete(found))
-    deleted = [image.id for handle, image in found if handle.name not in failures]
-    if deleted:
-        say(f"Deleted {', '.join(deleted)}.")
-    for name, error in failures.items():
-        complain(f"{name} may not have deleted all, and what is left goes on being billed: {error}")
+    complain_of_left(found, failures, "deleted")
     return complain_of(kept.failures) or int(bool(failures))
 
 

@@ -12,7 +12,8 @@ from skyward.engine.nodes.outflow import Outflow
 from skyward.errors import ProtocolError
 from skyward.link.messages import TASK_BITS, task_of
 from skyward.link.payload import Payload
-from skyward.model.spec.retry_setting import Retries, Retry, times
+from skyward.model.spec.retries_setting import Retries, times
+from skyward.model.spec.retry_setting import Retry
 from skyward.node.worker.streams import WINDOW_BYTES, WINDOW_ITEMS, Window
 from skyward.plan.pool.map_flow import Pace
 

@@ -15,7 +15,7 @@ from skyward.engine.calls.captured_functions import Captures
 from skyward.engine.calls.input_streams import Feeder
 from skyward.errors import UsageError
 from skyward.link.recycling import recycling
-from skyward.model.spec.retry_setting import times
+from skyward.model.spec.retries_setting import times
 from skyward.node.data.memory_share import share_of_memory
 from skyward.node.worker.streams import StreamArgument
 

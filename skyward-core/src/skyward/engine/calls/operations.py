@@ -17,7 +17,8 @@ from skyward.engine.calls.retrying import judged, wait
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
 from skyward.errors import NodeLostError, UsageError, WorkerSpentError
 from skyward.link.messages import TASK_BITS
-from skyward.model.spec.retry_setting import Retry, times
+from skyward.model.spec.retries_setting import times
+from skyward.model.spec.retry_setting import Retry
 from skyward.plan.pool.retry_policy import RENEWALS, Failure, decide
 
 if TYPE_CHECKING:

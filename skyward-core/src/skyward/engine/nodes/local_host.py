@@ -6,14 +6,13 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from skyward import private
 from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
+from skyward.engine.nodes.waiting_agents import start_agent, waiting_agents
 from skyward.engine.pool.event_loop import EngineLoop, in_thread
 from skyward.errors import ConfigError, ProvisionError
 from skyward.link.channel import Channel, Link
@@ -51,8 +50,7 @@ class LocalHost:
         self.files = directory / "files"
         self._mark = mark
         self._process: subprocess.Popen[bytes] | None = None
-        # Without a name, so that it need not be removed.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
+        self._log: IO[bytes] | None = None
 
     async def prepare(self) -> Prepared:
         """Return the interpreter of the image's environment."""
@@ -83,41 +81,32 @@ class LocalHost:
         """
         Start the agent, and connect to it.
 
-        Client and agent are born with the two ends of one Unix socket, which has no name and no other peer.
-        The directory's name is in the environment, which no other user can read, so that no other user can make
-        the directory first. The agent lives before the directory does: it removes it, also if the client is killed.
+        It may wait already. The directory's name is in its environment or comes over its socket, which no other user
+        can read, so that no other user can make the directory first. The agent lives before the directory does: it
+        removes it, also if the client is killed.
 
         Raises:
             ProvisionError: If the agent cannot be started.
             ConfigError: If another user could change the node's directory.
         """
-        ours, theirs = socket.socketpair()
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        directory = str(self.directory)
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "skyward.node.agent.agent_main", str(theirs.fileno())],
-                env={**self._env, MARK: self._mark, DIRECTORY: str(self.directory)},
-                cwd=os.sep,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            agent = waiting_agents.take(self._env, directory, self._mark)
+            if agent is None:
+                agent = start_agent({**self._env, MARK: self._mark, DIRECTORY: directory})
+        except OSError as error:
+            raise ProvisionError(f"The agent of {directory} could not be started: {error}.") from error
+        self._process, self._log = agent.process, agent.log
+        try:
             # The agent makes it as well; here a refusal has its own words.
             private.directory(self.directory, hint="TMPDIR may name another directory.")
         except ConfigError:
-            ours.close()
+            agent.connection.close()
             raise
         except OSError as error:
-            ours.close()
-            failed = f"The agent of {self.directory} could not be started"
-            if self._process is not None:
-                failed = f"The directory {self.directory} could not be made"
-            raise ProvisionError(f"{failed}: {error}.") from error
-        finally:
-            theirs.close()
-        return ours
+            agent.connection.close()
+            raise ProvisionError(f"The directory {directory} could not be made: {error}.") from error
+        return agent.connection
 
     async def answers(self) -> bool:
         """Return True: it is this machine."""
@@ -125,7 +114,7 @@ class LocalHost:
 
     def last_words(self) -> str:
         """Return the end of what the agent wrote, for messages."""
-        if self._log.closed:
+        if self._log is None or self._log.closed:
             return ""
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), _WORDS, max(0, size - _WORDS)).decode(errors="replace").strip()
@@ -159,4 +148,5 @@ class LocalHost:
                 process.wait()
         end_marked(self._mark)
         private.remove(self.directory)
-        self._log.close()
+        if self._log is not None:
+            self._log.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from skyward.errors import ProtocolError, SkywardError
-from skyward.link.stack_dump import decode_process
+from skyward.link.process_dump import decode_process
 from skyward.model.instances.worker_stacks import ProcessStacks, Stacks
 
 if TYPE_CHECKING:

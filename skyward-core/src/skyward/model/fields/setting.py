@@ -10,8 +10,6 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-import attrs
-
 from skyward.errors import ConfigError, UsageError
 from skyward.model.fields.duration import seconds
 
@@ -113,6 +111,9 @@ def suggesting(kind: type[Value]) -> type[Value]:
     Args:
         kind: An attrs class; its `USUAL` says what to write instead of too little.
     """
+    # Late, because what has no settings to check does without it.
+    import attrs
+
     init = kind.__init__
     fields = [field for field in attrs.fields(kind) if field.init]  # type: ignore[arg-type]  # an attrs class
     names = tuple(field.alias or field.name for field in fields)

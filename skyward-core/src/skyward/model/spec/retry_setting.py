@@ -13,7 +13,7 @@ from skyward.errors import ConfigError
 from skyward.model.fields.duration import seconds
 from skyward.model.fields.setting import real, suggesting, whole
 
-__all__ = ["LONGEST", "OnFailure", "Retries", "Retry", "retries", "times"]
+__all__ = ["LONGEST", "OnFailure", "Retry"]
 
 LONGEST = 3600.0
 """Seconds that no wait before an attempt exceeds, however often a call has failed."""
@@ -120,33 +120,3 @@ class Retry:
         if _failures(self.on):
             return isinstance(error, cast("type[BaseException]", self.on))
         return bool(cast("Callable[[BaseException], object]", self.on)(error))
-
-
-Retries: TypeAlias = int | Retry
-
-
-def retries(value: object) -> Retries:
-    """
-    Return what `retries=` was given, checked.
-
-    Raises:
-        ConfigError: If it is neither a whole number from 0 nor a `Retry`.
-
-    >>> retries(2)
-    2
-    """
-    if isinstance(value, Retry):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigError(f"retries must be a whole number from 0, or sky.Retry(...), not {value!r}.")
-    return value
-
-
-def times(given: Retries) -> int:
-    """
-    Return how many more attempts there are after one that fails.
-
-    >>> times(2), times(Retry(3))
-    (2, 3)
-    """
-    return given.times if isinstance(given, Retry) else given

@@ -2,16 +2,19 @@
 The agent's program: start it, give it its client, end all that it started.
 
     python -m skyward.node.agent.agent_main CONNECTED_FD
+    python -m skyward.node.agent.agent_main --wait CONNECTED_FD
     python -m skyward.node.agent.agent_main --listen DIRECTORY SESSION
 
 The first serves the client at the other end of a socket, in the directory that the environment names; the second the
-client that will come and knows the session's name.
+same, in the directory that the client sends once it has a node for it; the third the client that will come and knows
+the session's name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -20,7 +23,7 @@ from collections.abc import Awaitable, Callable
 
 from skyward import private
 from skyward.node.agent.agent import Agent
-from skyward.node.agent.descendants import DIRECTORY, adopt_orphans, end_children
+from skyward.node.agent.descendants import DIRECTORY, MARK, adopt_orphans, end_children
 
 
 async def serve(directory: str, begin: Callable[[Agent], Awaitable[None]]) -> None:
@@ -60,12 +63,29 @@ def main() -> None:
         read_variables(os.path.join(directory, "shell_vars"))
         asyncio.run(serve(directory, lambda agent: agent.listen(session)))
         return
-    sock = socket.socket(fileno=int(sys.argv[1]))
+    sock = socket.socket(fileno=int(sys.argv[-1]))
+    if sys.argv[1] == "--wait":
+        node = read_node(sock)
+        if node is None:
+            return
+        os.environ[MARK], directory = node["mark"], node["directory"]
+    else:
+        directory = os.environ.pop(DIRECTORY)
 
     async def begin(agent: Agent) -> None:
         agent.serve(sock)
 
-    asyncio.run(serve(os.environ.pop(DIRECTORY), begin))
+    asyncio.run(serve(directory, begin))
+
+
+def read_node(sock: socket.socket) -> dict[str, str] | None:
+    """Wait until the client sends which node this is, and return its mark and directory; None if there is no node."""
+    size = int.from_bytes(sock.recv(4, socket.MSG_WAITALL), "little")
+    said = sock.recv(size, socket.MSG_WAITALL)
+    if not said or len(said) < size:
+        return None
+    node: dict[str, str] = json.loads(said)
+    return node
 
 
 def read_variables(path: str) -> None:

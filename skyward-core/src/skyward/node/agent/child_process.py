@@ -18,7 +18,7 @@ from skyward.errors import ProtocolError
 from skyward.link.channel import Batch, Channel
 from skyward.link.frames import Frame, Kind, decode_json, encode
 from skyward.link.messages import BLOB, LogLine
-from skyward.link.pickling import MOST_BUFFERS
+from skyward.link.payload_parts import MOST_BUFFERS
 from skyward.link.segment import Segment
 from skyward.node.agent.descendants import end_group
 from skyward.node.agent.dump_file import DumpFile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 __all__ = ["DumpFile"]
 
@@ -17,6 +16,9 @@ class DumpFile:
         if hasattr(os, "memfd_create"):
             self.fd = os.memfd_create("skyward-stacks")
         else:
+            # Late, because Linux has no use for it.
+            import tempfile
+
             with tempfile.TemporaryFile() as file:
                 self.fd = os.dup(file.fileno())
 

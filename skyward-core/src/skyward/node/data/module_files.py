@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from skyward.errors import ProtocolError
-from skyward.link.payload import decode, views
 
 _counter: Final = itertools.count()
 
@@ -61,6 +60,9 @@ def write_packed(root: str, body: bytes, fds: tuple[int, ...]) -> None:
     Raises:
         ProtocolError: As `write_files` does.
     """
+    # Late, because an agent that is sent no files has no use for what payloads are pickled by.
+    from skyward.link.payload import decode, views
+
     paths, *contents = views(decode(body, 0, fds))
     write_files(root, zip(json.loads(bytes(paths)), map(bytes, contents), strict=True))
 

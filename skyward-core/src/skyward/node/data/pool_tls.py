@@ -8,7 +8,6 @@ proves that it has the key is of the pool.
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ def contexts(certificate: str, key: str, directory: str) -> Contexts:
     """
     # In the function, because it costs some MiB that agents of most pools never need.
     import ssl
+    import tempfile
 
     fd, path = tempfile.mkstemp(prefix="pool-", suffix=".pem", dir=directory)
     try:
