@@ -473,3 +473,34 @@ def test_each_result_comes_to_one_client(yard: tuple[Yard, list[Host]], seed: in
                 again.detach()
         got += [call.result()[0] for call in calls if call.future.exception() is None]
     assert sorted(got) == list(range(300)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_a_client_that_only_looks_uses_nothing_up(yard: tuple[Yard, list[Host]], tmp_path: Path, size: int) -> None:
+    """What has arrived and was not asked for is the next client's, as is what was not used of that."""
+    provider, _ = yard
+    gate = tmp_path / "gate"
+    gate.touch()
+    with pool(provider) as first:
+        for _ in range(3):
+            _ = first.run_async(large(str(gate), size))
+        _ = first.run_async(fails())
+        name = first.detach()
+    with attach(name) as second:
+        calls = second.calls()
+        until(lambda: all(call.done for call in calls), "they have not arrived")
+        assert calls[0].result() == b"x" * size
+        second.detach()
+    with pytest.raises(sky.PoolClosedError, match="was detached"):
+        calls[1].result()
+    assert calls[0].result() == b"x" * size
+    with attach(name) as third:
+        assert [call.function for call in third.calls()] == ["large", "large", "fails"]
+        until(lambda: all(call.done for call in third.calls()), "they are not there")
+        third.detach()
+    with attach(name) as fourth:
+        *results, error = fourth.results(return_exceptions=True)
+        assert results == [b"x" * size] * 2
+        assert isinstance(error, ValueError)
+    assert not list((tmp_path / "state" / "detached").iterdir())
+    assert provider.launched() == 1

@@ -6,19 +6,21 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import frozen
 
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call_failures import ending, failure
 from skyward.engine.calls.waiters import Future
-from skyward.engine.instances.detached_records import forget_detached
+from skyward.engine.instances.detached_records import KeptAnswer, forget_detached
 from skyward.engine.pool.event_loop import in_thread
-from skyward.errors import ProtocolError
-from skyward.link.frames import Frame, Kind
+from skyward.errors import PoolClosedError, ProtocolError
+from skyward.link.descriptors import handed_out
+from skyward.link.frames import Frame, Kind, encode
 from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result, task_of
 from skyward.link.payload import decode
+from skyward.link.segment import in_memory
 from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
@@ -55,6 +57,11 @@ class AttachedCall:
         """Return whether it has ended."""
         return self.future.done()
 
+    @property
+    def used(self) -> bool:
+        """Return whether the program has asked for its result, or cancelled it."""
+        return self.future.used
+
     def result(self, timeout: float | None = None) -> Any:
         """
         Wait for the result.
@@ -68,6 +75,13 @@ class AttachedCall:
             Exception: What the function raised.
         """
         return self.future.result(timeout)
+
+
+class Unused(NamedTuple):
+    """A result that has arrived, and was not used by the program."""
+
+    call: LeftCall
+    answer: KeptAnswer
 
 
 class InheritedCalls:
@@ -95,6 +109,9 @@ class InheritedCalls:
         self._node = node
         self._open: dict[int, dict[int, tuple[LeftCall, AttachedCall]]] = {}
         inheritance = adopted.inheritance if adopted is not None else None
+        self._answers = dict(inheritance.answers) if inheritance is not None else {}
+        self._arrived: list[tuple[Unused, AttachedCall]] = []
+        self._withheld: list[Unused] | None = None
         self._inherits = self.waits = inheritance is not None
         self._pool_id = adopted.pool_id if adopted is not None else ""
         self.ends_at = adopted.ends_at if adopted is not None else 0.0
@@ -123,8 +140,12 @@ class InheritedCalls:
         """Ask the nodes for what they have kept, once: until then they can be returned as they were."""
         if not self.waits:
             return
+        # Late, because few pools are attached.
+        from skyward.engine.instances.kept_answers import forget_answers
+
         self.waits = False
         await in_thread(forget_detached, self._pool_id)
+        await in_thread(forget_answers, self._pool_id)
         asked = [shell.ask({"resume": True}) for shell in shells if shell.rented.resumed is not None]
         for failed in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(failed, Exception):
@@ -192,15 +213,28 @@ class InheritedCalls:
             pool=self._pool,
             trust=shell.trust,
         )
+        kept = KeptAnswer(number, encode(Kind.RESULT, frame.body, lane=frame.lane, fds=len(fds)), payload)
+        self._arrived.append((Unused(found[0], kept), found[1]))
         self._end(found[1], answer)
         return True
 
-    def has(self, node: int, known: Mapping[str, Any]) -> None:
+    def unused(self) -> list[Unused]:
+        """List the results that have arrived, and were not used: another client is to have them."""
+        if self._withheld is not None:
+            return self._withheld
+        return [unused for unused, attached in self._arrived if not attached.used]
+
+    def withhold(self, why: str) -> None:
+        """Raise an error in place of results that were not used, from now on: they are another client's."""
+        error = PoolClosedError(why, pool=self._pool)
+        self._withheld = [unused for unused, attached in self._arrived if attached.future.withhold(error)]
+
+    def came_back(self, shell: NodeShell, known: Mapping[str, Any]) -> None:
         """
-        Take what a node says of its calls: those that it has nothing of are lost.
+        Take what a node says of its calls, after what is here of them: those that it has nothing of are lost.
 
         Args:
-            node: The node.
+            shell: The node.
             known: Its answer.
 
         Raises:
@@ -209,9 +243,14 @@ class InheritedCalls:
         running, ended = known.get("running"), known.get("ended")
         if not isinstance(running, list) or not isinstance(ended, list):
             raise ProtocolError("A node did not say which calls it has.")
+        for number in [number for number in self._open.get(shell.index, {}) if number in self._answers]:
+            frame, buffers = self._answers.pop(number)
+            fds = tuple(map(in_memory, buffers))
+            with handed_out(fds):
+                self.takes(shell, frame, fds)
         there = {number for number in (*running, *ended) if isinstance(number, int)}
-        missing = [number for number in self._open.get(node, {}) if number not in there]
-        self._lose(node, missing, "its node has neither the call nor its result")
+        missing = [number for number in self._open.get(shell.index, {}) if number not in there]
+        self._lose(shell.index, missing, "its node has neither the call nor its result")
 
     def lost(self, node: int, why: str) -> None:
         """Answer what a node has not answered, because it is lost."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 from attrs import evolve, frozen
@@ -11,11 +11,13 @@ from attrs import evolve, frozen
 from skyward.engine.instances.lingering_records import LINGERING, LeftMachine
 from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.instances.record_folder import RecordFolder
+from skyward.link.frames import Frame
+from skyward.link.payload import Payload
 from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
 from skyward.plan.instances.detached_pool import Detached
 
-__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "LeftCall", "forget_detached"]
+__all__ = ["DETACHED", "DetachedNode", "DetachedPool", "Inheritance", "KeptAnswer", "LeftCall", "forget_detached"]
 
 
 @frozen(kw_only=True)
@@ -36,6 +38,14 @@ class LeftCall:
     lane: int = 0
     timeout: float = 0.0
     lost: str = ""
+
+
+class KeptAnswer(NamedTuple):
+    """The RESULT frame of a call, header and body, and what travelled with it."""
+
+    id: int
+    frame: bytes
+    payload: Payload | None
 
 
 @frozen(kw_only=True)
@@ -95,11 +105,13 @@ class Inheritance:
         nodes: The calls of each node, by its index.
         lost: Calls whose nodes are lost.
         last_call: The highest id of a task that there has been.
+        answers: Results that an earlier client had and did not use, by their calls: each a frame and its buffers.
     """
 
     nodes: Mapping[int, tuple[LeftCall, ...]]
     lost: tuple[LeftCall, ...] = ()
     last_call: int = 0
+    answers: Mapping[int, tuple[Frame, list[bytes]]] = attrs.field(factory=dict)
 
 
 def _dumps(pool: DetachedPool) -> bytes:

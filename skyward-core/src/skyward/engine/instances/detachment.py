@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from skyward.engine.calls.call import new_id
-from skyward.engine.instances.detached_records import DETACHED, DetachedNode, DetachedPool, LeftCall, forget_detached
+from skyward.engine.instances.detached_records import (
+    DETACHED,
+    DetachedNode,
+    DetachedPool,
+    KeptAnswer,
+    LeftCall,
+    forget_detached,
+)
+from skyward.engine.instances.kept_answers import forget_answers, keep_answers
 from skyward.engine.instances.lingering_key import made_of
 from skyward.engine.instances.lingering_records import LeftMachine
 from skyward.engine.instances.provider_recipe import ProviderRecipe
@@ -91,19 +99,20 @@ class Detachment:
         """Return whether a node is left."""
         return bool(self._keys)
 
-    async def prepare(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
+    async def prepare(self, calls: Mapping[NodeShell, Sequence[LeftCall]], answers: Sequence[KeptAnswer] = ()) -> None:
         """
         Write down what there is, so that what cannot be written is found before anything is changed.
 
         Args:
             calls: The calls by their nodes, as of now.
+            answers: Results of some of them, that have arrived here and were not used.
 
         Raises:
             ConfigError: If a part of it cannot be pickled, or there is no directory for it.
             OSError: If it is not on the disk.
         """
         try:
-            await in_thread(self._write, *self._record(calls))
+            await in_thread(self._write, *self._record(calls), answers)
         except (OSError, ConfigError):
             raise
         except Exception as error:
@@ -124,19 +133,22 @@ class Detachment:
         """
         await self._each(self._park)
 
-    async def return_claimed(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
+    async def return_claimed(
+        self, calls: Mapping[NodeShell, Sequence[LeftCall]], answers: Sequence[KeptAnswer]
+    ) -> None:
         """
         Leave nodes that were claimed as they were: nothing that they have was asked for.
 
         Args:
             calls: The calls by their nodes.
+            answers: Results of some of them, that were here before.
 
         Raises:
             ProvisionError: If none can be left.
             OSError: If it cannot be written down.
         """
         await self._each(self._return)
-        await in_thread(self._write, *self._record(calls))
+        await in_thread(self._write, *self._record(calls), answers)
 
     async def _each(self, leave: Callable[[NodeShell], Awaitable[str]]) -> None:
         ended = await asyncio.gather(*map(leave, self._nodes), return_exceptions=True)
@@ -157,16 +169,17 @@ class Detachment:
             if isinstance(shell.line, Wire):
                 shell.line.abandon()
 
-    async def finish(self, calls: Mapping[NodeShell, Sequence[LeftCall]]) -> None:
+    async def finish(self, calls: Mapping[NodeShell, Sequence[LeftCall]], answers: Sequence[KeptAnswer] = ()) -> None:
         """
         Write down what was left.
 
         Args:
             calls: The calls by their nodes, as they were when the links were cut.
+            answers: Results of some of them, that had arrived here by then and were not used.
         """
         await self._linger.write_expiry([shell.instance.id for shell in self._keys], self._left.lease)
         try:
-            await in_thread(self._write, *self._record(calls))
+            await in_thread(self._write, *self._record(calls), answers)
         except OSError as error:
             # What was written before names these calls, and some that were answered meanwhile.
             _log.warning("detached.not_written_again pool=%s: %s", self._linger.pool_id, error)
@@ -194,6 +207,7 @@ class Detachment:
     async def withdraw(self) -> None:
         """Remove the record of a pool that is not detached after all."""
         await in_thread(forget_detached, self._linger.pool_id)
+        await in_thread(forget_answers, self._linger.pool_id)
 
     async def _return(self, shell: NodeShell) -> str:
         if not isinstance(shell.host, LeavableHost):
@@ -213,8 +227,9 @@ class Detachment:
         await _drained(line)
         return await host.detach(self._left.lease)
 
-    def _write(self, about: Detached, body: DetachedPool) -> None:
+    def _write(self, about: Detached, body: DetachedPool, answers: Sequence[KeptAnswer]) -> None:
         DETACHED.write(about, body)
+        keep_answers(about.pool_id, answers)
         if self._linger.rents:
             self._linger.record([node.machine for node in body.nodes], self._left.lease, about.hourly_rate)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -12,11 +13,13 @@ from skyward.engine.calls.batches import all_of
 from skyward.engine.calls.call import number_after
 from skyward.engine.instances.adopted import Adopted
 from skyward.engine.instances.detached_records import DETACHED, DetachedNode, Inheritance, LeftCall
+from skyward.engine.instances.kept_answers import kept_answers
 from skyward.engine.instances.rented import Resumed
 from skyward.engine.nodes.lingering_host import Claim, claim
 from skyward.engine.pool.event_loop import in_thread
 from skyward.engine.source.bundle import runtime_bundle
 from skyward.errors import ConfigError, NodeLostError
+from skyward.link.frames import Frame
 from skyward.model.instances.key_pair import KeyPair
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.instances.detached_pool import Detached
@@ -89,6 +92,7 @@ async def take_over(about: Detached, spec: Spec) -> Adopted:
         if node not in got
         for call in node.calls
     ]
+    answers = await in_thread(kept_answers, about.pool_id)
     number_after(left.last_call)
     _log.info("detached.attached pool=%s machines=%d lost=%d", about.pool_id, len(got), len(lost))
     return Adopted(
@@ -99,7 +103,7 @@ async def take_over(about: Detached, spec: Spec) -> Adopted:
         shared=left.shared,
         visits=visits,
         resumed={node.machine.mark: _resumed(node) for node in got},
-        inheritance=_inheritance(got, (*left.lost, *lost), left.last_call),
+        inheritance=_inheritance(got, (*left.lost, *lost), left.last_call, answers),
         members=left.members,
         ends_at=about.ends_at,
     )
@@ -109,9 +113,18 @@ def _resumed(node: DetachedNode) -> Resumed:
     return Resumed(mark=node.machine.mark, before=node.sessions, session=secrets.token_hex(16))
 
 
-def _inheritance(nodes: list[DetachedNode], lost: tuple[LeftCall, ...], last_call: int) -> Inheritance:
+def _inheritance(
+    nodes: list[DetachedNode],
+    lost: tuple[LeftCall, ...],
+    last_call: int,
+    answers: Mapping[int, tuple[Frame, list[bytes]]],
+) -> Inheritance:
     calls = {node.machine.instance.node: node.calls for node in nodes}
-    return Inheritance(nodes=calls, lost=lost, last_call=last_call)
+    # What this computer has of nodes that are lost is as good as what it has of others.
+    first = nodes[0].machine.instance.node
+    calls[first] = (*calls[first], *(evolve(call, lost="") for call in lost if call.id in answers))
+    lost = tuple(call for call in lost if call.id not in answers)
+    return Inheritance(nodes=calls, lost=lost, last_call=last_call, answers=answers)
 
 
 def _held(about: Detached) -> ConfigError:

@@ -13,7 +13,7 @@ from skyward.engine.calls.waiters import AnswerCollector, Promise, Waiter
 from skyward.engine.instances.detachment import Detachment
 from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.provider_recipe import ProviderRecipe
-from skyward.engine.pool.left_nodes import left_calls, terms
+from skyward.engine.pool.left_nodes import answers, left_calls, terms
 from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
 from skyward.model.fields.setting import lasting
@@ -93,7 +93,7 @@ async def _prepared(running: Running, name: str | None, lease: float | None, idl
         )
     idle = None if idle is None else lasting(idle, "idle")
     detaching = Detachment(linger, evolve(terms(running, name or running.name, seconds), idle=idle), shells)
-    await detaching.prepare(left_calls(running, shells))
+    await detaching.prepare(left_calls(running, shells), answers(running))
     return detaching
 
 
@@ -152,11 +152,12 @@ async def _parted(running: Running, detaching: Detachment) -> None:
     await detaching.park()
     # Nothing comes between: what is answered until now is this client's, and the rest the next one's.
     detaching.cut()
-    calls = left_calls(running, running.ready_shells())
     why = f"The pool {running.name!r} was detached; sky.attach({running.provisioning.pool_id!r}) has the result."
+    running.inherited.withhold(why)
+    calls, unused = left_calls(running, running.ready_shells()), answers(running)
     running.inherited.close(why)
     dispatch.close(why)
     for shell in calls:
         dispatch.remove(shell.seat, why)
     await dispatch.leave(why)
-    await detaching.finish(calls)
+    await detaching.finish(calls, unused)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from skyward.engine.instances.detached_records import LeftCall
+from skyward.engine.instances.detached_records import KeptAnswer, LeftCall
 from skyward.engine.instances.detachment import Detachment, DetachTerms
 from skyward.engine.instances.linger import Linger
 from skyward.link.messages import task_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skyward.engine.nodes.node_shell import NodeShell
     from skyward.engine.pool.running import Running
 
-__all__ = ["return_claimed", "left_calls", "terms"]
+__all__ = ["answers", "left_calls", "return_claimed", "terms"]
 
 
 def terms(running: Running, name: str, lease: float, lost: Sequence[LeftCall] = ()) -> DetachTerms:
@@ -56,13 +56,27 @@ def left_calls(running: Running, shells: Sequence[NodeShell]) -> Mapping[NodeShe
         running: The pool.
         shells: The nodes.
     """
-    found: dict[int, list[LeftCall]] = {shell.seat: list(running.inherited.open_on(shell.index)) for shell in shells}
+    inherited = running.inherited
+    found: dict[int, list[LeftCall]] = {shell.seat: list(inherited.open_on(shell.index)) for shell in shells}
+    # Their results are on this computer's disk then, whatever becomes of the node.
+    for unused in inherited.unused() if shells else ():
+        found[shells[0].seat].append(unused.call)
     for call in running.dispatch.calls:
         if call.on is not None and call.on in found:
             found[call.on].append(
                 LeftCall(id=call.id, function=call.function.name, lane=call.lane, timeout=call.timeout)
             )
     return {shell: sorted(found[shell.seat], key=lambda call: task_of(call.id)) for shell in shells}
+
+
+def answers(running: Running) -> list[KeptAnswer]:
+    """
+    Return the results that an attached pool has and its program did not use.
+
+    Args:
+        running: The pool.
+    """
+    return [unused.answer for unused in running.inherited.unused()]
 
 
 async def return_claimed(running: Running) -> None:
@@ -85,5 +99,5 @@ async def return_claimed(running: Running) -> None:
         shell.host = shell.host or provisioning.reach(shell)
     lease = max(LEAST, inherited.ends_at - time.time())
     leaving = Detachment(linger, terms(running, running.name, lease, inherited.lost_before), shells)
-    await leaving.return_claimed(left_calls(running, shells))
+    await leaving.return_claimed(left_calls(running, shells), answers(running))
     provisioning.linger = provisioning.terminator.linger = leaving

@@ -113,7 +113,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     def came_back(self, shell: NodeShell, calls: dict[str, Any]) -> None:
         """Take what a node says of the calls that it has from an earlier client."""
-        self._inherited.has(shell.index, calls)
+        self._inherited.came_back(shell, calls)
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Record that the node is lost."""
