@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 import skyward as sky
 from skyward.engine.instances.detached_records import DETACHED
 from skyward.engine.instances.lingering_records import lingering
-from skyward.hookspecs import hookimpl
+from skyward.hookspecs import ProviderFacts, hookimpl
 from tests.hosts import Host, hosts
 from tests.seeds import seeds
 from tests.yard import ENDED, Yard
@@ -504,3 +504,40 @@ def test_a_client_that_only_looks_uses_nothing_up(yard: tuple[Yard, list[Host]],
         assert isinstance(error, ValueError)
     assert not list((tmp_path / "state" / "detached").iterdir())
     assert provider.launched() == 1
+
+
+@frozen(kw_only=True)
+class Deaf(Yard):
+    """A yard that lists nothing as long as a file is there, and has a guardian for its machines."""
+
+    ears: str
+
+    @hookimpl
+    def skyward_facts(self) -> ProviderFacts:
+        """Return what holds here: a host that boots does not end itself."""
+        return evolve(super().skyward_facts(), ends_own_bill="running")
+
+    @hookimpl
+    async def skyward_instances(self, cluster: Any) -> Any:
+        """List, or fail."""
+        if os.path.exists(self.ears):  # noqa: ASYNC240  # one stat
+            raise sky.ProvisionError("The yard does not hear.")
+        return await super().skyward_instances(cluster)
+
+
+def test_a_cloud_that_does_not_answer_costs_no_detached_machine(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
+    """What may be left besides is reported; a guardian, which would end all that the pool has, is dismissed."""
+    ears, yard_ = tmp_path / "ears", yard[0]
+    provider = Deaf(hosts=yard_.hosts, key=yard_.key, books=yard_.books, known_hosts=yard_.known_hosts, ears=str(ears))
+    said: list[str] = []
+    with pool(provider, shutdown_timeout=2).on(sky.Error, lambda event: said.append(event.message)) as first:
+        _ = first.run_async(slow(0.1, 1))
+        ears.touch()
+        name = first.detach()
+    assert any("may still exist at yard" in message for message in said)
+    ears.unlink()
+    time.sleep(2.0)  # a guardian that was not dismissed acts at once
+    assert provider.rented() == ["box-0"]
+    with attach(name) as second:
+        assert list(second.results()) == [1]
+    assert provider.rented() == []

@@ -99,6 +99,11 @@ class Detachment:
         """Return whether a node is left."""
         return bool(self._keys)
 
+    @property
+    def stays(self) -> bool:
+        """Return whether a node is left: each machine ends by itself, and by nothing else."""
+        return self.any
+
     async def prepare(self, calls: Mapping[NodeShell, Sequence[LeftCall]], answers: Sequence[KeptAnswer] = ()) -> None:
         """
         Write down what there is, so that what cannot be written is found before anything is changed.
@@ -202,7 +207,7 @@ class Detachment:
             self._linger.report(shell, self._left.lease)
 
     async def give_up(self) -> None:
-        """Leave the record as it is: each machine ends by itself."""
+        """Do nothing: nodes with calls go on, and each machine ends by itself."""
 
     async def withdraw(self) -> None:
         """Remove the record of a pool that is not detached after all."""

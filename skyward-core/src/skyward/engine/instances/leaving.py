@@ -20,6 +20,10 @@ class Leaving(Protocol):
     def any(self) -> bool:
         """Return whether a machine is left."""
 
+    @property
+    def stays(self) -> bool:
+        """Return whether a machine is left that no guardian may end, as one with calls."""
+
     async def begin(self) -> None:
         """Decide what is left, and for how long, before any node ends."""
 

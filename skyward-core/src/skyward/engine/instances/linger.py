@@ -79,6 +79,11 @@ class Linger:
         """Return whether a machine lingers."""
         return bool(self._left)
 
+    @property
+    def stays(self) -> bool:
+        """Return False: a machine that waits may be ended."""
+        return False
+
     async def begin(self) -> None:
         """Decide for how long the ready nodes' machines linger; to be called when the pool is left, before they end."""
         # What a launch without an answer has rented is left to a guardian, which ends all that the pool has.

@@ -156,7 +156,7 @@ class Terminator:
             trouble = str(error)
             # A guardian ends whatever the pool has.
             await self.linger.give_up()
-            guardian = await self._records.hand_over()
+            guardian = await self._hand_over()
         else:
             await self._records.close()
         self._check(guardian)
@@ -173,7 +173,14 @@ class Terminator:
             LeftBehindError: If instances are left.
         """
         self._instances.send(CloudLeft(self._cluster.pool_id))
-        self._check(await self._records.hand_over())
+        self._check(await self._hand_over())
+
+    async def _hand_over(self) -> int | None:
+        """Leave to a guardian what may be left, and return which process that is; none where it would end too much."""
+        if not self.linger.stays:
+            return await self._records.hand_over()
+        await self._records.close()
+        return None
 
     def _check(self, guardian: int | None) -> None:
         """Raise what names the instances that are left; a guardian is the process that goes on terminating them."""

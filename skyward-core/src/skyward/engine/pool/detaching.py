@@ -104,6 +104,8 @@ def _check_whole(running: Running, shells: Sequence[NodeShell]) -> None:
         why = "no node of it is ready"
     elif running.store.node is not None:
         why = "its collections are in use, which this program leads the nodes to"
+    elif running.provisioning.launching.uncertain:
+        why = "it is unknown what came of a launch, so that a guardian ends all that it has"
     elif any(shell.blueprint.cluster.pool_id != running.provisioning.pool_id for shell in shells):
         why = "its nodes are of several clouds"
     if secrets := ProviderRecipe.of(running.spec.provider).secrets:
