@@ -541,3 +541,29 @@ def test_a_cloud_that_does_not_answer_costs_no_detached_machine(yard: tuple[Yard
     with attach(name) as second:
         assert list(second.results()) == [1]
     assert provider.rented() == []
+
+
+@sky.function
+def dies_at(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.02)
+    os._exit(7)
+
+
+def test_a_worker_that_dies_without_a_client_is_its_calls_failure(
+    yard: tuple[Yard, list[Host]], tmp_path: Path
+) -> None:
+    """The call is not lost, and has failed; what waited behind it runs in the next worker, or says why not."""
+    provider, _ = yard
+    gate = tmp_path / "gate"
+    with pool(provider) as first:
+        worker = process() >> first
+        _ = first.run_async(dies_at(str(gate)))
+        name = first.detach()
+    gate.touch()
+    until(lambda: not Path(f"/proc/{worker}").exists(), "the worker has not died")
+    with attach(name) as second:
+        (call,) = second.calls()
+        with pytest.raises(sky.WorkerDiedError, match="exited with code 7"):
+            call.result(30)
+        assert process() >> second != worker

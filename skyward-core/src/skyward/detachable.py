@@ -45,6 +45,7 @@ class Detachable:
             PoolClosedError: If the pool is not open.
         """
         from skyward.engine.pool.detaching import detach_pool
+        from skyward.engine.pool.opening import close_pool
 
         # Raises if it is not open.
         _ = self._running
@@ -52,7 +53,10 @@ class Detachable:
         if opened is None:
             raise PoolClosedError("The pool was closed by another thread.")
         pool_id = detach_pool(opened, name, lease, idle)
-        self._open = None
+        try:
+            close_pool(opened, None)
+        finally:
+            self._open = None
         return pool_id
 
     def calls(self) -> tuple[AttachedCall, ...]:

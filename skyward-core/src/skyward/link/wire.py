@@ -104,7 +104,7 @@ class Wire:
         self._acknowledging: asyncio.TimerHandle | None = None
         self._acknowledged_at = 0.0
         # What is kept for the next client; None while this one is there.
-        self._parked: list[tuple[bytes, Sequence[int], object]] | None = None
+        self.kept: list[tuple[bytes, Sequence[int], object]] | None = None
         self.succeeds: tuple[str, ...] = ()
         self.closed = False
         self.received_at = loop.time()
@@ -136,7 +136,7 @@ class Wire:
     @property
     def parked(self) -> bool:
         """Return whether this link waits for another client."""
-        return self._parked is not None
+        return self.kept is not None
 
     def away(self, patience: float) -> bool:
         """
@@ -161,7 +161,7 @@ class Wire:
         """
         if self.closed:
             return
-        if self._parked is not None and frame[_KIND_AT] not in _PASSING:
+        if self.kept is not None and frame[_KIND_AT] not in _PASSING:
             self._park(frame, fds, hold, receipt)
             return
         if fds or self._outbox.holds:
@@ -177,14 +177,14 @@ class Wire:
 
     def send_mapped(self, frame: bytes, buffers: Sequence[memoryview], receipt: Callable[[], None]) -> None:
         """Queue one frame whose buffers are mapped already; nothing while the link is parked."""
-        if not self.closed and self._parked is None:
+        if not self.closed and self.kept is None:
             self._outbox.add(frame, buffers, keys_of(Parser().feed(frame)[0]), None, receipt)
             self.flush()
 
     def park(self) -> None:
         """Send nothing but answers until `unpark`; what has a receipt is kept by its sender."""
-        if self._parked is None:
-            self._parked = []
+        if self.kept is None:
+            self.kept = []
 
     def renew(self, session: str) -> None:
         """Begin with another client, of a session of its own, which has none of what was sent."""
@@ -197,7 +197,7 @@ class Wire:
 
     def unpark(self) -> None:
         """Send what was kept, and all that comes from now on."""
-        parked, self._parked = self._parked or (), None
+        parked, self.kept = self.kept or (), None
         for frame, fds, hold in parked:
             self.send(frame, fds, hold)
 
@@ -367,9 +367,9 @@ class Wire:
         self.flush()
 
     def _park(self, frame: bytes, fds: Sequence[int], hold: object, receipt: Callable[[], None] | None) -> None:
-        assert self._parked is not None
+        assert self.kept is not None
         if receipt is None and frame[_KIND_AT] in _PARKED:
-            self._parked.append((frame, fds, hold))
+            self.kept.append((frame, fds, hold))
 
     def _rest(self) -> None:
         """Continue compressing when the loop has done what else there is."""

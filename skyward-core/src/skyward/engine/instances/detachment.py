@@ -91,7 +91,6 @@ class Detachment:
         self._nodes = list(nodes)
         self._keys: dict[NodeShell, str] = {}
         self._failed: dict[NodeShell, str] = {}
-        self._ends_at = 0.0
         self.wanted = True
 
     @property
@@ -136,7 +135,17 @@ class Detachment:
         Raises:
             ProvisionError: If none does.
         """
-        await self._each(self._park)
+        ended = await asyncio.gather(*map(self._park, self._nodes), return_exceptions=True)
+        for shell, outcome in zip(self._nodes, ended, strict=True):
+            if isinstance(outcome, str):
+                self._keys[shell] = outcome
+            elif isinstance(outcome, Exception):
+                self._failed[shell] = f"it could not be left: {type(outcome).__name__}: {outcome}"
+                _log.warning("%s is not left, and is terminated: %s", shell.where, outcome)
+            else:
+                raise outcome
+        if not self._keys:
+            raise ProvisionError(f"Pool {self._left.name!r} could not be detached: {'; '.join(self._failed.values())}.")
 
     async def return_claimed(
         self, calls: Mapping[NodeShell, Sequence[LeftCall]], answers: Sequence[KeptAnswer]
@@ -144,29 +153,21 @@ class Detachment:
         """
         Leave nodes that were claimed as they were: nothing that they have was asked for.
 
+        One that does not answer is left to its watchdog.
+
         Args:
             calls: The calls by their nodes.
             answers: Results of some of them, that were here before.
 
         Raises:
-            ProvisionError: If none can be left.
             OSError: If it cannot be written down.
         """
-        await self._each(self._return)
-        await in_thread(self._write, *self._record(calls), answers)
-
-    async def _each(self, leave: Callable[[NodeShell], Awaitable[str]]) -> None:
-        ended = await asyncio.gather(*map(leave, self._nodes), return_exceptions=True)
+        ended = await asyncio.gather(*map(self._return, self._nodes), return_exceptions=True)
         for shell, outcome in zip(self._nodes, ended, strict=True):
-            if isinstance(outcome, str):
-                self._keys[shell] = outcome
-            elif isinstance(outcome, Exception):
-                self._failed[shell] = f"it could not be left: {outcome}"
-                _log.warning("%s is not left, and is terminated: %s", shell.where, outcome)
-            else:
-                raise outcome
-        if not self._keys:
-            raise ProvisionError(f"Pool {self._left.name!r} could not be detached: {'; '.join(self._failed.values())}.")
+            self._keys[shell] = outcome if isinstance(outcome, str) else ""
+            if isinstance(outcome, BaseException):
+                _log.warning("%s could not be returned: %s: %s", shell.where, type(outcome).__name__, outcome)
+        await in_thread(self._write, *self._record(calls), answers)
 
     def cut(self) -> None:
         """End the links of the nodes that are left: what they answer from now on is for the next client."""

@@ -14,7 +14,6 @@ from skyward.engine.instances.detachment import Detachment
 from skyward.engine.instances.linger import Linger
 from skyward.engine.instances.provider_recipe import ProviderRecipe
 from skyward.engine.pool.left_nodes import answers, left_calls, terms
-from skyward.engine.pool.opening import close_pool
 from skyward.errors import ConfigError, UsageError
 from skyward.model.fields.setting import lasting
 from skyward.model.instances.machine import LocalAddress
@@ -37,7 +36,7 @@ _LOOK = 0.01
 
 def detach_pool(opened: OpenPool, name: str | None, lease: float | None, idle: float | None) -> str:
     """
-    Leave a pool to another client.
+    Leave a pool to another client; it is to be closed then.
 
     Args:
         opened: The pool.
@@ -55,14 +54,12 @@ def detach_pool(opened: OpenPool, name: str | None, lease: float | None, idle: f
     """
     running = opened.running
     detaching = running.engine.run(_prepared(running, name, lease, idle))
-    running.sizing.leave()
     try:
         running.engine.run(_parted(running, detaching))
     except BaseException:
         running.engine.run(detaching.withdraw())
         raise
     running.provisioning.linger = running.provisioning.terminator.linger = detaching
-    close_pool(opened, None)
     return running.provisioning.pool_id
 
 
@@ -151,6 +148,7 @@ async def _parted(running: Running, detaching: Detachment) -> None:
             pool=running.name,
             hint="Wait for them, or stop them.",
         ) from None
+    running.sizing.leave()
     await detaching.park()
     # Nothing comes between: what is answered until now is this client's, and the rest the next one's.
     detaching.cut()

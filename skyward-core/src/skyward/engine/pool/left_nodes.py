@@ -87,8 +87,7 @@ async def return_claimed(running: Running) -> None:
         running: The pool, whose nodes were claimed, and not asked for anything yet.
 
     Raises:
-        SkywardError: If none can be left; they are terminated then.
-        OSError: If it cannot be written down.
+        OSError: If it cannot be written down; they are terminated then.
     """
     provisioning, inherited = running.provisioning, running.inherited
     linger = provisioning.linger

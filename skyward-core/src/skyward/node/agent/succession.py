@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from skyward.link.frames import HEADER, Kind, Parser
+from skyward.link.messages import CALL
 from skyward.link.wire import Wire
 from skyward.node.agent.line_flow import SpooledLines
 from skyward.node.data.result_store import ResultStore
@@ -80,10 +82,16 @@ class Succession:
             if self._looking is not None:
                 # Whether or not it is there already: this client has claimed the node.
                 self._looking.cancel()
-            self._answer({"number": number, "running": self._in_flight(), "ended": self._results.calls})
+            # Those that failed with their process are with the link, as they are nowhere else.
+            failed = [CALL.unpack_from(frame, HEADER.size)[0] for frame in self._failed()]
+            ended = [*self._results.calls, *failed]
+            self._answer({"number": number, "running": self._in_flight(), "ended": ended})
         else:
             return False
         return True
+
+    def _failed(self) -> list[bytes]:
+        return [frame for frame, _, _ in self._link.kept or () if Parser().feed(frame)[0].kind == Kind.RESULT]
 
     def close(self) -> None:
         """Look no more."""
