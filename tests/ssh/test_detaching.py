@@ -285,17 +285,22 @@ def test_calls_of_a_node_that_is_lost_meanwhile_say_so(yard: tuple[Yard, list[Ho
 
 
 def test_calls_of_an_agent_that_died_say_so(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:
-    """Its machine is there, and its node is not."""
+    """Its machine is there, and so is what it had finished."""
     provider, (host, _) = yard
+    gate = tmp_path / "gate"
     with pool(provider) as first:
-        _ = first.run_async(waits_for(str(tmp_path / "never"), 1))
+        _ = first.run_async(waits_for(str(gate), 1))
+        _ = first.run_async(waits_for(str(tmp_path / "never"), 2))
         name = first.detach()
     (node,) = (host.cache / "nodes").iterdir()
+    gate.touch()
+    until(lambda: [path for path in node.glob("results/*") if path.name[0] != "."], "no result is on its disk")
     os.kill(int((node / "agent.pid").read_text()), 9)
     with attach(name) as second:
-        (call,) = second.calls()
+        ended, lost = second.calls()
+        assert ended.result(30) == 1
         with pytest.raises(sky.NodeLostError, match="waits_for"):
-            call.result(30)
+            lost.result(30)
 
 
 def test_own_machines_are_left_as_well(yard: tuple[Yard, list[Host]], tmp_path: Path) -> None:

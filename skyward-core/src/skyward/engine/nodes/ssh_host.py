@@ -18,7 +18,7 @@ from skyward.engine.nodes.lingering_host import detach, linger, resume, succeed
 from skyward.engine.nodes.supplies import send_runtime, send_uv
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.source.bundle import runtime_bundle
-from skyward.errors import ProvisionError, SkywardError, UnreachableError
+from skyward.errors import ProvisionError, SkywardError, TransportError, UnreachableError
 from skyward.link.channel import Link
 from skyward.link.joining import Stream
 from skyward.link.wire import Wire
@@ -32,7 +32,7 @@ from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
 from skyward.ssh.forward import SocketDialer, forwarded
 from skyward.ssh.link import SSHLink
-from skyward.ssh.rescue import fetch
+from skyward.ssh.rescue import fetch, rescue
 from skyward.ssh.shell import run
 from skyward.ssh.visits import Visit, visit
 
@@ -166,7 +166,13 @@ class SSHHost:
             interval=self._interval,
             where=self._name,
         )
-        await link.start(self._caller)
+        try:
+            await link.start(self._caller)
+        except TransportError:
+            if self._recipe.resumed is not None and self._left is not None:
+                # Its agent ended while no client was there; what it had finished is on its disk.
+                await rescue(self._left, node, on_frame, lambda _: True)
+            raise
         return wire
 
     async def dial_port(self, port: int) -> Stream:
