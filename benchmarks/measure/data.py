@@ -204,7 +204,7 @@ def rows(results: Results) -> list[Row]:
             ours=seconds(by_hand),
             ray=seconds(ray),
             criteria=(Criterion("Ray", by_hand.over(ray), at_most=0.5),),
-            bounded_by="one copy into shared memory, which alone takes half of Ray's time; 0.3 ms a call in which the "
+            bounded_by="one copy into shared memory, which alone takes two fifths of Ray's time; 0.3 ms a call in which the "
             "kernel says that nothing was written since",
         ),
         Row(
