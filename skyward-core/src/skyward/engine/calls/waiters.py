@@ -99,7 +99,9 @@ class Future(concurrent.futures.Future[T], Generic[T]):
 
     def __dir__(self) -> list[str]:
         """List the methods for waiting; the setters are the pool's."""
-        return sorted({*super().__dir__()} - {"set_exception", "set_result", "set_running_or_notify_cancel", "used", "withhold"})
+        return sorted(
+            {*super().__dir__()} - {"set_exception", "set_result", "set_running_or_notify_cancel", "used", "withhold"}
+        )
 
     def result(self, timeout: float | None = None) -> T:
         """
