@@ -62,10 +62,10 @@ def test_a_ref_is_sent_once(site: Site) -> None:
             assert length(number, ref) >> pool == number + 40_000
         assert ref.nbytes < sent(pool) - before < ref.nbytes + 20_000
         [shell] = pool._running._nodes.values()
-        assert len(shell.link._blobs) == 1
+        assert len(shell.link.buffers._sizes) == 1
         ref.free()
         with pytest.raises(sky.RefError, match="freed"):
             _ = length(0, ref) >> pool
         assert length(1, "") >> pool == 1
         pool._running.engine.run(pool._running.engine.caught_up())
-        assert len(shell.link._blobs) == 0
+        assert len(shell.link.buffers._sizes) == 0
