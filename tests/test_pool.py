@@ -69,3 +69,13 @@ def test_decorator_refuses_what_the_pool_refuses() -> None:
 def test_partial_of_another_error_is_empty() -> None:
     """An error that no pool raised carries nothing."""
     assert [] == sky.partial(ValueError("x"))
+
+
+@pytest.mark.slow
+def test_a_pool_at_home_is_not_left() -> None:
+    """Its nodes end with this program; it goes on, and has no calls of another one."""
+    with sky.Compute(console="silent", logging=False) as pool:
+        with pytest.raises(sky.ConfigError, match="its nodes are processes of this program, and end with it"):
+            pool.detach()
+        assert (pool.calls(), list(pool.results())) == ((), [])
+        assert double(2) >> pool == 4

@@ -27,12 +27,12 @@ def test_a_row_tells_what_is_known() -> None:
     assert row(SWEEP, now=4000.0)[-1] == "in 1 h"
 
 
-def test_a_row_tells_that_a_machine_waits_for_the_next_pool() -> None:
+def test_a_row_tells_that_a_machine_is_without_a_client() -> None:
     """And until when, also where clouds have no tags that can be changed; one that is being ended is told as such."""
-    lingers = {("aws", "i-1"): 4600.0, ("aws", "i-4"): 4600.0}
-    for one in (TRAIN, BARE):
-        told = dict(zip(HEADER, row(one, now=4000.0, lingers=lingers), strict=True))
-        assert (told["STATE"], told["EXPIRES"]) == ("lingering", "in 10 min")
-    assert row(SWEEP, now=4000.0, lingers=lingers)[-1] == "in 1 h"
+    waits = {("aws", "i-1"): ("lingering", 4600.0), ("aws", "i-4"): ("detached", 4600.0)}
+    for one, state in ((TRAIN, "lingering"), (BARE, "detached")):
+        told = dict(zip(HEADER, row(one, now=4000.0, waits=waits), strict=True))
+        assert (told["STATE"], told["EXPIRES"]) == (state, "in 10 min")
+    assert row(SWEEP, now=4000.0, waits=waits)[-1] == "in 1 h"
     called_off = evolve(TRAIN, tags=Tags(pool_id="a1", expires_at=0.0))
-    assert row(called_off, now=4000.0, lingers=lingers)[-1] == "being ended"
+    assert row(called_off, now=4000.0, waits=waits)[-1] == "being ended"

@@ -37,6 +37,7 @@ from skyward import names as _names
 if TYPE_CHECKING:
     import skyward
     from skyward import integrations as integrations, plugins as plugins
+    from skyward.attaching import attach as attach
     from skyward.checkpointing import checkpoint as checkpoint
     from skyward.classes import cls as cls
     from skyward.collections.named_collections import Consistency as Consistency

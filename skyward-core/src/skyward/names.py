@@ -69,6 +69,7 @@ LIVES_IN: Mapping[str, str] = {
             "WorkerDiedError",
             "WorkerSpentError",
         ),
+        "skyward.attaching": ("attach",),
         "skyward.checkpointing": ("checkpoint",),
         "skyward.classes": ("cls",),
         "skyward.function": ("Function", "function"),

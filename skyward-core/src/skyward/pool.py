@@ -12,6 +12,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
+from skyward.detachable import Detachable
 from skyward.errors import PoolClosedError, UsageError
 from skyward.mapper import Mapper
 from skyward.model.fields.keywords import PoolKeywords
@@ -23,7 +24,7 @@ from skyward.model.spec.options import Options
 from skyward.model.spec.spec import Spec
 from skyward.operands import RightOperand
 from skyward.pending import PendingFunction, PendingFunctionGroup, PendingStream, current_pool, single
-from skyward.plan.config.request import request
+from skyward.plan.config.request import Request, request
 from skyward.plan.config.signature import pool_signature
 from skyward.shared_state import SharedState
 
@@ -42,7 +43,7 @@ Target = int | Literal["head"] | None
 _Off = Literal[False]
 
 
-class Pool(RightOperand, Mapper, SharedState):
+class Pool(RightOperand, Mapper, SharedState, Detachable):
     """
     Nodes that decorated functions run on, for the time of a `with` block.
 
@@ -85,7 +86,17 @@ class Pool(RightOperand, Mapper, SharedState):
         options: Options | None = None,
         **keywords: Unpack[PoolKeywords],
     ) -> None:
-        self._request = request(specs, keywords, name=name, options=options, named=_read_named)
+        self._begin(request(specs, keywords, name=name, options=options, named=_read_named))
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Return the pool that a request asks for."""
+        pool = cls.__new__(cls)
+        pool._begin(request)
+        return pool
+
+    def _begin(self, request: Request) -> None:
+        self._request = request
         self._open: OpenPool | None = None
         self._begun: list[Running] = []
         self._meter: Meter | None = None

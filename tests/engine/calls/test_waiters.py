@@ -14,7 +14,7 @@ import pytest
 from skyward.engine.calls.answer import Answer
 from skyward.engine.calls.call import Call, CapturedFunction
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
-from skyward.errors import ResultError
+from skyward.errors import PoolClosedError, ResultError
 from skyward.link.failure import dump_failure
 from skyward.link.messages import Status
 from skyward.link.payload import Payload
@@ -225,3 +225,18 @@ def test_what_waits_for_several_futures_hears_of_a_cancelled_one() -> None:
     assert future.cancel()
     assert [made] == stopped
     assert [future] == list(as_completed([future], timeout=10))
+
+
+def test_a_result_that_was_not_asked_for_can_be_withheld() -> None:
+    """As it is another client's; one that was asked for stays what it was, and one that has not come is none yet."""
+    asked: Future[int] = Future(lambda _: None)
+    other: Future[int] = Future(lambda _: None)
+    late: Future[int] = Future(lambda _: None)
+    Promise(asked).settle(1)
+    other.set_result(Answer(Status.CANCELLED, None, b""))  # type: ignore[arg-type]
+    error = PoolClosedError("It was detached.")
+    assert [future.withhold(error) for future in (asked, other, late)] == [False, True, False]
+    assert asked.result() == 1
+    with pytest.raises(PoolClosedError, match=r"It was detached\."):
+        other.result()
+    assert [future.used for future in (asked, other, late)] == [True, True, False]

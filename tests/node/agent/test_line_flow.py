@@ -27,6 +27,7 @@ class Node:
 
     def __init__(self, directory: Path, files: int) -> None:
         self.gone = False
+        self.parked = False
         self.heard = True
         self.printed: list[str] = []
         self.read: list[str] = []
@@ -186,3 +187,21 @@ def test_client_that_is_there_and_slow_is_waited_for(tmp_path: Path) -> None:
         assert node.notices == 0
     finally:
         node.close()
+
+
+def test_what_is_printed_between_two_clients_is_for_the_second(tmp_path: Path) -> None:
+    """Nothing is sent to one that has left, and the next has read nothing yet."""
+    node = Node(tmp_path, files=4)
+    node.print()
+    node.parked = True
+    node.lines.park()
+    for _ in range(3):
+        node.print()
+    assert len(node.unread) == 1
+    node.unread.clear()
+    node.parked = False
+    node.lines.succeeded()
+    while node.unread:
+        node.step("read")
+    assert node.read == node.printed[1:]
+    node.close()

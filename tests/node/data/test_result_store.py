@@ -26,12 +26,12 @@ class Client:
 
     def __init__(self, node: End, client: End) -> None:
         self.line: Line | None = None
-        self._node = node
-        self._client = client
+        self.node = node
+        self.client = client
 
     def come(self) -> None:
         """Connect; nothing is read yet."""
-        self.line = Line(self._node, self._client)
+        self.line = Line(self.node, self.client)
 
     async def read(self, until: Callable[[], object]) -> None:
         """Read and acknowledge what comes, until something is so."""
@@ -274,9 +274,9 @@ def test_the_result_of_an_attempt_that_is_sent_again_takes_the_place_of_the_one_
         client.come()
         assert client.line is not None
         line, client.line = client.line, None
-        while not client._client.frames:
+        while not client.client.frames:
             line.step()
-        client._client.clock.advance(1.0)
+        client.client.clock.advance(1.0)
         assert line.halves[1].room() < 1 << 20  # its acknowledgement, which is under way
         result_store.begins(1, streams=False)
         await client.read(lambda: not _stored(tmp_path))
@@ -310,8 +310,8 @@ def test_what_is_stored_needs_no_memory(tmp_path: Path) -> None:
         # Of those that are being sent, the pieces under way stay where they were; the thread lets go of what it wrote.
         await client.read(lambda: len(_segments() - before) <= 2)
         client.line = silent
-        await client.read(lambda: len(client._client.frames) == 5)
-        assert sorted(content for _, (content,) in client._client.frames) == sorted(sent)
+        await client.read(lambda: len(client.client.frames) == 5)
+        assert sorted(content for _, (content,) in client.client.frames) == sorted(sent)
         await client.read(lambda: not result_store.on_disk)
 
     _run(test, tmp_path, most=1 << 22)
@@ -330,7 +330,7 @@ def test_result_that_cannot_be_stored_stays_in_memory(tmp_path: Path, size: int)
         assert told == [0]
         assert result_store.on_disk == 0
         client.come()
-        await client.read(lambda: client._client.frames)
+        await client.read(lambda: client.client.frames)
 
     _run(test, tmp_path / "results")
 
@@ -352,8 +352,39 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
         assert _stored(tmp_path) == [1, 2, 3, 4, 5]
         client.come()
         await client.read(lambda: not _stored(tmp_path))
-        client._client.frames.clear()
+        client.client.frames.clear()
         gc.collect()
         await client.read(lambda: not descriptors_under(tmp_path) and memory_descriptors() <= before)
 
     _run(test, tmp_path)
+
+
+def test_another_client_gets_what_the_first_has_not_acknowledged(tmp_path: Path) -> None:
+    """From memory and from the disk, each once; what the first one has is not sent."""
+
+    async def test(result_store: ResultStore, client: Client) -> None:
+        client.come()
+        result_store.send(*_result(1))
+        await client.read(lambda: not result_store.calls)
+        client.node.wire.park()
+        client.client.wire.abandon()
+        assert client.line is not None
+        client.line.cut()
+        for call, size in ((2, 10), (3, 300_000), (4, 200_000)):
+            result_store.send(*_result(call, size))
+        assert result_store.calls == [2, 3, 4]
+        await client.read(lambda: _stored(tmp_path) == [2, 3])
+        result_store.send(*_result(5, 300_000))
+        second = Client(client.node, End(asyncio.get_running_loop()))
+        client.node.wire.renew("s")
+        client.node.wire.unpark()
+        result_store.send_again()
+        second.come()
+        await second.read(lambda: not result_store.calls)
+        got = sorted(RESULT.unpack_from(frame.body)[0] for frame, _ in second.client.frames)
+        assert got == [2, 3, 4, 5]
+        assert [len(contents) for frame, contents in second.client.frames if RESULT.unpack_from(frame.body)[0] == 3]
+        await second.read(lambda: not _stored(tmp_path))
+        assert result_store.stored == result_store.on_disk == 0
+
+    _run(test, tmp_path, most=400_000, patience=1000)

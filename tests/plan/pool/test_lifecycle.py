@@ -361,3 +361,10 @@ def test_there_are_never_more_machines_than_were_asked_for_and_in_the_end_as_man
         assert sorted(cloud.asked) == sorted(set(cloud.asked))
     cloud.settle()
     assert (desired, desired) == (len(cloud.machines), cloud.state.ready_count)
+
+
+def test_a_pool_that_is_attached_has_the_places_that_were_left() -> None:
+    """Also where they are not the lowest: a node was lost before, and ranks stay where they are."""
+    state, commands = _after(PoolState(desired=3, needed=3), Opened((0, 2)))
+    assert commands == [Launch((0, 2))]
+    assert (state.desired, state.needed, sorted(state.nodes)) == (2, 2, [0, 2])

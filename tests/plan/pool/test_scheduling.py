@@ -460,3 +460,21 @@ class Model(RuleBasedStateMachine):
 
 TestModel = Model.TestCase
 TestModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_all_calls_are_sent_ahead_of_a_client_that_leaves() -> None:
+    """Also long ones, spread over the slots, and none is recalled; afterwards, as few as before."""
+    scheduler = _scheduler(2)
+    scheduler.durations.learn(b"f", 100.0)
+    for call in range(40):
+        scheduler.submit(call, b"f")
+    assert len(_placed(scheduler)) == 2
+    scheduler.send_ahead(AHEAD_CALLS, recall=False)
+    sent = _placed(scheduler)
+    assert scheduler.queued == 0
+    assert {node: sum(at == node for _, at, _ in sent) for node in (0, 1)} == {0: 19, 1: 19}
+    assert scheduler.recalls(now=1e6) == []
+    scheduler.send_ahead(0, recall=True)
+    scheduler.submit(99, b"f")
+    assert _placed(scheduler) == []
+    assert scheduler.recalls(now=1e6) != []

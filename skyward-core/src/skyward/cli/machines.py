@@ -42,11 +42,17 @@ def ask_clouds(options: Namespace) -> tuple[Answers[Instance], list[tuple[Provid
     return owned, [(handle, one) for handle, one in owned.found if chosen([one], **wish, now=handle.now())]
 
 
-def lingering_until() -> dict[tuple[str, str], float]:
-    """Return until when machines wait for the next pool of this user, by provider and id."""
+def waiting_until() -> dict[tuple[str, str], tuple[str, float]]:
+    """Return how and until when machines of this user are without a client, by provider and id."""
+    from skyward.engine.instances.detached_records import DETACHED
     from skyward.engine.instances.lingering_records import lingering
 
-    return {(about.provider, name): about.ends_at for about in lingering() for name in about.machines}
+    return {
+        (about.provider, name): (state, about.ends_at)
+        for state, left in (("lingering", lingering()), ("detached", DETACHED.heads()))
+        for about in left
+        for name in about.machines
+    }
 
 
 def complain_of(failures: Mapping[str, SkywardError]) -> int:

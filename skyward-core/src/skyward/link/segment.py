@@ -170,3 +170,25 @@ def anonymous_file() -> int:
     fd, path = tempfile.mkstemp(prefix="skyward-")
     os.unlink(path)
     return fd
+
+
+def in_memory(data: bytes) -> int:
+    """
+    Return a descriptor of memory that holds bytes.
+
+    Args:
+        data: The bytes.
+
+    >>> fd = in_memory(b"abc")
+    >>> os.pread(fd, 10, 0), os.close(fd)
+    (b'abc', None)
+    """
+    fd = anonymous_file()
+    try:
+        at = 0
+        while at < len(data):
+            at += os.pwrite(fd, memoryview(data)[at:], at)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

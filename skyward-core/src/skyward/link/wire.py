@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from skyward.errors import ProtocolError, SkywardError, TransportError
 from skyward.link.cells import COUNT, NUMBERED, CellParser, CellType, Piece, cell
 from skyward.link.channel import SENSELESS, Batch
-from skyward.link.frames import VERSION, Frame, Parser, decode_json
+from skyward.link.frames import VERSION, Frame, Kind, Parser, decode_json
 from skyward.link.inbox import Inbox
 from skyward.link.order import keys_of, sizes_of
 from skyward.link.outbox import MOST_KEPT, Outbox
@@ -31,6 +31,16 @@ ACK_AT_ONCE = 512 << 10
 
 ACK_WITHIN = 0.02
 """Seconds within which everything is acknowledged."""
+
+
+_KIND_AT = 4
+"""Where a frame's header says its kind."""
+
+_PARKED = frozenset((Kind.RESULT, Kind.RECALLED, Kind.KEEP, Kind.FAILED, Kind.WORKER))
+"""What is kept for the next client while there is none; all else is of use to one that is there."""
+
+_PASSING = frozenset((Kind.WELCOME, Kind.ANSWER))
+"""What is sent all the same, because a client that is there has asked for it."""
 
 
 class Connection(Protocol):
@@ -58,6 +68,8 @@ class Wire:
         on_closed: Called once, with None if the other end closed in order.
         on_lost: Called when a connection is lost and another one is wanted.
         on_received: Called whenever anything arrives.
+
+    `succeeds` has the sessions of clients before, one of which this one takes a node over from; it is empty otherwise.
     """
 
     def __init__(
@@ -74,6 +86,7 @@ class Wire:
         self._loop = loop
         self._batch = batch
         self._session = session
+        self._on_frame = on_frame
         self._on_closed = on_closed
         self._on_lost = on_lost
         self._on_received = on_received
@@ -90,6 +103,9 @@ class Wire:
         self._asked = False
         self._acknowledging: asyncio.TimerHandle | None = None
         self._acknowledged_at = 0.0
+        # What is kept for the next client; None while this one is there.
+        self.kept: list[tuple[bytes, Sequence[int], object]] | None = None
+        self.succeeds: tuple[str, ...] = ()
         self.closed = False
         self.received_at = loop.time()
         self.heard = 0
@@ -111,6 +127,16 @@ class Wire:
     def connected(self) -> bool:
         """Return whether there is a connection over which both ends have said hello."""
         return self._greeted
+
+    @property
+    def drained(self) -> bool:
+        """Return whether the other end has all that was sent."""
+        return self._outbox.idle
+
+    @property
+    def parked(self) -> bool:
+        """Return whether this link waits for another client."""
+        return self.kept is not None
 
     def away(self, patience: float) -> bool:
         """
@@ -135,6 +161,9 @@ class Wire:
         """
         if self.closed:
             return
+        if self.kept is not None and frame[_KIND_AT] not in _PASSING:
+            self._park(frame, fds, hold, receipt)
+            return
         if fds or self._outbox.holds:
             (parsed,) = Parser().feed(frame)
             buffers = [_view(fd, size) for fd, size in zip(fds, sizes_of(parsed) if fds else (), strict=True)]
@@ -145,6 +174,41 @@ class Wire:
         if not self._marked:
             self._marked = True
             self._batch.mark(self)
+
+    def send_mapped(self, frame: bytes, buffers: Sequence[memoryview], receipt: Callable[[], None]) -> None:
+        """Queue one frame whose buffers are mapped already; nothing while the link is parked."""
+        if not self.closed and self.kept is None:
+            self._outbox.add(frame, buffers, keys_of(Parser().feed(frame)[0]), None, receipt)
+            self.flush()
+
+    def park(self) -> None:
+        """Send nothing but answers until `unpark`; what has a receipt is kept by its sender."""
+        if self.kept is None:
+            self.kept = []
+
+    def renew(self, session: str) -> None:
+        """Begin with another client, of a session of its own, which has none of what was sent."""
+        self._drop_connection()
+        self._settle()
+        self._inbox.close()
+        self._session = session
+        self._outbox, self._inbox = Outbox(), Inbox(self._on_frame, self._announced)
+        self._unacknowledged, self._asked = 0, False
+
+    def unpark(self) -> None:
+        """Send what was kept, and all that comes from now on."""
+        parked, self.kept = self.kept or (), None
+        for frame, fds, hold in parked:
+            self.send(frame, fds, hold)
+
+    def abandon(self) -> None:
+        """End this end of the link without a word, so that the other one waits for another client."""
+        if not self.closed:
+            self._acknowledge()
+            self.closed = True
+            self._drop_connection()
+            self._settle()
+            self._inbox.close()
 
     def replace(self, receipt: Callable[[], None], buffers: Sequence[memoryview]) -> None:
         """
@@ -201,6 +265,8 @@ class Wire:
         self._cells = CellParser()
         self._inbox.restart()
         hello = {"version": VERSION, "session": self._session, "received": self._inbox.received, "unpacks": [NAME]}
+        if self.succeeds:
+            hello["succeeds"] = list(self.succeeds)
         connection.write(cell(CellType.HELLO, json.dumps(hello).encode()))
         if first:
             self.flush()
@@ -299,6 +365,11 @@ class Wire:
         self._outbox.packer.able = isinstance(unpacks, list) and NAME in unpacks
         self._greeted, self._early = True, False
         self.flush()
+
+    def _park(self, frame: bytes, fds: Sequence[int], hold: object, receipt: Callable[[], None] | None) -> None:
+        assert self.kept is not None
+        if receipt is None and frame[_KIND_AT] in _PARKED:
+            self.kept.append((frame, fds, hold))
 
     def _rest(self) -> None:
         """Continue compressing when the loop has done what else there is."""

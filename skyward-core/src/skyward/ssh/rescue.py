@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import shlex
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from skyward.errors import ProtocolError
 from skyward.link.descriptors import handed_out
 from skyward.link.frames import Frame
-from skyward.link.segment import anonymous_file
+from skyward.link.segment import in_memory
 from skyward.link.stored import Stored, StoredParser
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ async def rescue(
     try:
         async with asyncio.timeout(WITHIN):
             async for stored in _stored(connection, node, on_announced):
-                fds = tuple(map(_in_memory, stored.buffers))
+                fds = tuple(map(in_memory, stored.buffers))
                 with handed_out(fds):
                     on_frame(stored.frame, fds)
                 count += 1
@@ -109,15 +108,3 @@ async def _stored(
                 yield stored
     finally:
         process.close()
-
-
-def _in_memory(data: bytes) -> int:
-    fd = anonymous_file()
-    try:
-        at = 0
-        while at < len(data):
-            at += os.pwrite(fd, memoryview(data)[at:], at)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd

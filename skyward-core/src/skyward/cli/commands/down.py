@@ -13,8 +13,8 @@ from skyward.cli.machines import (
     ask_clouds,
     complain_of,
     complain_of_left,
-    lingering_until,
     nothing_of,
+    waiting_until,
 )
 from skyward.cli.terminal import complain, say, table
 from skyward.errors import ConfigError, UsageError
@@ -65,8 +65,8 @@ def run(options: Namespace) -> int:
         elif not owned.failures:
             say(nothing_of(owned, "machine"))
         return complain_of(owned.failures) or int(bool(others))
-    until = lingering_until()
-    say(table([HEADER, *(row(instance, now=handle.now(), lingers=until) for handle, instance in found)], indent=""))
+    until = waiting_until()
+    say(table([HEADER, *(row(instance, now=handle.now(), waits=until) for handle, instance in found)], indent=""))
     if others:
         complain(others)
     if not options.yes and not agreed("end them", _question([instance for _, instance in found])):
@@ -99,12 +99,14 @@ def _others(instances: Sequence[Instance]) -> str:
 
 def _call_off(instances: Sequence[Instance]) -> None:
     """Keep the programs of pools on this computer from taking these machines, or renting others in their place."""
+    from skyward.engine.instances.detached_records import DETACHED
     from skyward.engine.instances.lingering_records import forget
     from skyward.engine.pool.stopped_elsewhere import call_off
 
     try:
         pools = {instance.tags.pool_id for instance in instances if instance.tags is not None}
         forget(pools)
+        DETACHED.forget(pools)
         call_off(pools)
     except (OSError, ConfigError) as error:
         complain(f"the programs of these pools cannot be notified, and may rent other machines: {error}")

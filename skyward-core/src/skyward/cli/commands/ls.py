@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from skyward.cli.machines import add_choice, ask_clouds, complain_of, lingering_until, nothing_of
+from skyward.cli.machines import add_choice, ask_clouds, complain_of, nothing_of, waiting_until
 from skyward.cli.terminal import say, table
 from skyward.model.cli_command import Command
 
@@ -20,8 +20,8 @@ def run(options: Namespace) -> int:
 
     owned, found = ask_clouds(options)
     if found:
-        until = lingering_until()
-        rows = (row(instance, now=handle.now(), lingers=until) for handle, instance in found)
+        until = waiting_until()
+        rows = (row(instance, now=handle.now(), waits=until) for handle, instance in found)
         say(table([HEADER, *rows], indent=""))
     elif not owned.failures:
         say(nothing_of(owned, "machine"))

@@ -20,8 +20,14 @@ from skyward.plan.pool.map_flow import Pace
 _ids = itertools.count(1)
 
 
-def new_broadcast() -> int:
-    """Return the number of a broadcast; its attempts differ in the bits of attempts, as those of a call do."""
+def number_after(task: int) -> None:
+    """Set the ids of new calls beyond that of a task which an earlier client has numbered."""
+    global _ids  # noqa: PLW0603  # one count for all pools of a process
+    _ids = itertools.count(max(next(_ids), task + 1))
+
+
+def new_id() -> int:
+    """Return an id that no call has, as for a broadcast, whose attempts differ in the same bits as those of calls."""
     return next(_ids)
 
 

@@ -22,7 +22,7 @@ from skyward.link.frames import Frame, Kind
 from skyward.link.messages import CALL, RESULT, Status, decode_calls, decode_result
 from skyward.link.payload import decode
 from skyward.node.agent.fds import close_all
-from skyward.plan.pool.lanes import LaneKey
+from skyward.plan.pool.lanes import AHEAD_CALLS, LaneKey
 from skyward.plan.pool.retry_policy import Decision, Failure
 from skyward.plan.pool.scheduling import Scheduler
 from skyward.plan.pool.workload import Workload, estimate
@@ -52,7 +52,7 @@ class Dispatch:
         self._engine = engine
         self.pool = pool
         self._failure = partial(failure, pool)
-        self._scheduler = Scheduler(buffer)
+        self._scheduler, self._buffer = Scheduler(buffer), buffer
         self._observer = observer
         self._members: dict[int, Member] = {}
         self._calls: dict[int, Call] = {}
@@ -124,6 +124,18 @@ class Dispatch:
         """Return the call of this id if it is on a node, which may report on it then."""
         call = self._calls.get(number)
         return call if call is not None and call.on == node else None
+
+    @property
+    def unsent(self) -> int:
+        """Count the calls that no node has, and the lanes that were asked for some back."""
+        waiting = sum(call.on is not None and self._members[call.on].link.unsent(call) for call in self._calls.values())
+        recalled = sum(lane.recalled_at is not None for lane in self._scheduler.lanes.values())
+        return self.queued + self.waiting + waiting + recalled
+
+    def send_all(self, *, wanted: bool) -> None:
+        """Send all calls to nodes ahead of time, where they wait for each other; or as few again as before."""
+        self._scheduler.send_ahead(AHEAD_CALLS if wanted else self._buffer, recall=not wanted)
+        self._sending.assign()
 
     def idle(self, node: int) -> bool:
         """Return whether nothing runs on a node."""

@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from skyward.engine.calls.answer import Answer
-from skyward.engine.calls.call import Call, new_broadcast
+from skyward.engine.calls.call import Call, new_id
 from skyward.engine.calls.call_making import new_caller
 from skyward.engine.calls.retrying import judged, wait
 from skyward.engine.calls.waiters import AnswerCollector, Future, Promise, Stream, StreamEnd, Waiter
@@ -211,7 +211,7 @@ def broadcast(pool: Running, pending: PendingFunction[T], *, keep_errors: bool) 
         )
     retry = pending.retries if isinstance(pending.retries, Retry) else None
     retries, interruptions, renewals = times(pending.retries), pool.options.retry_on_interruption, RENEWALS
-    number = new_broadcast()
+    number = new_id()
     deadline = pending.deadline or pool.options.call_deadline
     until = time.monotonic() + deadline if deadline else inf
     while True:

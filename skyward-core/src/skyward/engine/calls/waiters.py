@@ -99,7 +99,9 @@ class Future(concurrent.futures.Future[T], Generic[T]):
 
     def __dir__(self) -> list[str]:
         """List the methods for waiting; the setters are the pool's."""
-        return sorted({*super().__dir__()} - {"set_exception", "set_result", "set_running_or_notify_cancel"})
+        return sorted(
+            {*super().__dir__()} - {"set_exception", "set_result", "set_running_or_notify_cancel", "used", "withhold"}
+        )
 
     def result(self, timeout: float | None = None) -> T:
         """
@@ -131,6 +133,34 @@ class Future(concurrent.futures.Future[T], Generic[T]):
         if announce_cancelled(self) and (call := self._call) is not None:
             self._ask_to_cancel(call)
         return True
+
+    @property
+    def used(self) -> bool:
+        """Return whether its result was asked for, or is none any more."""
+        return self._decoded is not None or self.cancelled()
+
+    def withhold(self, error: BaseException) -> bool:
+        """
+        Raise an error in place of a result that nothing has asked for.
+
+        Args:
+            error: What is raised.
+
+        Returns:
+            Whether it is withheld; not one that was asked for, or is being unpickled now.
+        """
+        with self._condition:
+            if self._decoding is None:
+                self._decoding = threading.Lock()
+        if not self._decoding.acquire(blocking=False):
+            return False
+        try:
+            if not self.done() or self.used:
+                return False
+            self._decoded = None, error
+            return True
+        finally:
+            self._decoding.release()
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self).__await__()

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
+from skyward.engine.instances.adopted import Adopted
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.lingering_key import key_of, made_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, lingering, take, write
@@ -36,36 +37,9 @@ if TYPE_CHECKING:
     from skyward.plan.config.request import Request
     from skyward.plan.offers.choice import Candidate
 
-__all__ = ["Adopted", "Adoption", "adopt"]
+__all__ = ["Adoption", "adopt"]
 
 _log = logging.getLogger(__name__)
-
-
-@frozen(kw_only=True, eq=False)
-class Adopted:
-    """
-    Hold machines of an earlier pool that are this program's now.
-
-    Args:
-        pool_id: The use of the pool that they were rented for, which the new pool goes on with: it is written on them.
-        key: What logs in at them.
-        spec: The spec that they are alike in.
-        machines: The machines.
-        shared: What those of each region share.
-        visits: The connections to them.
-    """
-
-    pool_id: str
-    key: KeyPair
-    spec: Spec
-    machines: tuple[LeftMachine, ...]
-    shared: tuple[tuple[str | None, Any], ...]
-    visits: KeptVisit
-
-    @property
-    def billed(self) -> bool:
-        """Return whether any of them costs money."""
-        return any(machine.candidate.price for machine in self.machines)
 
 
 async def adopt(request: Request) -> Adopted | None:
@@ -78,6 +52,11 @@ async def adopt(request: Request) -> Adopted | None:
     Returns:
         The machines; None if there are none, or another program was faster.
     """
+    if request.detached is not None:
+        # Late, because few pools are attached, and one at home does not load what SSH needs.
+        from skyward.engine.instances.takeover import take_over
+
+        return await take_over(request.detached, request.specs[0])
     known = await in_thread(lingering)
     if not known:
         return None
@@ -206,8 +185,14 @@ class Adoption:
             nodes: The nodes.
             check: Called with how many machines are given, and the highest price; raises if they are too expensive.
         """
-        given = list(zip(nodes, self._adopted.machines, strict=False))
-        check(len(given), max((machine.candidate.price for _, machine in given), default=0.0))
+        at = {machine.instance.node: machine for machine in self._adopted.machines if self._adopted.resumed}
+        if at:
+            given = [(node, at[node]) for node in nodes if node in at]
+        else:
+            given = list(zip(nodes, self._adopted.machines, strict=False))
+        if not at:
+            # Nodes that were left cost the same, attached or not; the meter stops a pool that cannot afford them.
+            check(len(given), max((machine.candidate.price for _, machine in given), default=0.0))
         return await all_of(self._assign(node, machine) for node, machine in given)
 
     async def _assign(self, node: int, machine: LeftMachine) -> Rented:
@@ -229,4 +214,5 @@ class Adoption:
             token=token,
             at=at - max(0.0, time.time() - machine.rented_at),
             before=machine.mark,
+            resumed=self._adopted.resumed.get(machine.mark),
         )

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from skyward.engine.calls.batches import all_of
-from skyward.engine.instances.adoption import Adopted, Adoption
+from skyward.engine.instances.adopted import Adopted
+from skyward.engine.instances.adoption import Adoption
 from skyward.engine.instances.blueprint import Blueprint, draw
 from skyward.engine.instances.identity import CLIENT, owner
 from skyward.engine.instances.launch_requests import LaunchRequests

@@ -6,20 +6,20 @@ import asyncio
 import logging
 import pickle
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
 from skyward.engine.calls.batches import all_of
-from skyward.engine.instances.lingering_key import key_of, made_of
+from skyward.engine.instances.lingering_key import key_of, made_of, source_of
 from skyward.engine.instances.lingering_records import LeftMachine, LeftPool, forget, write
 from skyward.engine.nodes.host import LingeringHost
 from skyward.engine.pool.event_loop import in_thread
 from skyward.errors import ConfigError, PluginError, SkywardError
 from skyward.model.instances.machine import SSHAddress
 from skyward.plan.instances.instance_events import Lingers
-from skyward.plan.instances.lingering import Lingering, granted
+from skyward.plan.instances.lingering import Lingering, granted, linger_cost
 
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
@@ -69,7 +69,7 @@ class Linger:
         self._regions = regions
         self._launching = launching
         self._reporting = reporting
-        self._mark = mark
+        self.mark = mark
         self._seconds = 0.0
         self._left: list[tuple[NodeShell, LeftMachine]] = []
         self.wanted = False
@@ -79,17 +79,18 @@ class Linger:
         """Return whether a machine lingers."""
         return bool(self._left)
 
+    @property
+    def stays(self) -> bool:
+        """Return False: a machine that waits may be ended."""
+        return False
+
     async def begin(self) -> None:
         """Decide for how long the ready nodes' machines linger; to be called when the pool is left, before they end."""
         # What a launch without an answer has rented is left to a guardian, which ends all that the pool has.
         if not self.wanted or not self._linger or self._launching.uncertain:
             return
         shells = [shell for shell in self._instances.shells if self._may(shell)]
-        spec, rate = self._cluster.spec, sum(map(_rate, shells))
-        lives = [] if spec.timeout is None else [spec.timeout - self._age(shell) for shell in shells]
-        seconds = granted(
-            linger=self._linger, rate=rate, left=self._reporting.meter.left(), life=min(lives, default=None)
-        )
+        seconds = self.granted(shells, self._linger)
         if not shells:
             return
         if seconds < self._linger:
@@ -99,7 +100,7 @@ class Linger:
             )
         self._seconds = seconds
         if seconds:
-            await self._write_expiry([shell.instance.id for shell in shells])
+            await self.write_expiry([shell.instance.id for shell in shells], seconds)
 
     async def keep(self, shell: NodeShell, patience: float) -> bool:
         """
@@ -134,9 +135,9 @@ class Linger:
                 LeftMachine(
                     instance=evolve(shell.instance, address=reached),
                     candidate=rented.candidate,
-                    mark=self._mark(shell),
+                    mark=self.mark(shell),
                     token=rented.token,
-                    rented_at=time.time() - self._age(shell),
+                    rented_at=time.time() - self.age(shell),
                     made=made_of(rented.blueprint),
                 ),
             )
@@ -167,7 +168,7 @@ class Linger:
                     self._reporting.error(failed, fatal=True)
             return
         for shell, _ in self._left:
-            self._reporting.lingers(shell, seconds, _rate(shell))
+            self._reporting.lingers(shell, seconds, self.rate(shell))
 
     async def give_up(self) -> None:
         """Withdraw the machines that linger, so that no pool finds them: something else ends them."""
@@ -176,21 +177,39 @@ class Linger:
             await in_thread(forget, (self._cluster.pool_id,))
 
     def _write(self, seconds: float) -> None:
+        _, key = key_of(self._provider, self._cluster.spec)
+        self.record(
+            [machine for _, machine in self._left], seconds, sum(self.rate(shell) for shell, _ in self._left), key
+        )
+
+    def record(self, machines: Sequence[LeftMachine], seconds: float, rate: float, key: str = "") -> None:
+        """
+        Write down machines without a client: what they share is released by another pool, once they have ended.
+
+        Args:
+            machines: The machines.
+            seconds: When they end.
+            rate: What they cost, in USD an hour.
+            key: Digest of what a pool that takes them has to be alike in; empty if none may.
+
+        Raises:
+            OSError: If it is not on the disk.
+            ConfigError: If the directory for state is not this user's alone.
+        """
         cluster, now = self._cluster, time.time()
-        source, key = key_of(self._provider, cluster.spec)
-        machines = tuple(machine for _, machine in self._left)
         about = Lingering(
             pool_id=cluster.pool_id,
             pool_name=cluster.pool_name,
             provider=self._provider.name,
-            source=source,
+            source=source_of(self._provider),
             key=key,
             machines=tuple(machine.instance.id for machine in machines),
-            hourly_rate=sum(_rate(shell) for shell, _ in self._left),
+            hourly_rate=rate,
             since=now,
             ends_at=now + seconds,
         )
-        write(about, LeftPool(private_key=cluster.key.private, machines=machines, shared=self._regions.everything))
+        shared = self._regions.everything
+        write(about, LeftPool(private_key=cluster.key.private, machines=tuple(machines), shared=shared))
 
     def _may(self, shell: NodeShell) -> bool:
         return (
@@ -201,18 +220,62 @@ class Linger:
             and self._instances.is_ready(shell)
         )
 
-    def _age(self, shell: NodeShell) -> float:
+    def age(self, shell: NodeShell) -> float:
         """Return for how many seconds a machine has been there."""
         return asyncio.get_running_loop().time() - shell.rented.at
 
-    async def _write_expiry(self, ids: list[str]) -> None:
+    async def write_expiry(self, ids: list[str], seconds: float) -> None:
+        """Write on machines that they are there for so many seconds; what cannot be written is logged."""
         try:
-            await self._launching.renew(ids, self._seconds)
+            await self._launching.renew(ids, seconds)
         except SkywardError as error:
             _log.warning("lingering.expiry_not_written provider=%s: %s", self._provider.name, error)
 
+    # What a pool that is detached has in common with one whose machines linger.
 
-def _rate(shell: NodeShell) -> float:
-    """Return what a machine costs, in USD an hour."""
-    rate = shell.instance.hourly_rate
-    return shell.rented.candidate.price if rate is None else rate
+    @property
+    def pool_id(self) -> str:
+        """Return the id that the machines bear."""
+        return self._cluster.pool_id
+
+    @property
+    def rents(self) -> bool:
+        """Return whether its machines are rented, and share what is to be released."""
+        return self._provider.facts.rents
+
+    @property
+    def provider_name(self) -> str:
+        """Return the provider's name."""
+        return self._provider.name
+
+    @property
+    def private_key(self) -> str:
+        """Return what logs in at the machines."""
+        return self._cluster.key.private
+
+    @property
+    def shared(self) -> tuple[tuple[str | None, Any], ...]:
+        """Return what the machines of each region share."""
+        return self._regions.everything
+
+    def left(self, event: Lingers) -> None:
+        """Record that a machine is left."""
+        self._instances.send(event)
+
+    def report(self, shell: NodeShell, seconds: float) -> None:
+        """Report that a machine is left for so many seconds."""
+        self._reporting.lingers(shell, seconds, self.rate(shell))
+
+    def granted(self, shells: Sequence[NodeShell], wish: float, spare: float = 0.0) -> float:
+        """Return for how many of some seconds machines may wait, by their longest life and what the budget leaves."""
+        spec, rate = self._cluster.spec, sum(map(self.rate, shells))
+        lives = [] if spec.timeout is None else [spec.timeout - self.age(shell) for shell in shells]
+        left = self._reporting.meter.left()
+        left = None if left is None else left - linger_cost(rate, spare)
+        return granted(linger=wish, rate=rate, left=left, life=min(lives, default=None))
+
+    @staticmethod
+    def rate(shell: NodeShell) -> float:
+        """Return what a machine costs, in USD an hour."""
+        rate = shell.instance.hourly_rate
+        return shell.rented.candidate.price if rate is None else rate

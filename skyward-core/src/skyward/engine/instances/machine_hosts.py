@@ -84,7 +84,7 @@ class MachineHosts:
 
     def mark(self, shell: NodeShell) -> str:
         """Return a name of a node that is unique on any machine."""
-        return f"{self._pool_id}-{shell.index}-{shell.rented.token[-6:]}"
+        return shell.rented.mark(self._pool_id, shell.index)
 
     def timeout(self, image: Image) -> float:
         """Return how many seconds a machine has to be made ready."""
@@ -101,6 +101,7 @@ class MachineHosts:
             ttl=self._spec.ttl or 0.0,
             life=shell.rented.life(self._spec.timeout, self._engine.loop.time()),
             before=shell.rented.before,
+            resumed=shell.rented.resumed,
             end=self._provider.facts.end_command,
             timeout=self.timeout(shell.blueprint.image),
             tell=partial(self._reporting.preparing, shell),

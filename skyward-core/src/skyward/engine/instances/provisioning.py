@@ -23,6 +23,7 @@ from skyward.engine.instances.regions import Regions
 from skyward.engine.instances.rented import Rented
 from skyward.engine.instances.terminator import Terminator
 from skyward.engine.nodes.buffer_sharing import Sharing
+from skyward.engine.nodes.coming_back import come_back
 from skyward.engine.nodes.node_shell import NodeShell
 from skyward.engine.nodes.reachability import Reaching
 from skyward.engine.pool.event_loop import EngineLoop
@@ -39,8 +40,10 @@ from skyward.plan.instances.lingering import check_linger
 from skyward.plan.pool.retry_policy import worth_another_start
 
 if TYPE_CHECKING:
-    from skyward.engine.instances.adoption import Adopted
+    from skyward.engine.instances.adopted import Adopted
+    from skyward.engine.instances.leaving import Leaving
     from skyward.engine.instances.pool_instances import PoolInstances
+    from skyward.engine.nodes.host import Host
     from skyward.link.payload import Payload
     from skyward.model.spec.spec import Spec
     from skyward.plan.config.request import Request
@@ -115,7 +118,7 @@ class Provisioning:
             engine, self._provider, spec, request.options, pool_id, reporting, self._launching.kept
         )
         self.volumes = PoolVolumes(engine, self._provider, spec, request.name, self._hosts.timeout(spec.image))
-        self.linger = Linger(
+        self.linger: Leaving = Linger(
             self._provider,
             anything,
             request.options,
@@ -262,6 +265,9 @@ class Provisioning:
         shell.host = self._hosts.host(shell)
         await self.regions.may_end(shell.blueprint.cluster)
         self._reporting.runs(shell)
+        if shell.rented.resumed is not None:
+            await shell.while_there(come_back(shell, files))
+            return
         with self._reporting.bootstrap(shell):
             prepared = await shell.while_there(shell.host.prepare())
         shell.info = evolve(shell.info, ssh_port=prepared.ssh_port or shell.info.ssh_port)
@@ -284,6 +290,10 @@ class Provisioning:
         self._instances.send(BecameReady(shell.rented.key))
         self._reporting.node_ready(shell)
         self.machine_images.begin(shell)
+
+    def reach(self, shell: NodeShell) -> Host:
+        """Return how a machine is reached."""
+        return self._hosts.host(shell)
 
     def start_failed(self, shell: NodeShell, error: Exception, *, again: bool) -> bool:
         """

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from skyward.engine.instances.rented import Resumed
 from skyward.engine.nodes.upload_rates import Uploads
 from skyward.model.events import event as events
 from skyward.model.spec.image import Image
@@ -35,6 +36,7 @@ class Recipe:
         ssh_retry_interval: Seconds before it is dialled again; None waits longer each time.
         kept: Machines that were looked at already; None where none were.
         before: The name of the node that the machine was before it lingered; empty if it was none.
+        resumed: Which node it is already, so that none is to be made of it; None otherwise.
         uploads: Measures how fast a rented machine takes what it is sent; None where the machine is the user's own.
     """
 
@@ -54,3 +56,4 @@ class Recipe:
     kept: KeptVisit | None = None
     uploads: Uploads | None = None
     before: str = ""
+    resumed: Resumed | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 if TYPE_CHECKING:
     from skyward.engine.instances.blueprint import Blueprint
@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     from skyward.model.instances.machine_image import MachineImage
     from skyward.plan.instances.instance_record import Key
     from skyward.plan.offers.choice import Candidate
+
+
+@frozen(kw_only=True)
+class Resumed:
+    """
+    Say which node a machine is already, that an earlier client has left.
+
+    Args:
+        mark: The node's own name on its machine.
+        before: What its agent lets its next client in by, one of them.
+        session: What it lets the client in by from then on.
+    """
+
+    mark: str
+    before: tuple[str, ...] = field(repr=False)
+    session: str = field(repr=False)
 
 
 @frozen(kw_only=True, eq=False)
@@ -28,6 +44,7 @@ class Rented:
         machine_image: What it boots from; None is what it boots by itself.
         at: When it was rented, in seconds of the loop's clock.
         before: The name of the node that it was for an earlier pool, after which it lingered; empty if it was none.
+        resumed: Which node it is already; None where one is to be made of it.
     """
 
     instance: Instance
@@ -38,6 +55,11 @@ class Rented:
     machine_image: MachineImage | None = None
     at: float = 0.0
     before: str = ""
+    resumed: Resumed | None = None
+
+    def mark(self, pool_id: str, node: int) -> str:
+        """Return the name of a node of a pool on this machine, which no other node has."""
+        return f"{pool_id}-{node}-{self.token[-6:]}" if self.resumed is None else self.resumed.mark
 
     def life(self, longest: float | None, now: float) -> float | None:
         """

@@ -26,7 +26,7 @@ from skyward.plan.offers.cloud_disk import disk_folder, disks_of
 if TYPE_CHECKING:
     from skyward.engine.events.reporting import Reporting
     from skyward.engine.guardian.durable_records import Records
-    from skyward.engine.instances.linger import Linger
+    from skyward.engine.instances.leaving import Leaving
     from skyward.engine.instances.pool_instances import PoolInstances
     from skyward.engine.instances.regions import Regions
     from skyward.engine.nodes.host import Host
@@ -61,7 +61,7 @@ class Terminator:
         records: What journal and guardian know.
         reporting: Where events go.
         reach: Returns the host of a node's instance.
-        linger: Leaves instances waiting for the next pool.
+        linger: Leaves instances waiting for the next pool, or its nodes to another client.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Terminator:
         records: Records,
         reporting: Reporting,
         reach: Callable[[NodeShell], Host],
-        linger: Linger,
+        linger: Leaving,
     ) -> None:
         self._cluster = cluster
         self._facts = facts
@@ -84,7 +84,7 @@ class Terminator:
         self._records = records
         self._reporting = reporting
         self._reach = reach
-        self._linger = linger
+        self.linger = linger
         self._turns = BatchTurns(TOGETHER)
 
     async def end(self, shell: NodeShell, patience: float) -> str:
@@ -101,7 +101,7 @@ class Terminator:
         kept = False
         try:
             await self._turns.take()
-            kept = await self._linger.keep(shell, min(patience, self._options.shutdown_timeout))
+            kept = await self.linger.keep(shell, min(patience, self._options.shutdown_timeout))
         finally:
             if not kept:
                 self._instances.send(Released(shell.rented.key))
@@ -155,8 +155,8 @@ class Terminator:
         except Exception as error:
             trouble = str(error)
             # A guardian ends whatever the pool has.
-            await self._linger.give_up()
-            guardian = await self._records.hand_over()
+            await self.linger.give_up()
+            guardian = await self._hand_over()
         else:
             await self._records.close()
         self._check(guardian)
@@ -173,7 +173,14 @@ class Terminator:
             LeftBehindError: If instances are left.
         """
         self._instances.send(CloudLeft(self._cluster.pool_id))
-        self._check(await self._records.hand_over())
+        self._check(await self._hand_over())
+
+    async def _hand_over(self) -> int | None:
+        """Leave to a guardian what may be left, and return which process that is; none where it would end too much."""
+        if not self.linger.stays:
+            return await self._records.hand_over()
+        await self._records.close()
+        return None
 
     def _check(self, guardian: int | None) -> None:
         """Raise what names the instances that are left; a guardian is the process that goes on terminating them."""
@@ -225,11 +232,11 @@ class Terminator:
                 while (left := (self._instances.look_until(cloud) or 0.0) - self._instances.now()) > 0:
                     await asyncio.sleep(min(left, _LAST_LOOKS))
                     await self._end_listed()
-            if not self._linger.any:
+            if not self.linger.any:
                 self._records.settled()
         finally:
             # What finds and reaches the instances that are left goes with the last of them.
-            if not self._instances.unended(cloud) and not self._linger.any:
+            if not self._instances.unended(cloud) and not self.linger.any:
                 await self._regions.release()
 
     async def _end_listed(self) -> None:

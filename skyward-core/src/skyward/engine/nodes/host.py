@@ -151,6 +151,35 @@ class LingeringHost(Host, Protocol):
 
 
 @runtime_checkable
+class LeavableHost(Host, Protocol):
+    """A host whose node may go on without its client."""
+
+    session: str
+
+    async def detach(self, seconds: float) -> str:
+        """
+        Leave the node, which ends in so many seconds, unless another client claims it.
+
+        Args:
+            seconds: How long it waits.
+
+        Returns:
+            Its machine's host key, as in a file of known hosts.
+
+        Raises:
+            SkywardError: If nothing would end it, or it does not answer.
+        """
+
+    async def resume(self) -> None:
+        """
+        Stop the end of a node that was left: this client has claimed it, and has a link to its agent.
+
+        Raises:
+            SkywardError: If the machine does not answer.
+        """
+
+
+@runtime_checkable
 class HostAddress(Protocol):
     """An address that makes its own host, for a machine that is neither this one nor behind an SSH server."""
 

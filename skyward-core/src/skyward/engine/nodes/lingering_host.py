@@ -45,10 +45,50 @@ async def linger(connection: SSHClientConnection, name: str, seconds: float) -> 
         ProvisionError: If nothing would end it.
         SkywardError: If it does not answer.
     """
-    done = await run(connection, node_scripts.linger(name, seconds), timeout=COMMAND_TIMEOUT)
+    return await _left(connection, node_scripts.linger(name, seconds))
+
+
+async def detach(connection: SSHClientConnection, name: str, seconds: float) -> str:
+    """
+    Leave a node to another client, with all that runs there.
+
+    Args:
+        connection: The machine.
+        name: The node's own name there.
+        seconds: How long it waits until its watchdog ends it.
+
+    Returns:
+        The machine's host key, as in a file of known hosts.
+
+    Raises:
+        ProvisionError: If nothing would end it.
+        SkywardError: If it does not answer.
+    """
+    return await _left(connection, node_scripts.detach(name, seconds))
+
+
+async def resume(connection: SSHClientConnection, name: str) -> None:
+    """
+    End the wait of a node that was left, because its next client is there.
+
+    Args:
+        connection: The machine.
+        name: The node's own name there.
+
+    Raises:
+        ProvisionError: If it would end all the same.
+        SkywardError: If it does not answer.
+    """
+    done = await run(connection, node_scripts.resume(name), timeout=COMMAND_TIMEOUT)
+    if done.code:
+        raise ProvisionError(f"It would end when its lease does: {(done.out or done.err).strip()[-200:]}.")
+
+
+async def _left(connection: SSHClientConnection, script: str) -> str:
+    done = await run(connection, script, timeout=COMMAND_TIMEOUT)
     key = connection.get_server_host_key()
     if done.code or key is None:
-        raise ProvisionError(f"It cannot wait for the next pool: {(done.out or done.err).strip()[-200:]}.")
+        raise ProvisionError(f"It cannot be left to a next client: {(done.out or done.err).strip()[-200:]}.")
     line: bytes = key.export_public_key()
     return line.decode().strip()
 

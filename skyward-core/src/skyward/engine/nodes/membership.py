@@ -45,14 +45,15 @@ class Membership:
     Args:
         job: Identity of this use of the pool.
         joined: Whether ranks of several nodes may meet; only False forbids it.
+        after: The version that nodes know from an earlier client.
     """
 
-    def __init__(self, job: str, *, joined: bool | None = None) -> None:
+    def __init__(self, job: str, *, joined: bool | None = None, after: int = 0) -> None:
         self._job = job
         self._joined = joined
         # The ranks authenticate to each other with it; other users of their machines do not have it.
         self._secret = secrets.token_hex(32)
-        self._version = 0
+        self.version = after
         self._infos: dict[int, InstanceInfo] = {}
         self._rows: dict[int, Row] = {}
         self._order: list[int] = []
@@ -78,8 +79,8 @@ class Membership:
     def of(self, node: int) -> tuple[int, dict[str, Any]]:
         """Return the version, and what a node is to know of it."""
         known = self._sent.get(node)
-        if known is None or known[0] != self._version:
-            known = self._sent[node] = self._version, self._render(node)
+        if known is None or known[0] != self.version:
+            known = self._sent[node] = self.version, self._render(node)
         return known
 
     def since(self, base: int, version: int) -> bytes:
@@ -90,7 +91,7 @@ class Membership:
             base: The version that the node knows; 0 for none.
             version: The version that it asks for; of one that is too long ago, it gets the oldest that is remembered.
         """
-        if self._version - base > len(self._undo):
+        if self.version - base > len(self._undo):
             base = 0
         key = base, version
         frame = self._answers.get(key)
@@ -114,14 +115,14 @@ class Membership:
             ProtocolError: If there has been no such version, or it asks on and on.
         """
         version = decode_question(question)
-        if version > self._version:
-            raise ProtocolError(f"A node asked for version {version} of the members; there are {self._version}.")
+        if version > self.version:
+            raise ProtocolError(f"A node asked for version {version} of the members; there are {self.version}.")
         if shell.link is not None:
             shell.link.send_peers(version, self.since)
 
     def _rows_of(self, version: int) -> dict[int, Row]:
         rows = dict(self._rows)
-        for undo, _ in zip(reversed(self._undo), range(self._version - version), strict=False):
+        for undo, _ in zip(reversed(self._undo), range(self.version - version), strict=False):
             if undo.row is None:
                 del rows[undo.place]
             else:
@@ -132,7 +133,7 @@ class Membership:
         before = self._infos.pop(node, None)
         row = self._rows.pop(node, None)
         self._undo.append(_Undo(node, row))
-        self._version += 1
+        self.version += 1
         if before is not None:
             self._accelerators[before.accelerators] -= 1
         if info is not None:
@@ -148,7 +149,7 @@ class Membership:
         order = self._order
         head = self._infos[order[0]] if order else InstanceInfo()
         facts: dict[str, Any] = {
-            "version": self._version,
+            "version": self.version,
             "node": bisect_left(order, node) if node in self._infos else node,
             "total_nodes": len(order) or 1,
             "total_accelerators": sum(each * count for each, count in self._accelerators.items()),

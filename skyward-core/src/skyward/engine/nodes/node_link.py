@@ -31,6 +31,7 @@ from skyward.link.transfer_orders import TransferOrder, encode_transfer_order
 
 if TYPE_CHECKING:
     from skyward.engine.calls.call import Call, CapturedFunction
+    from skyward.engine.instances.detached_records import LeftCall
     from skyward.engine.nodes.sent_call import SentCall
 
 KEPT_FUNCTIONS = 512
@@ -198,7 +199,7 @@ class NodeLink:
         """Allow the node to send more items."""
         self._about(call, encode(Kind.CREDIT, CREDIT.pack(call.id, 0, items), lane=call.lane))
 
-    def send_cancel(self, call: SentCall) -> None:
+    def send_cancel(self, call: SentCall | LeftCall) -> None:
         """Order the node to stop a call."""
         self._about(call, encode(Kind.CANCEL, CANCEL.pack(call.id, CancelReason.ASKED), lane=call.lane))
 
@@ -328,7 +329,7 @@ class NodeLink:
 
     def _about(
         self,
-        call: SentCall,
+        call: SentCall | LeftCall,
         frame: bytes,
         fds: Sequence[int] = (),
         hold: object = None,

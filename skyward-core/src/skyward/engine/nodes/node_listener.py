@@ -60,5 +60,8 @@ class NodeListener(Generic[S]):
     def store_asked(self, shell: S, body: bytes) -> None:
         """Take what a node asks or says about the store of the collections."""
 
+    def came_back(self, shell: S, calls: dict[str, Any]) -> None:
+        """Take what a node says of the calls that it has from an earlier client."""
+
     def lost(self, shell: S, why: str) -> None:
         """Record that the node is lost."""

@@ -62,7 +62,7 @@ class NodeShell:
         self.where = f"node {index} ({instance.provider} {instance.id})"
         self.link: NodeLink | None = None
         self.lost_by: LossCause = "agent"
-        self._line: Link | None = None
+        self.line: Link | None = None
         self.leaving = self.lingers = False
         self.seat = index
         self.notice: dict[str, Any] | None = None
@@ -96,7 +96,7 @@ class NodeShell:
     @property
     def heard(self) -> int:
         """Count how often anything has come from its agent."""
-        return self._line.heard if self._line is not None else 0
+        return self.line.heard if self.line is not None else 0
 
     @property
     def was_ready(self) -> bool:
@@ -172,7 +172,7 @@ class NodeShell:
 
     async def connect(self) -> None:
         """Connect to the agent."""
-        link = self._line = await self._host.open(self._on_frame, self._on_closed)
+        link = self.line = await self._host.open(self._on_frame, self._on_closed)
         link.on_announced = self._on_announced
         self.link = NodeLink(link, data=self.trust is not None, post=self._engine.post)
         self._greeted_at = time.time()
@@ -211,6 +211,10 @@ class NodeShell:
         if self._refusal is not None:
             # In a thread, because it reads what a plugin raised.
             raise await in_thread(_plugin_failure, self._refusal, self.where)
+
+    def came_back(self) -> None:
+        """Record that its workers take calls, as they did for the client before."""
+        self._settle(self._ready, None)
 
     async def refresh(self) -> None:
         """Restart the workers, and wait until they are up."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from skyward.engine.instances.recipe import Recipe
 from skyward.engine.nodes.bootstrap_progress import BootstrapReader
 from skyward.engine.nodes.host import OnClosed, OnFrame, Prepared
-from skyward.engine.nodes.lingering_host import linger, succeed
+from skyward.engine.nodes.lingering_host import detach, linger, resume, succeed
 from skyward.engine.nodes.supplies import send_runtime, send_uv
 from skyward.engine.pool.event_loop import EngineLoop
 from skyward.engine.source.bundle import runtime_bundle
-from skyward.errors import ProvisionError, SkywardError, UnreachableError
+from skyward.errors import ProvisionError, SkywardError, TransportError, UnreachableError
 from skyward.link.channel import Link
 from skyward.link.joining import Stream
 from skyward.link.wire import Wire
@@ -32,7 +32,7 @@ from skyward.ssh.dial import dial
 from skyward.ssh.follow import follow, start
 from skyward.ssh.forward import SocketDialer, forwarded
 from skyward.ssh.link import SSHLink
-from skyward.ssh.rescue import fetch
+from skyward.ssh.rescue import fetch, rescue
 from skyward.ssh.shell import run
 from skyward.ssh.visits import Visit, visit
 
@@ -74,7 +74,7 @@ class SSHHost:
         self._address = address
         self._name = name
         self._recipe = recipe
-        self._session = secrets.token_hex(16)
+        self.session = recipe.resumed.session if recipe.resumed is not None else secrets.token_hex(16)
         self._connection: SSHClientConnection | None = None
         self._dialling = asyncio.Lock()
         self._visit: Visit | None = None
@@ -97,6 +97,11 @@ class SSHHost:
             SkywardError: If it cannot be reached.
         """
         recipe = self._recipe
+        if recipe.resumed is not None:
+            # All of it is there, and only looked for.
+            connection = await self._connect(DIALLING)
+            self._found = (self._visit or await visit(connection, timeout=COMMAND_TIMEOUT)).found
+            return Prepared(python="", env={})
         if recipe.ssh_timeout is not None:
             await self._let_in(recipe.ssh_timeout)
         try:
@@ -143,8 +148,10 @@ class SSHHost:
                 self._rescue = asyncio.create_task(fetching)
 
         wire = Wire(
-            self._engine.loop, self._engine.batch, self._session, on_frame=on_frame, on_closed=closed, on_lost=lost
+            self._engine.loop, self._engine.batch, self.session, on_frame=on_frame, on_closed=closed, on_lost=lost
         )
+        if self._recipe.resumed is not None:
+            wire.succeeds = self._recipe.resumed.before
         node = self._directory(self._found)
         # Nothing is wanted of a node before it was asked for anything.
         wire.on_announced = lambda _: False
@@ -159,7 +166,13 @@ class SSHHost:
             interval=self._interval,
             where=self._name,
         )
-        await link.start(self._caller)
+        try:
+            await link.start(self._caller)
+        except TransportError:
+            if self._recipe.resumed is not None and self._left is not None:
+                # Its agent ended while no client was there; what it had finished is on its disk.
+                await rescue(self._left, node, on_frame, lambda _: True)
+            raise
         return wire
 
     async def dial_port(self, port: int) -> Stream:
@@ -257,6 +270,14 @@ class SSHHost:
         """Leave the machine waiting for the next pool, and return its host key."""
         return await linger(await self._connect(DIALLING), self._name, seconds)
 
+    async def detach(self, seconds: float) -> str:
+        """Leave the node to another client, and return the machine's host key."""
+        return await detach(await self._connect(DIALLING), self._name, seconds)
+
+    async def resume(self) -> None:
+        """End the wait of a node that was left."""
+        await resume(await self._connect(DIALLING), self._name)
+
     async def end_machine(self) -> bool:
         """Order the machine to terminate itself, and return whether it was reached."""
         if not self._recipe.end:
@@ -272,6 +293,8 @@ class SSHHost:
 
     async def close(self) -> None:
         """Close the connection to the machine."""
+        if self._link is not None:
+            self._link.stop()
         if self._connection is not None:
             self._connection.close()
             with contextlib.suppress(Exception):
@@ -336,7 +359,7 @@ class SSHHost:
             recipe.image,
             recipe.ops,
             ground,
-            agent=(*AGENT, self._session),
+            agent=(*AGENT, self.session),
             ttl=recipe.ttl,
             life=recipe.life,
             end=recipe.end,

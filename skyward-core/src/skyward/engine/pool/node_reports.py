@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from skyward.engine.nodes.node_listener import NodeListener
+from skyward.link.frames import Kind
 from skyward.link.messages import CALL
 from skyward.node.agent.fds import close_all
 
 if TYPE_CHECKING:
     from skyward.engine.calls.dispatch import Dispatch
+    from skyward.engine.calls.inherited_calls import InheritedCalls
     from skyward.engine.events.reporting import Reporting
     from skyward.engine.nodes.membership import Membership
     from skyward.engine.nodes.node_shell import NodeShell
@@ -26,6 +28,7 @@ class NodeReports(NodeListener["NodeShell"]):
 
     Args:
         dispatch: Takes what concerns calls.
+        inherited: Takes what concerns calls of an earlier client.
         reporting: Takes what users receive: lines, events, measurements.
         membership: Answers with the members.
         kept: Keeps files of tasks.
@@ -37,6 +40,7 @@ class NodeReports(NodeListener["NodeShell"]):
     def __init__(
         self,
         dispatch: Dispatch,
+        inherited: InheritedCalls,
         reporting: Reporting,
         membership: Membership,
         kept: KeptFiles,
@@ -51,14 +55,17 @@ class NodeReports(NodeListener["NodeShell"]):
         self._noticed = noticed
         self._lost = lost
         self._store = store
+        self._inherited = inherited
 
     def call_frame(self, shell: NodeShell, frame: Frame, fds: tuple[int, ...]) -> None:
         """Take a frame about a call."""
-        self._dispatch.on_frame(shell.seat, frame, fds)
+        if not self._inherited.takes(shell, frame, fds):
+            self._dispatch.on_frame(shell.seat, frame, fds)
 
     def call_announced(self, shell: NodeShell, frame: Frame) -> bool:
         """Return whether the buffers of a call's frame are wanted."""
-        return self._dispatch.on_announced(shell.seat, frame)
+        wanted = None if frame.kind == Kind.BLOB else self._inherited.announced(shell.index, frame)
+        return self._dispatch.on_announced(shell.seat, frame) if wanted is None else wanted
 
     def emitting(self, shell: NodeShell, frame: Frame) -> bool:
         """Return whether an event is of a call that runs on the node."""
@@ -103,6 +110,10 @@ class NodeReports(NodeListener["NodeShell"]):
     def store_asked(self, shell: NodeShell, body: bytes) -> None:
         """Take what a node asks or says about the store of the collections."""
         self._store(shell, body)
+
+    def came_back(self, shell: NodeShell, calls: dict[str, Any]) -> None:
+        """Take what a node says of the calls that it has from an earlier client."""
+        self._inherited.came_back(shell, calls)
 
     def lost(self, shell: NodeShell, why: str) -> None:
         """Record that the node is lost."""

@@ -21,10 +21,12 @@ from skyward.engine.events import callbacks as contexts
 from skyward.engine.events.event_dispatcher import Dispatcher
 from skyward.engine.events.event_flush import Delivery
 from skyward.engine.events.log_files import LIFECYCLE, logging_to, write_event
-from skyward.engine.instances.adoption import Adopted, adopt
+from skyward.engine.instances.adopted import Adopted
+from skyward.engine.instances.adoption import adopt
 from skyward.engine.instances.choosing import choose
 from skyward.engine.nodes.forwarding import check_free
 from skyward.engine.pool.event_loop import engine_loop
+from skyward.engine.pool.left_nodes import return_claimed
 from skyward.engine.pool.pool_door import answering
 from skyward.engine.pool.running import Running
 from skyward.engine.pool.sigterm import terminated_as_exit
@@ -128,6 +130,7 @@ def open_pool(
             opened.around.enter_context(
                 hooks.entered(running.spec.plugins, "around_client", pool, running.provisioning.cluster)
             )
+            running.engine.run(running.inherited.resume(running.ready_shells()))
         except BaseException as error:
             # An interrupt may come just when nodes are ready, whatever was being waited for.
             for each_begun in begun:
@@ -167,6 +170,7 @@ def close_pool(opened: OpenPool, error: BaseException | None) -> None:
             with opened.around:
                 if error is None:
                     engine.run(settled(running.dispatch))
+                    engine.run(running.inherited.settled())
             opened.collections.finish(ok=error is None)
         except BaseException as interrupt:
             error = interrupt
@@ -210,6 +214,11 @@ def _report_unwritten(unwritten: list[str], error: BaseException | None) -> None
 def _terminate(running: Running, error: BaseException | None, patience: float) -> None:
     """Terminate nodes, and report what could not be: by an error, or by a note on the one that there is."""
     engine = running.engine
+    try:
+        if running.inherited.waits:
+            engine.run(return_claimed(running))
+    except (SkywardError, OSError) as failed:
+        _log.warning("The nodes of pool %r could not be returned, and are terminated: %s", running.name, failed)
     try:
         engine.run(running.close(patience))
     except KeyboardInterrupt as second:

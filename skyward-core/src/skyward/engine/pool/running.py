@@ -15,6 +15,7 @@ from skyward.engine.calls.call_failures import failure as answer
 from skyward.engine.calls.call_making import CallMaker
 from skyward.engine.calls.cancelling import Cancelling
 from skyward.engine.calls.dispatch import Dispatch
+from skyward.engine.calls.inherited_calls import InheritedCalls
 from skyward.engine.calls.settling import finished, settled
 from skyward.engine.events.reporting import Reporting
 from skyward.engine.instances.autoscaling import Sizing
@@ -88,23 +89,24 @@ class Running:
         )
         self.instances = PoolInstances(self.reporting, self.options.provision_timeout)
         self.provisioning = Provisioning(self.engine, request, spec, next(ids), self.reporting, self.instances)
-        self._membership = Membership(self.provisioning.pool_id, joined=self.options.cluster)
+        self._nodes: dict[int, NodeShell] = {}
+        caught_up = self.caught_up = self.reporting.caught_up
+        self.inherited = InheritedCalls(self.engine, self.name, request.adopted, self._nodes.get, caught_up)
+        known = self.inherited.members
+        self.membership = Membership(self.provisioning.pool_id, joined=self.options.cluster, after=known)
         self._kept = KeptFiles(self.engine, self.provisioning.pool_id, self.name)
         self.dispatch = Dispatch(
             self.engine,
             pool=self.name,
-            buffer=self.options.workers.buffer if self.options.workers.reuse_processes else None,
+            buffer=self.inherited.buffer(self.options.workers),
             observer=self.reporting,
-            membership=self._membership.of,
+            membership=self.membership.of,
         )
         self.cancel_soon = Cancelling(self.engine, self.dispatch.cancel).put
-        self.caught_up = self.reporting.caught_up
-        self.store = PoolStore(self.engine, self.name, self.options, self._takers, lambda: self.sizing.wake(1))
-        self._reports = NodeReports(
-            self.dispatch, self.reporting, self._membership, self._kept, self._on_notice, self._on_lost, self.store.said
-        )
+        self.store = PoolStore(self.engine, self.name, self.options, self.ready_shells, lambda: self.sizing.wake(1))
+        parts = self.dispatch, self.inherited, self.reporting, self.membership, self._kept
+        self._reports = NodeReports(*parts, self._on_notice, self._on_lost, self.store.said)
         self._state = lifecycle.initial(spec.nodes, self.options)
-        self._nodes: dict[int, NodeShell] = {}
         self._lost: dict[int, NodeShell] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._usable: asyncio.Future[None] = self.engine.loop.create_future()
@@ -123,7 +125,7 @@ class Running:
         self._drains = Drain(
             self.dispatch, self.instances, lambda: self._state.closing, self._terminate_machine, self._step
         )
-        self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self._membership, self.reporting)
+        self._silence = SilenceWatch(self.engine, self.options, self.dispatch, self.membership, self.reporting)
         self.clouds = Clouds(self.engine, request, self.provisioning, ids, self.reporting, self.instances, self._ended)
         self._sick = SickMachines(self.clouds.of)
 
@@ -152,6 +154,9 @@ class Running:
     def submit(self, calls: Sequence[Call]) -> None:
         """Send calls on their way."""
         post_in_parts(self.engine.post, self.dispatch.submit, calls)
+        if self.inherited.waits:
+            # A plugin calls before the pool is open; its answer comes behind what the nodes have kept.
+            self.engine.post(self._spawn, self.inherited.resume(self.ready_shells()))
         if not self._state.desired:
             # Not with the next tick: the first call has a pool of no nodes start.
             self.engine.post(self.sizing.look)
@@ -163,7 +168,7 @@ class Running:
         ready: Future[list[Call]] = Future()
         ranks = self.provisioning.ranks_per_node
         self.engine.post(
-            lambda: broadcast(first, sinks, ready, self.dispatch, self._state.ready, ranks, self._membership)
+            lambda: broadcast(first, sinks, ready, self.dispatch, self._state.ready, ranks, self.membership)
         )
         return ready.result()
 
@@ -191,7 +196,7 @@ class Running:
         self._opening = asyncio.current_task()
         self.stopping.within(self.options.pool_deadline)
         await self.provisioning.open()
-        self._step(lifecycle_events.Opened())
+        self._step(lifecycle_events.Opened(self.inherited.places))
         await self._usable
         self.reporting.cluster_ready(self._state.ready_count)
         self.sizing.start()
@@ -214,6 +219,7 @@ class Running:
         if self._closed:
             return
         await self.dispatch.leave(f"The pool {self.name!r} is closed.")
+        self.inherited.close(f"The pool {self.name!r} is closed.")
         self._silence.close()
         self.stopping.close()
         await self.forwards.close()
@@ -346,7 +352,7 @@ class Running:
             return
         if self._state.nodes.get(node) is None or self._state.nodes[node].status is not NodeStatus.STARTING:
             return
-        self._membership.join(node, shell.info)
+        self.membership.join(node, shell.info)
         self.sizing.started(node)
         self._step(lifecycle_events.Started(node))
         if self._state.nodes[node].status is NodeStatus.READY and shell.link is not None:
@@ -372,7 +378,8 @@ class Running:
         except Exception:
             # Whatever is wrong with the calls, the machine is terminated.
             _log.exception("node.remove_failed node=%s", node)
-        self._membership.drop(node)
+        self.membership.drop(node)
+        self.inherited.lost(node, reason)
         if shell is not None:
             await self._terminate_machine(shell, reason)
         if not (self._state.nodes.get(node) and self._state.nodes[node].status is not NodeStatus.LEAVING):
@@ -401,7 +408,7 @@ class Running:
         if shell.notice is None or self._nodes.get(node) is not shell or not self._state.is_ready(node):
             return
         self._lost[node] = self._nodes.pop(node)
-        self._membership.drop(node)
+        self.membership.drop(node)
         self._spawn(self._drains.begin(shell, shell.notice))
 
     def _on_lost(self, shell: NodeShell, why: str) -> None:
@@ -412,7 +419,7 @@ class Running:
         self._lost[shell.index] = shell
         self._step(lifecycle_events.Lost(shell.index, why))
 
-    def _takers(self) -> list[NodeShell]:
+    def ready_shells(self) -> list[NodeShell]:
         """List the nodes that take calls, the head first."""
         return [self._nodes[node] for node in self._state.ready if node in self._nodes]
 
@@ -430,7 +437,8 @@ class Running:
 
     def idle_nodes(self) -> tuple[int, ...]:
         """List the ready nodes that nothing runs on, but for that of the store, which would be lost with it."""
-        return tuple(index for index in self._state.ready if self.dispatch.idle(index) and index != self.store.node)
+        ready = (index for index in self._state.ready if self.dispatch.idle(index) and self.inherited.idle(index))
+        return tuple(index for index in ready if index != self.store.node)
 
     def change_size(self, desired: int) -> None:
         """Set another number of nodes; idle ones go first."""

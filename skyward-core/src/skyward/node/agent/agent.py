@@ -29,6 +29,7 @@ from skyward.node.agent.members import Members
 from skyward.node.agent.neighbours import Neighbours
 from skyward.node.agent.spool import Spool
 from skyward.node.agent.stack_dumps import StackDumps, with_stack
+from skyward.node.agent.succession import Succession
 from skyward.node.agent.workers import Workers
 from skyward.node.data.module_files import write_packed
 from skyward.node.data.node_store import NodeStore
@@ -72,10 +73,11 @@ class Agent:
         processes = self._workers.processes
         self._lines = Lines(self._tell, processes.values)
         self._results: ResultStore | None = None
-        self._dumps = StackDumps(loop, self._workers.running, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
+        self._succession: Succession | None = None
+        self._dumps = StackDumps(loop, self._workers.running, self._answer)
         self._deadlines = Deadlines(loop, processes, self._dumps)
         self._watching = Watching(loop, self.leave, processes)
-        self._neighbours = Neighbours(loop, self._store.blob, lambda said: self._tell(encode_json(Kind.ANSWER, said)))
+        self._neighbours = Neighbours(loop, self._store.blob, self._answer)
         self._orders = PeerTransfers(loop, self._store, self._tell, directory)
         self._shared = AgentStore(loop, directory, self._tell)
         self._volumes = AgentVolumes(loop, directory, self._tell, lambda: self._lines, self._fail)
@@ -103,10 +105,10 @@ class Agent:
         self._shared.serve(link)
         door.on_admitted = self._shared.reset
         results, lines = (os.path.join(self._directory, name) for name in ("results", "lines"))
-        self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
-        self._lines = SpooledLines(
-            self._tell, self._workers.processes.values, loop=self._loop, link=link, spool=Spool(lines)
-        )
+        kept = self._results = ResultStore(self._loop, link, results, on_stored=self._resume_workers)
+        said = SpooledLines(self._tell, self._workers.processes.values, loop=self._loop, link=link, spool=Spool(lines))
+        self._lines = said
+        self._succession = Succession(self._loop, self._directory, link, kept, said, self._in_flight, self._answer)
 
     def reap(self) -> None:
         """Collect children that ended, our own and adopted ones."""
@@ -145,6 +147,8 @@ class Agent:
         self._lines.close()
         if self._results is not None:
             self._results.close()
+        if self._succession is not None:
+            self._succession.close()
         self.finished.set_result(None)
 
     def _on_client_closed(self, error: Exception | None) -> None:
@@ -197,8 +201,9 @@ class Agent:
 
     def _asked(self, question: dict[str, Any]) -> None:
         if "end_workers" in question:
-            answer = encode_json(Kind.ANSWER, {"number": question["number"]})
-            self._workers.stop(question["end_workers"], lambda: self._tell(answer))
+            self._workers.stop(question["end_workers"], lambda: self._answer({"number": question["number"]}))
+        elif self._succession is not None and self._succession.ask(question):
+            return
         elif not (self._dumps.ask(question) or self._shared.ask(question) or self._volumes.ask(question)):
             self._neighbours.ask(question)
 
@@ -319,6 +324,12 @@ class Agent:
             self._client.send(frame, fds, hold)
             if self._client.backlog > _BACKLOG:
                 self._mind_backlog()
+
+    def _answer(self, said: dict[str, Any]) -> None:
+        self._tell(encode_json(Kind.ANSWER, said))
+
+    def _in_flight(self) -> list[int]:
+        return [call for process in self._workers.processes.values() for call in process.in_flight]
 
     def _mind_backlog(self) -> None:
         """Read no more from workers while too much waits for the client, and is nowhere else."""

@@ -13,7 +13,7 @@ from skyward.link.messages import LogLine, encode_lines
 from skyward.link.windows import OUTPUT_WINDOW, cost
 from skyward.link.wire import Wire
 from skyward.node.agent.child_process import ChildProcess
-from skyward.node.agent.fds import HeldFds
+from skyward.node.agent.fds import HeldFds, close_all
 from skyward.node.agent.spool import Spool
 
 WINDOW = OUTPUT_WINDOW
@@ -158,11 +158,32 @@ class SpooledLines(Lines):
         self._spool = spool
         self._looking: asyncio.TimerHandle | None = None
 
+    def park(self) -> None:
+        """Keep lines until another client is there; events are for one that is."""
+        self._unread = 0
+        self._go_on()
+
+    def succeeded(self) -> None:
+        """Send another client what was kept; it has read nothing yet."""
+        self._unread = 0
+        self.read(0)
+
+    def emit(self, lane: int, frame: Frame, fds: tuple[int, ...]) -> None:
+        """Pass an event on, unless no client is there."""
+        if self._link.parked:
+            close_all(fds)
+        else:
+            super().emit(lane, frame, fds)
+
     def say(self, process: ChildProcess, stream: int, lines: list[LogLine]) -> None:
         """Pass lines on, now or when those before them are sent."""
         body = encode_lines(stream, lines)
         # A client that is behind is checked only while away: what is printed as it returns is kept, too.
-        if self._spool.waiting or (self._unread > WINDOW and (self._reading or self._link.away(SILENT))):
+        if (
+            self._spool.waiting
+            or self._link.parked
+            or (self._unread > WINDOW and (self._reading or self._link.away(SILENT)))
+        ):
             self._spool.append(_LANE.pack(process.lane) + body, len(lines))
         else:
             self._send(process.lane, body)

@@ -7,7 +7,8 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from skyward.errors import ProtocolError
 from skyward.link.cells import CellParser, CellType, cell
@@ -83,14 +84,32 @@ class AgentListener:
         kind, body = cells[0].kind, bytes(cells[0].body)
         if kind is not CellType.HELLO:
             raise ProtocolError("A connection began with no HELLO.")
-        refused = why_refused(decode_json(body), self._session)
+        hello = decode_json(body)
+        succeeds = self._succeeds(hello)
+        refused = why_refused(hello, hello["session"] if succeeds else self._session)
         if refused or self.wire is None:
             raise ProtocolError(refused)
+        if succeeds:
+            self._session = hello["session"]
+            self.wire.renew(self._session)
         # What went over the connection before may hang until it is noticed.
         self.on_admitted()
         self.wire.attach(guest)
         self.wire.receive(guest, data)
         return True
+
+    def _succeeds(self, hello: Mapping[str, Any]) -> bool:
+        """Return whether a client takes the node over: of several that know the last one's session, the first."""
+        session = hello.get("session")
+        parked = self.wire is not None and self.wire.parked
+        before = hello.get("succeeds")
+        return (
+            parked
+            and isinstance(session, str)
+            and bool(session)
+            and isinstance(before, list)
+            and self._session in before
+        )
 
     def _beat(self) -> None:
         """Write a heartbeat of the client for the watchdog, at most once a second."""

@@ -41,7 +41,21 @@ _FINAL = frozenset((Status.OK, Status.RAISED))
 class _StoredResult:
     """A result that is on its way."""
 
-    __slots__ = ("at", "call", "fds", "file", "frame", "gone", "hold", "on_disk", "receipt", "shares", "size", "stored")
+    __slots__ = (
+        "at",
+        "buffers",
+        "call",
+        "fds",
+        "file",
+        "frame",
+        "gone",
+        "hold",
+        "on_disk",
+        "receipt",
+        "shares",
+        "size",
+        "stored",
+    )
 
     def __init__(self, call: int, frame: bytes, fds: tuple[int, ...], hold: object, at: float) -> None:
         self.call = call
@@ -49,6 +63,8 @@ class _StoredResult:
         self.fds = fds
         self.hold = hold
         self.at = at
+        # Those of its file, once it has one of its own.
+        self.buffers: list[memoryview] | None = None
         self.size = 0
         self.stored = False
         self.on_disk = False
@@ -142,12 +158,21 @@ class ResultStore:
             self._link.send(frame, fds, hold)
             return
         self._kept[call] = kept = _StoredResult(call, frame, fds, hold, self._loop.time())
-        kept.receipt = partial(self._acknowledged, kept)
-        self._link.send(frame, fds, hold, kept.receipt)
+        self._send(kept)
         if not self._link.connected:
             self._store(kept)
         elif self._looking is None:
             self._looking = self._loop.call_later(self._patience, self._look)
+
+    @property
+    def calls(self) -> list[int]:
+        """List the attempts whose results the client may not have."""
+        return list(self._kept)
+
+    def send_again(self) -> None:
+        """Send all that was not acknowledged to another client, which has none of it."""
+        for kept in list(self._kept.values()):
+            self._send(kept)
 
     def save(self) -> bool:
         """Store whatever the client may not have, and wait until it is; returns whether anything is stored."""
@@ -165,6 +190,13 @@ class ResultStore:
         if self._looking is not None:
             self._looking.cancel()
         self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _send(self, kept: _StoredResult) -> None:
+        kept.receipt = partial(self._acknowledged, kept)
+        if kept.buffers is None:
+            self._link.send(kept.frame, kept.fds, kept.hold, kept.receipt)
+        else:
+            self._link.send_mapped(kept.frame, kept.buffers, kept.receipt)
 
     def _look(self) -> None:
         """Store what has been on its way for too long."""
@@ -201,7 +233,6 @@ class ResultStore:
         # Of its own, because the client may acknowledge the result meanwhile.
         fds = [os.dup(fd) for fd in kept.fds]
         self._thread.submit(self._write, kept, fds, sizes)
-        kept.hold, kept.fds = None, ()
 
     def _written(self, kept: _StoredResult, buffers: list[memoryview] | None) -> None:
         """Send a result from the disk, which has it now; None if it has not."""
@@ -214,6 +245,7 @@ class ResultStore:
             else:
                 kept.on_disk = True
                 self.on_disk += kept.size
+                kept.buffers, kept.hold, kept.fds = buffers, None, ()
                 self._link.replace(kept.receipt, buffers)
         self._on_stored()
 

@@ -120,6 +120,38 @@ def claim(name: str, seconds: float) -> str:
     return f"{shell_file(__package__, 'lingered_node.sh', NAME=shlex.quote(name))}\n{claiming}"
 
 
+def detach(name: str, seconds: float) -> str:
+    """
+    Render what leaves a node to the next client, with all that runs there.
+
+    Its watchdog ends it after so many seconds, unless a client claims it.
+    It exits with 0 if so, and with another code where nothing would end it.
+
+    Args:
+        name: The node's directory on the machine.
+        seconds: How long it waits.
+
+    >>> "echo 600 " in detach("pool-0", 600.0)
+    True
+    """
+    leaving = shell_file(__package__, "detach_node.sh", SECONDS=str(max(1, int(seconds))))
+    return f"{_processes()}\n{shell_file(__package__, 'lingered_node.sh', NAME=shlex.quote(name))}\n{leaving}"
+
+
+def resume(name: str) -> str:
+    """
+    Render what ends the wait of a node that was left, once the client that claimed it has a link to its agent.
+
+    Args:
+        name: The node's directory on the machine.
+
+    >>> 'rm -f "$node/linger"' in resume("pool-0")
+    True
+    """
+    resuming = shell_file(__package__, "resume_node.sh")
+    return f"{shell_file(__package__, 'lingered_node.sh', NAME=shlex.quote(name))}\n{resuming}"
+
+
 def succeed(name: str) -> str:
     """
     Render what removes a node that lingered, with its watchdog, once the next node's own is there.

@@ -16,6 +16,8 @@ look() {
   if [ -e "$NODE/claim/taken" ]; then CLAIMED=yes; fi
   { read -r SPAN <"$NODE/linger"; } 2>/dev/null
   SPAN=${SPAN:-$TTL}
+  # Nothing is left to do on a node that was detached, unless a client has just claimed it.
+  if [ -e "$NODE/idle" ] && [ -z "$CLAIMED" ]; then SPAN=1; fi
   { while IFS= read -r line || [ -n "$line" ]; do LEASE=$LEASE$line/; done <"$NODE/lease"; } 2>/dev/null
 }
 ours() {

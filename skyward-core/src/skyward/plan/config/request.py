@@ -45,12 +45,14 @@ class Request:
         options: How the pool behaves.
         name: What the pool is called.
         adopted: Machines of an earlier pool that it begins with; None where there are none.
+        detached: The pool that it goes on with, which was detached; None where it is a new one.
     """
 
     specs: tuple[Spec, ...]
     options: Options
     name: str
     adopted: Any = None
+    detached: Any = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

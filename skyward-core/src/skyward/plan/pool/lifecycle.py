@@ -130,6 +130,9 @@ def step(state: PoolState, event: Event) -> tuple[PoolState, tuple[Command, ...]
     (Launch(nodes=(0, 1)),)
     """
     match event:
+        case Opened(places) if places:
+            nodes = {place: NodeState(NodeStatus.LAUNCHING) for place in places}
+            return evolve(state, desired=len(places), needed=len(places), nodes=nodes), (Launch(places),)
         case Opened():
             state, commands = _filled(state, below=state.desired)
             # A pool that starts with its first call is usable without a node.

@@ -9,7 +9,9 @@ from attrs import frozen
 
 @frozen
 class Opened:
-    """The pool was entered."""
+    """The pool was entered; the `places` of the nodes that an earlier client has left are taken as they are."""
+
+    places: tuple[int, ...] = ()
 
 
 @frozen

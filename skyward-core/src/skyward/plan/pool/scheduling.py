@@ -41,7 +41,7 @@ class Scheduler:
 
     def __init__(self, buffer: int | None = 0) -> None:
         self._buffer = buffer or 0
-        self._sends_ahead = buffer is not None
+        self._sends_ahead, self._keeps = buffer is not None, False
         self.durations = Durations()
         self.lanes: dict[LaneKey, Lane] = {}
         self._nodes: dict[int, Node] = {}
@@ -130,16 +130,7 @@ class Scheduler:
         return sorted(lost)
 
     def set_aside(self, node: int, seat: int) -> list[int]:
-        """
-        Begin nothing new on a node, whose number becomes free; what is on it stays.
-
-        Args:
-            node: Its index.
-            seat: What it is called from now on.
-
-        Returns:
-            The calls on it, oldest first.
-        """
+        """Begin nothing new on a node, which is called `seat` from now on; return the calls on it, oldest first."""
         leaving = self._nodes.pop(node, None)
         if leaving is None:
             return []
@@ -307,7 +298,7 @@ class Scheduler:
         """
         elsewhere = bool(self._open) and not self.queue
         found = []
-        for lane in self._ahead.values():
+        for lane in () if self._keeps else self._ahead.values():
             keep = lane.to_keep(self.durations, now, elsewhere=elsewhere)
             if keep is not None:
                 lane.recalled_at = now
@@ -320,6 +311,13 @@ class Scheduler:
         """Record that a lane returned what it was asked for; `finished` takes each of the calls."""
         if key in self.lanes:
             self.lanes[key].recalled_at = None
+
+    def send_ahead(self, buffer: int | None, *, recall: bool) -> None:
+        """Send so many calls ahead for each slot from now on, and recall some that could begin sooner, or none."""
+        self._buffer, self._keeps = buffer or 0, not recall
+        for lane in self.lanes.values():
+            if len(lane.calls) >= lane.capacity:
+                self._list(lane)
 
     # Inside.
 

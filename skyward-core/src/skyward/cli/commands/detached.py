@@ -1,0 +1,37 @@
+"""`sky detached`: the pools that this user has left, until when they are there, and what they cost."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+
+from skyward.cli.terminal import say, table
+from skyward.model.cli_command import Command
+
+HEADER = ("POOL", "ID", "PROVIDER", "MACHINES", "CALLS", "PRICE", "LEFT", "ENDS")
+
+
+def run(options: Namespace) -> int:
+    """List the pools, as this computer knows them: no cloud is asked."""
+    from skyward.engine.instances.detached_records import DETACHED
+    from skyward.model.fields.span import span
+
+    now = time.time()
+    rows = [
+        (
+            about.pool_name,
+            about.pool_id,
+            about.provider,
+            str(len(about.machines)),
+            str(about.calls),
+            f"${about.hourly_rate:.4g}/h",
+            f"{span(now - about.since)} ago",
+            f"in {span(about.ends_at - now)}" if about.ends_at > now else f"{span(now - about.ends_at)} ago",
+        )
+        for about in DETACHED.heads()
+    ]
+    say(table([HEADER, *rows], indent="") if rows else "No pool is detached.")
+    return 0
+
+
+COMMAND = Command(run, summary="List the pools that you have detached, and until when they are there.")
