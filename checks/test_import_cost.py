@@ -33,6 +33,13 @@ def test_a_first_use_loads_nothing_that_is_not_needed(code: str) -> None:
     assert set() == loaded_by(f"import skyward as sky; {code}") & (NEVER | {"asyncio", "multiprocessing"})
 
 
+def test_the_list_of_commands_loads_no_distribution() -> None:
+    """They bring providers and plugins; one that brings a command as well would be loaded."""
+    loaded = loaded_by("from skyward.cli.known_commands import summaries; summaries()")
+    assert "skyward.cli.commands.ls" in loaded
+    assert set() == {name for name in loaded if name.startswith("skyward_")} | loaded & NEVER
+
+
 @pytest.mark.parametrize(
     ("program", "needless"),
     [

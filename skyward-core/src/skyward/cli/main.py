@@ -109,9 +109,8 @@ def _parser(name: str, command: Command) -> ArgumentParser:
 
 
 def _list_commands() -> None:
+    from skyward.cli.known_commands import summaries
     from skyward.cli.terminal import table
-    from skyward.registry import installed
 
-    known = {name: command.summary for name, command in installed().commands.items()}
-    rows = sorted({**known, "help": "List the commands, or show how one is typed: sky help COMMAND"}.items())
+    rows = sorted({**summaries(), "help": "List the commands, or show how one is typed: sky help COMMAND"}.items())
     say(f"usage: sky COMMAND ...\n\nskyward {_version()}\n\ncommands:\n{table(rows)}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 
-from skyward.hookspecs import hookimpl
+from skyward.hookspecs_distribution import hookimpl
 from skyward.model.cli_command import Command
 
 

@@ -1,0 +1,47 @@
+"""The commands that there are, with what each does; distributions that bring none are not loaded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HOOK = "skyward_commands"
+
+
+def summaries() -> Mapping[str, str]:
+    """
+    Return what each command does, by name.
+
+    >>> summaries()["ls"]
+    'List the machines of all pools, as the clouds list them.'
+    """
+    from skyward.cli.commands import command, names
+
+    own = {name: command(name).summary for name in names()}
+    if not _others():
+        return own
+    from skyward.registry import installed
+
+    return {**own, **{name: command.summary for name, command in installed().commands.items()}}
+
+
+def _others() -> bool:
+    """Return whether an installed distribution may bring commands, judged by the text of its module."""
+    from importlib.metadata import entry_points
+
+    from skyward.hook_callers import GROUP
+
+    return any(_mentions(point.module) for point in entry_points(group=GROUP))
+
+
+def _mentions(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        # Of a module in a package the package is loaded, which is where most distributions register.
+        spec = find_spec(module)
+        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+            return True
+        with open(spec.origin, encoding="utf-8") as file:
+            return HOOK in file.read()
+    except (ImportError, OSError, ValueError):
+        return True
