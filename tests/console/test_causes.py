@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skyward.console.causes import AGAIN_S, Causes
-from skyward.model.events.event import BootstrapFailed, Error, LaunchDelayed, NodeReady, SkywardEvent
+from skyward.model.events.event import (
+    BootstrapFailed,
+    Error,
+    InstanceLaunching,
+    LaunchDelayed,
+    NodeReady,
+    SkywardEvent,
+)
 from skyward.model.instances.instance import InstanceInfo
 
 
@@ -59,3 +66,18 @@ def test_what_still_fails_later_is_told_again() -> None:
 def test_what_is_no_failure_is_told_each_time() -> None:
     """As it is anywhere else."""
     assert told([NodeReady(node=0), NodeReady(node=0)]) == ["ready", "ready"]
+
+
+def test_an_offer_that_is_tried_again_and_again_is_told_once() -> None:
+    """The first with what comes next, the others by themselves."""
+    offers = [
+        InstanceLaunching(
+            count=1, instance_type=name, provider="aws", price=2.0, next_best=("and so on",), at=float(attempt)
+        )
+        for attempt in range(3)
+        for name in ("p4d", "p5")
+    ]
+    assert told(offers) == [
+        "launching 1 instance of type p4d at aws, on demand at $2.00 an hour; next: and so on",
+        "launching 1 instance of type p5 at aws, on demand at $2.00 an hour",
+    ]

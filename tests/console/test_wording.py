@@ -40,6 +40,22 @@ from skyward.model.instances.instance import InstanceInfo
         (Log(line="hello", node=1), "hello"),
         (InstanceLaunching(count=1, instance_type="p4d", provider="aws"), "launching 1 instance of type p4d at aws"),
         (
+            InstanceLaunching(
+                count=2,
+                instance_type="p4d",
+                provider="aws",
+                accelerator="8 × A100 40GB",
+                place="eu-central-1b",
+                spot=True,
+                price=9.8312,
+                next_best=("p4d in us-east-1a, spot at $10.02/h", "p4d in eu-central-1b, on demand at $32.77/h"),
+            ),
+            (
+                "launching 2 instances of type p4d with 8 × A100 40GB at aws eu-central-1b, spot at $9.83 an hour "
+                "each; next: p4d in us-east-1a, spot at $10.02/h; p4d in eu-central-1b, on demand at $32.77/h"
+            ),
+        ),
+        (
             InstanceLaunching(count=2, instance_type="p4d", provider="aws", accelerator="8 × A100 40GB"),
             "launching 2 instances of type p4d with 8 × A100 40GB at aws",
         ),

@@ -104,7 +104,7 @@ def test_machines_of_one_s_own_cost_nothing() -> None:
 def test_the_log_console_ends_with_the_receipt(
     cloud: Callable[[float], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A few lines say what it cost and where the time went."""
+    """A few lines say what it cost and where the time went, and the last what the pool did."""
     with sky.Compute(provider=cloud(DOLLAR_A_SECOND), console="log") as pool:
         double(2) >> pool
     said = capsys.readouterr().err
@@ -115,7 +115,8 @@ def test_the_log_console_ends_with_the_receipt(
     assert "of 1 machine" in lines[first + 1]
     assert "time booting" in lines[first + 2]
     assert "first result after" in lines[first + 3]
-    assert first + 5 == len(lines)
+    assert f"1 call done, in {lines[-1].partition('in ')[2].partition(' on')[0]} on 1 node, $" in lines[-1]
+    assert first + 6 == len(lines)
 
 
 def processes(directory: Path) -> set[int]:

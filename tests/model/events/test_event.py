@@ -35,7 +35,7 @@ FIELDS = {
     "ShutdownRequested": "reason",
     "InfraCreating": "provider region",
     "InfraCreated": "provider region",
-    "InstanceLaunching": "count instance_type provider accelerator",
+    "InstanceLaunching": "count instance_type provider accelerator place spot price next_best",
     "InstanceLaunched": _INSTANCE_FACTS,
     "InstanceRunning": _INSTANCE_FACTS,
     "InstanceProvisioned": _INSTANCE_FACTS,

@@ -7,7 +7,7 @@ import re
 from attrs import evolve
 
 from skyward.console.wording import Line, tell
-from skyward.model.events.event import BootstrapFailed, Error, LaunchDelayed, SkywardEvent
+from skyward.model.events.event import BootstrapFailed, Error, InstanceLaunching, LaunchDelayed, SkywardEvent
 
 __all__ = ["Causes"]
 
@@ -42,22 +42,37 @@ class Causes:
         """
         if isinstance(event, BootstrapFailed):
             node = event.instance.node if event.instance is not None else None
-            new = self._is_new(event.error, event.at)
-            if not self._is_new(event.error, event.at, -1 if node is None else node):
+            new = self._is_new(_key(event.error), event.at)
+            if not self._is_new(_key(event.error), event.at, -1 if node is None else node):
                 return None
             return tell(event) if new else Line(f"bootstrap failed in {event.phase}, {_SAME}", "error", node)
         if isinstance(event, Error):
-            return tell(event) if self._is_new(event.message, event.at) else None
-        if isinstance(event, LaunchDelayed) and event.reason and not self._is_new(event.reason, event.at):
+            return tell(event) if self._is_new(_key(event.message), event.at) else None
+        if isinstance(event, LaunchDelayed) and event.reason and not self._is_new(_key(event.reason), event.at):
             return tell(evolve(event, reason=_SAME))
+        if isinstance(event, InstanceLaunching) and event.price:
+            return self._launch(event)
         return tell(event)
+
+    def _launch(self, event: InstanceLaunching) -> Line | None:
+        """Return what is asked for: each offer once, however often it is tried, and the next best of the first."""
+        alone = tell(evolve(event, next_best=()))
+        assert alone is not None
+        first = self._is_new("launch", event.at)
+        if not self._is_new(alone.text, event.at):
+            return None
+        return tell(event) if first else alone
 
     def _is_new(self, cause: str, at: float, node: int | None = None) -> bool:
         """Return whether a cause was not told lately, or not of a node; from now on it was."""
-        key = (_OWN.sub("#", cause), node)
+        key = (cause, node)
         new = at - self._told.get(key, float("-inf")) >= AGAIN_S
         if new:
             while len(self._told) >= _MOST:
                 del self._told[next(iter(self._told))]
             self._told[key] = at
         return new
+
+
+def _key(cause: str) -> str:
+    return _OWN.sub("#", cause)

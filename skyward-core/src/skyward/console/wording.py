@@ -159,7 +159,17 @@ def _infrastructure(event: InfraCreating) -> Line:
 def _launching(event: InstanceLaunching) -> Line:
     kind = f" of type {event.instance_type}" if event.instance_type else ""
     having = f" with {event.accelerator}" if event.accelerator else ""
-    return Line(f"launching {several(event.count, 'instance')}{kind}{having} at {event.provider}", passing=True)
+    where = f"{event.provider} {event.place}" if event.place else event.provider
+    text = f"launching {several(event.count, 'instance')}{kind}{having} at {where}"
+    if not event.price:
+        return Line(text, passing=True)
+    # What is about to be paid for is said by every console.
+    text += (
+        f", {'spot' if event.spot else 'on demand'} at {money(event.price)} an hour{' each' if event.count > 1 else ''}"
+    )
+    if event.next_best:
+        text += f"; next: {'; '.join(event.next_best)}"
+    return Line(text)
 
 
 def _provisioned(event: InstanceProvisioned) -> Line:

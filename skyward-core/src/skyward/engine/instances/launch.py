@@ -63,6 +63,9 @@ SIDE_BY_SIDE = 4
 LIFE = 3600.0
 """Seconds until a machine counts as forgotten on which its client wrote no later time; twice `ttl` if that is more."""
 
+_NEXT_BEST = 2
+"""Offers that are named beside the one that is taken."""
+
 _WHATEVER_THE_IMAGE = (BudgetExceededError, CapacityError, QuotaError, CredentialsError, PoolEndedError)
 """Errors of a launch that another machine image would not change."""
 
@@ -336,6 +339,10 @@ class Launching:
                 instance_type=candidate.offer.instance_type,
                 provider=self._provider.name,
                 accelerator=candidate.offer.accelerators,
+                place=candidate.offer.zone or candidate.offer.region,
+                spot=candidate.spot,
+                price=candidate.price,
+                next_best=tuple(str(one) for one in self.offers.candidates() if one != candidate)[:_NEXT_BEST],
             )
         )
         await self._records.asked(request, infra)

@@ -135,12 +135,20 @@ class InstanceLaunching(SkywardEvent):
 
     Args:
         accelerator: The accelerators of each, such as `"8 × A100 40GB"`; None without any.
+        place: The region or zone; None where there is none.
+        spot: Whether they may be reclaimed.
+        price: What an hour of each costs, in USD.
+        next_best: What is tried if there are none, in words: the next two offers.
     """
 
     count: int
     instance_type: str | None
     provider: str
     accelerator: str | None = None
+    place: str | None = None
+    spot: bool = False
+    price: float = 0.0
+    next_best: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
