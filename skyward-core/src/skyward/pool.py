@@ -335,10 +335,8 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
         except BaseException as error:
             # Unless that was done: an interrupt may come when the pool has just been opened.
             self.close(error)
-            if isinstance(error, SkywardError):
-                # It says what failed and where; the thirty frames of the engine do not.
-                raise error.with_traceback(None)  # noqa: B904 - it is the same error
-            raise
+            # One of ours says what failed and where; the thirty frames of the engine do not.
+            raise error.with_traceback(None) if isinstance(error, SkywardError) else error  # noqa: B904
 
     def break_off(self) -> None:
         """

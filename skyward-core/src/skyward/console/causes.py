@@ -1,4 +1,4 @@
-"""Each cause of a failure is told once: the nodes of a pool that fail alike say so in a few words."""
+"""Each cause of a failure is shown once: nodes that fail alike say so in a few words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skyward.model.events.event import BootstrapFailed, Error, InstanceLaunching
 __all__ = ["Causes"]
 
 AGAIN_S = 600.0
-"""Seconds after which what still fails is told again."""
+"""Seconds after which what still fails is shown again."""
 
 _MOST = 1000
 _SAME = "for the same reason"
@@ -22,7 +22,7 @@ _OWN = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*\b")
 
 class Causes:
     """
-    Return the line for each event, without causes that have been told.
+    Return the line for each event, without causes that have been shown.
 
     >>> causes = Causes()
     >>> lines = [causes.tell(Error(message=f"node-{node}: no such package")) for node in (0, 1)]
@@ -31,7 +31,7 @@ class Causes:
     """
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, int | None], float] = {}
+        self._shown: dict[tuple[str, int | None], float] = {}
 
     def tell(self, event: SkywardEvent) -> Line | None:
         """
@@ -64,13 +64,13 @@ class Causes:
         return tell(event) if first else alone
 
     def _is_new(self, cause: str, at: float, node: int | None = None) -> bool:
-        """Return whether a cause was not told lately, or not of a node; from now on it was."""
+        """Return whether a cause was not shown lately, or not of a node; from now on it was."""
         key = (cause, node)
-        new = at - self._told.get(key, float("-inf")) >= AGAIN_S
+        new = at - self._shown.get(key, float("-inf")) >= AGAIN_S
         if new:
-            while len(self._told) >= _MOST:
-                del self._told[next(iter(self._told))]
-            self._told[key] = at
+            while len(self._shown) >= _MOST:
+                del self._shown[next(iter(self._shown))]
+            self._shown[key] = at
         return new
 
 
