@@ -9,8 +9,11 @@ from skyward.node.agent.descendants import MARK
 from skyward.node.volumes.rclone_command import (
     WHOLE_UP_TO_MIB,
     check_words,
+    compare_words,
     delete_words,
     environment,
+    fetch_words,
+    list_words,
     mount_words,
     pull_words,
     push_words,
@@ -36,6 +39,9 @@ def test_keys_are_in_the_environment_and_nowhere_else() -> None:
         check_words(ORDER),
         mount_words(ORDER, cache="/c", cache_bytes=5, version=(1, 75, 2)),
         pull_words(ORDER),
+        list_words(ORDER),
+        fetch_words(ORDER, "/l", "/f", few=True),
+        compare_words(ORDER, "/l", "/s", "/o"),
         push_words(ORDER, "/l", largest=1),
         delete_words(ORDER, "/l"),
     ):

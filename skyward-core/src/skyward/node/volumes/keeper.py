@@ -185,7 +185,7 @@ class VolumeKeeper:
                 self._notes.append(_instead(order, str(error)))
         elif not order.synced:
             self._notes.append(_instead(order, "/dev/fuse or fusermount is missing"))
-        copy = BucketCopy(runner, point, private.directory(self._folder / f"copy-{number}"), self._note)
+        copy = BucketCopy(runner, checker, point, private.directory(self._folder / f"copy-{number}"), self._note)
         self._volumes[order.title] = copy
         return await _copied(copy, checker)
 
