@@ -139,7 +139,7 @@ class ScriptedNode:
         self.index, self.where, self.instance = 0, "node 0", Instance(id="i-1", node=0, provider="cloud")
         self.link, self.leaving = object(), False
         self.asked: list[str] = []
-        self._answers = {"open": {"notes": []}, "workers": {}, "close": {}, **answers}
+        self._answers: dict[str, dict[str, Any] | None] = {"open": {"notes": []}, "workers": {}, "close": {}, **answers}
         self._engine = engine
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:

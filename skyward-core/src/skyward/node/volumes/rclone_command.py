@@ -44,6 +44,14 @@ _NAMES_HOSTS = {
     "AWS": {"list_version": "2", "list_url_encode": "true"},
     "Wasabi": {"list_version": "2", "list_url_encode": "true"},
     "DigitalOcean": {"list_version": "2"},
+    "GCS": {
+        "list_version": "2",
+        "list_url_encode": "true",
+        # Google changes this header on its way.
+        "sign_accept_encoding": "false",
+        "use_accept_encoding_gzip": "false",
+        "use_x_id": "false",
+    },
 }
 """Kinds of which rclone puts the bucket into the host, whatever it is asked for, and how one of no kind equals them."""
 
