@@ -96,6 +96,23 @@ def test_what_others_do_in_the_bucket_is_done_on_the_node(
     run(body())
 
 
+def test_a_bucket_that_is_empty_is_believed_the_second_time(
+    site: Site, copied: VolumeOrder, put: Callable[..., None], remove: Callable[[str], None], proxy: Proxy
+) -> None:
+    """An answer of another place would look the same."""
+    put(a=b"one", b=b"two")
+
+    async def body() -> None:
+        async with keeping(site, copied):
+            proxy.asked.clear()
+            remove("a")
+            remove("b")
+            await until_async(lambda: not contents(copied))
+            assert listings(proxy) >= 2
+
+    run(body())
+
+
 def test_a_bucket_as_it_was_costs_one_listing_a_period(
     site: Site, copied: VolumeOrder, put: Callable[..., None], proxy: Proxy
 ) -> None:

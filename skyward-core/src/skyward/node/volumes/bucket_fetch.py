@@ -60,6 +60,7 @@ class BucketFetch:
         self._ledger = ledger
         self._note = note
         self._contested: set[str] = set()
+        self._was_empty = False
         self._why = ""
 
     async def keep_on(self) -> None:
@@ -83,6 +84,10 @@ class BucketFetch:
         async with ledger.turn:
             found = await self._found()
             if found is None:
+                return
+            doubted, self._was_empty = not (found or self._was_empty), not found
+            if doubted and ledger.objects:
+                # A request that led elsewhere looks the same: it is believed the second time.
                 return
             now = await asyncio.to_thread(listed, mount)
             changes = compared(ledger.files, now)
