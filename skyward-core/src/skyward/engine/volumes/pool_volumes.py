@@ -318,7 +318,7 @@ class PoolVolumes:
 
 
 async def _removed(ask: Ask, where: str) -> None:
-    """Have volumes unmounted and copies removed once all is in the buckets: a failure loses nothing."""
+    """Request that volumes are unmounted and copies removed, once all is in the buckets: a failure loses nothing."""
     try:
         async with asyncio.timeout(REMOVED_WITHIN):
             said = await ask({"do": "close"})

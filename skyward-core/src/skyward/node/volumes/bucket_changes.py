@@ -89,7 +89,7 @@ def incoming(
     >>> incoming({"a": ObjectState(1, 5), "b": ObjectState(1, 5)}, {"a": ObjectState(1, 9)}, {}, set())
     Incoming(fetched={'a': ObjectState(size=1, modified=9)}, removed=['b'], compared={}, contested=[])
     """
-    told = Incoming({}, sorted(known.keys() - found.keys() - set(changed_here)), {}, [])
+    due = Incoming({}, sorted(known.keys() - found.keys() - set(changed_here)), {}, [])
     for name, state in found.items():
         if name in known and known[name] == state:
             continue
@@ -97,9 +97,9 @@ def incoming(
         same_size = file is not None and file.size == state.size
         if name in changed_here:
             if not (sent or same_size):
-                told.contested.append(name)
+                due.contested.append(name)
         elif sent and same_size:
-            told.compared[name] = state
+            due.compared[name] = state
         else:
-            told.fetched[name] = state
-    return told
+            due.fetched[name] = state
+    return due

@@ -142,7 +142,7 @@ class BucketFetch:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _take(self, name: str, wanted: ObjectState, arrived: Path, *, failed: bool) -> None:
-        """Put what arrived in its place, at once: no other thing happens meanwhile."""
+        """Move what arrived to its place, at once: no other thing happens meanwhile."""
         try:
             file = FileState.of(os.lstat(arrived))
         except OSError:

@@ -44,7 +44,7 @@ def is_idle(path: str) -> bool:
 
 def added(folder: str, name: str, arrived: Path) -> bool:
     """
-    Put a file where there is none, and return whether it is there; what the node put there stays.
+    Add a file where there is none, and return whether it is there; what the node put there stays.
 
     Args:
         folder: The folder of the volume.
@@ -115,12 +115,14 @@ def _swapped(one: Path, other: str) -> bool:
 
         here, exchange = -100, 2
         with contextlib.suppress(AttributeError):
-            return ctypes.CDLL(None).renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+            done = ctypes.CDLL(None).renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange)
+            return bool(done == 0)
     return False
 
 
 def _leased(descriptor: int) -> Lease:
     """Take a lease of a file until it is closed."""
+    found = Lease.UNKNOWN
     if sys.platform == "linux":
         import fcntl
         import signal
@@ -129,10 +131,11 @@ def _leased(descriptor: int) -> Lease:
             # The signal says that the lease is wanted back: one that no process minds.
             fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            found = Lease.HELD
         except OSError as error:
-            return Lease.REFUSED if error.errno == errno.EAGAIN else Lease.UNKNOWN
-        return Lease.HELD
-    return Lease.UNKNOWN
+            if error.errno == errno.EAGAIN:
+                found = Lease.REFUSED
+    return found
 
 
 def _claimed(descriptor: int) -> bool:
