@@ -216,7 +216,8 @@ async def _copied(copy: BucketCopy, checker: RcloneRunner) -> VolumeFailure | No
 
 def _instead(order: VolumeOrder, why: str) -> str:
     back = "" if order.read_only else ", and what is written there is copied back"
-    return f"{order.title} is copied to the node's disk and kept in step{back}, because nothing can be mounted here: {why}."
+    copied = f"{order.title} is copied to the node's disk and kept in step{back}"
+    return f"{copied}, because nothing can be mounted here: {why}."
 
 
 def _refusal(failure: VolumeFailure) -> dict[str, Any]:
