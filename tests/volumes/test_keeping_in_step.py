@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,28 @@ def test_what_others_do_in_the_bucket_is_done_on_the_node(
             remove("gone")
             there = {"kept": b"one", "changed": b"longer", "b/c": b"four", "made": b"five", "b/d/e": b"six"}
             await until_async(lambda: there == contents(volume))
+
+    run(body())
+
+
+def test_a_volume_may_be_on_a_disk_of_its_own(
+    site: Site, copied: VolumeOrder, put: Callable[..., None], remove: Callable[[str], None], tmp_path: Path
+) -> None:
+    """What is on its way passes through a hidden folder there, which is no part of the bucket and gone afterwards."""
+    if not os.access("/dev/shm", os.W_OK) or os.stat("/dev/shm").st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs two filesystems")
+    put(changed=b"two", gone=b"three")
+
+    async def body() -> None:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            site.folder = f"{folder}/keeper"
+            async with keeping(site, copied) as keeper:
+                put(changed=b"longer", made__one=b"five")
+                remove("gone")
+                there = {"changed": b"longer", "made/one": b"five"}
+                await until_async(lambda: there == contents(copied))
+                await flushed(keeper)
+                assert ["changed", "made"] == sorted(os.listdir(copied.mount))
 
     run(body())
 

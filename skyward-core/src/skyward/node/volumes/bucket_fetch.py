@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import time
@@ -140,6 +141,7 @@ class BucketFetch:
                         await asyncio.sleep(0)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            self._hide()
 
     def _take(self, name: str, wanted: ObjectState, arrived: Path, *, failed: bool) -> None:
         """Move what arrived to its place, at once: no other thing happens meanwhile."""
@@ -172,6 +174,12 @@ class BucketFetch:
             return exchanged(os.path.join(self._order.mount, name), self._ledger.files[name], aside, arrived)
         finally:
             aside.unlink(missing_ok=True)
+            self._hide()
+
+    def _hide(self) -> None:
+        """Remove the folder for what is on its way from the volume, where nothing is in it any more."""
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(self._order.mount, INCOMING))
 
     def _incoming(self) -> Path:
         """Return the folder for what is on its way, on the filesystem of the volume."""
