@@ -43,6 +43,10 @@ class CuttingProxy:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Close all connections there are."""
         for each in list(self._open):
             _end(each)
 
@@ -79,9 +83,9 @@ def _end(connection: socket.socket) -> None:
 
 
 @contextmanager
-def cutting(upstream: str, chance: float, seed: int) -> Iterator[CuttingProxy]:
+def cutting(upstream: str, chance: float, seed: int, name: str = "proxy") -> Iterator[CuttingProxy]:
     """Run such a proxy beside a store."""
-    proxy = CuttingProxy(f"{upstream}.proxy", upstream, chance, random.Random(seed))
+    proxy = CuttingProxy(f"{upstream}.{name}", upstream, chance, random.Random(seed))
     proxy.start()
     try:
         yield proxy

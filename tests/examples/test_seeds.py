@@ -42,6 +42,9 @@ LAST_LINES = {
     "sharding.py": (
         r"total 499500 \| labelled \[10, 10, 10, 10\] \| even parts \[2, 2, 2, 2\] \| third part \['e', 'f'\]"
     ),
+    "shared_state.py": (
+        r"\['a', 'b', None\] \| saved: 2 \| all had arrived: True \| both ways: 2 \| refused off the pool: True"
+    ),
     "sizes.py": r"4 described \| began with one or more: True \| reached True",
     "tensorflow_training.py": r"workers and replicas: \[\(2, 2\), \(2, 2\)\]",
     "storage.py": r"\['checkpoints/model.pt'\] \| the same: True \| there: True \| removed: True",

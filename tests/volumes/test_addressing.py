@@ -49,3 +49,19 @@ def test_the_bucket_stands_in_the_path_or_in_the_host(
     assert b"two" == got("b")
     host = NAME if path_style else f"{named.bucket}.{NAME}"
     assert {host} == {asked.headers["Host"] for asked in proxy.asked}
+
+
+@pytest.mark.parametrize("host", ["storage.googleapis.com", "s3.us-east-1.amazonaws.com"])
+def test_stores_that_rclone_knows_are_asked_by_paths_as_well(
+    site: Site, named: VolumeOrder, proxy: Proxy, put: Callable[..., None], host: str
+) -> None:
+    """No certificate is for a host with the dots of a bucket's name in it."""
+    put(a=b"one")
+    volume = evolve(named, endpoint=f"http://{host}", path_style=True, read_only=True)
+
+    async def body() -> None:
+        async with site.keeping(volume):
+            assert b"one" == Path(volume.mount, "a").read_bytes()
+
+    run(body())
+    assert {host} == {asked.headers["Host"] for asked in proxy.asked}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import frozen
 
 import skyward as sky
 from skyward.engine.instances.provider_handle import ProviderHandle
-from skyward.engine.volumes.pool_volumes import PoolVolumes
+from skyward.engine.volumes.pool_volumes import REMOVED_WITHIN, PoolVolumes
 from skyward.hookspecs import BucketStorage, Instance, Offer, ProviderFacts, hookimpl
 from skyward.model.spec.spec import Spec
 from tests.simulated.engine import SimulatedEngine
@@ -130,3 +130,71 @@ def test_keys_are_asked_for_whenever_a_node_starts(engine: SimulatedEngine) -> N
 
     (order,) = check(engine, Cloud(), sky.Volume("my-data", "/data", storage=Store(secret_key=key)))
     assert "key 2" == order["secret_key"]
+
+
+class ScriptedNode:
+    """A node that answers questions about its volumes as a test says; None is no answer."""
+
+    def __init__(self, engine: SimulatedEngine, answers: dict[str, dict[str, Any] | None]) -> None:
+        self.index, self.where, self.instance = 0, "node 0", Instance(id="i-1", node=0, provider="cloud")
+        self.link, self.leaving = object(), False
+        self.asked: list[str] = []
+        self._answers: dict[str, dict[str, Any] | None] = {"open": {"notes": []}, "workers": {}, "close": {}, **answers}
+        self._engine = engine
+
+    async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Answer a question."""
+        do = question.get("volumes", {"do": "workers"})["do"]
+        self.asked.append(do)
+        said = self._answers[do]
+        if said is None:
+            await self._engine.loop.create_future()
+        assert said is not None
+        return said
+
+
+FLUSHED = {"unwritten": {}, "why": "", "moved": 0, "errors": 0}
+STORE = BucketStorage(endpoint="https://s3.example.org", access_key="id", secret_key="hidden")
+
+
+def left(engine: SimulatedEngine, **answers: dict[str, Any] | None) -> tuple[ScriptedNode, list[str]]:
+    """Attach volumes to a node and detach them; return it, and what may not be in the bucket."""
+    node = ScriptedNode(engine, answers)
+
+    async def body() -> list[str]:
+        made = volumes(engine, Cloud(STORE), sky.Volume("my-data", "/data", read_only=False))
+        await made.attach(cast("Any", node))
+        await made.detach(cast("Any", node), 5.0)
+        return made.unwritten
+
+    return node, engine.run(body())
+
+
+@pytest.mark.parametrize(
+    ("closing", "why"),
+    [
+        (None, f"it took longer than {REMOVED_WITHIN:g} s"),
+        ({"failed": "OSError: the folder is busy"}, "folder is busy"),
+    ],
+)
+def test_what_is_not_removed_after_all_was_written_is_a_warning(
+    engine: SimulatedEngine, caplog: pytest.LogCaptureFixture, closing: dict[str, Any] | None, why: str
+) -> None:
+    """It is in the bucket, so that no machine is kept for it; and the wait is bounded."""
+    began = engine.now
+    node, unwritten = left(engine, flush=FLUSHED, close=closing)
+    assert [] == unwritten
+    assert ["open", "workers", "flush", "close"] == node.asked
+    assert engine.now - began <= REMOVED_WITHIN + 1
+    (record,) = caplog.records
+    assert ("WARNING", True) == (record.levelname, why in record.getMessage())
+
+
+def test_nothing_is_removed_that_may_not_be_in_the_bucket(
+    engine: SimulatedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A flush that fails is an error of the pool, and the files stay."""
+    node, unwritten = left(engine, flush={"failed": "OSError: rclone is gone"})
+    assert ["What tasks wrote to volumes on node 0 may not be in the bucket: OSError: rclone is gone"] == unwritten
+    assert "close" not in node.asked
+    assert "ERROR" in [record.levelname for record in caplog.records]

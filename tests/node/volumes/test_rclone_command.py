@@ -9,8 +9,11 @@ from skyward.node.agent.descendants import MARK
 from skyward.node.volumes.rclone_command import (
     WHOLE_UP_TO_MIB,
     check_words,
+    compare_words,
     delete_words,
     environment,
+    fetch_words,
+    list_words,
     mount_words,
     pull_words,
     push_words,
@@ -36,6 +39,9 @@ def test_keys_are_in_the_environment_and_nowhere_else() -> None:
         check_words(ORDER),
         mount_words(ORDER, cache="/c", cache_bytes=5, version=(1, 75, 2)),
         pull_words(ORDER),
+        list_words(ORDER),
+        fetch_words(ORDER, "/l", "/f", few=True),
+        compare_words(ORDER, "/l", "/s", "/o"),
         push_words(ORDER, "/l", largest=1),
         delete_words(ORDER, "/l"),
     ):
@@ -68,6 +74,9 @@ def test_a_machine_with_a_role_of_its_own_needs_no_keys() -> None:
         ("https://s3.eu-central-1.amazonaws.com", "b-1", False, "AWS", "false"),
         ("https://s3.eu-central-1.amazonaws.com", "b-1", True, "Other", "true"),
         ("https://a.r2.cloudflarestorage.com", "b-1", True, "Cloudflare", "true"),
+        ("https://storage.googleapis.com", "b-1", False, "GCS", "false"),
+        ("https://storage.googleapis.com", "b-1", True, "Other", "true"),
+        ("https://storage.googleapis.com", "b.example.org", False, "Other", "true"),
     ],
 )
 def test_the_bucket_stands_where_the_storage_says(
@@ -78,6 +87,12 @@ def test_the_bucket_stands_where_the_storage_says(
     made = environment(order, BASE)
     assert provider == made["RCLONE_CONFIG_BUCKET_PROVIDER"]
     assert in_path == made["RCLONE_CONFIG_BUCKET_FORCE_PATH_STYLE"]
+
+
+def test_google_is_asked_as_google_by_paths_as_well() -> None:
+    """It changes a header on its way, which must not be signed."""
+    made = environment(evolve(ORDER, endpoint="https://storage.googleapis.com", path_style=True), BASE)
+    assert "false" == made["RCLONE_CONFIG_BUCKET_SIGN_ACCEPT_ENCODING"]
 
 
 def test_no_bucket_is_made() -> None:

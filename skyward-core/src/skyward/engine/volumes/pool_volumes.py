@@ -7,7 +7,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skyward import errors
@@ -48,8 +48,14 @@ FLUSH_ROUND = 5.0
 STALLED = 60.0
 """Seconds without anything written after which the user is warned that a machine is kept."""
 
-CLOSED_WITHIN = 60.0
-"""Seconds in which volumes are taken away that have nothing left to write."""
+ANSWERED_WITHIN = 60.0
+"""Seconds that a node may take for an answer, beside what its workers or its buckets take."""
+
+REMOVED_WITHIN = 60.0
+"""Seconds in which volumes are unmounted, and copied files removed, once all is in the buckets."""
+
+Ask = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+"""What asks the process that keeps volumes."""
 
 REGION = "us-east-1"
 """The region that requests are signed for where nothing else is said."""
@@ -130,7 +136,7 @@ class PoolVolumes:
         orders = await self._orders()
         question = {"do": "open", "orders": orders, "packages": True}
         copied = any(volume.type == "sync" for volume in self._stores)
-        within = COPIED_WITHIN if copied else max(self._within, CLOSED_WITHIN)
+        within = COPIED_WITHIN if copied else max(self._within, ANSWERED_WITHIN)
         self._attached.add(shell)
         try:
             async with asyncio.timeout(within):
@@ -160,14 +166,14 @@ class PoolVolumes:
         # Whatever comes of its link now is no loss of a node.
         shell.leaving = True
         try:
-            async with asyncio.timeout(patience + CLOSED_WITHIN):
+            async with asyncio.timeout(patience + ANSWERED_WITHIN):
                 await shell.ask({"end_workers": patience})
             await self._written(lambda question: shell.ask({"volumes": question}), shell.where, _reached(shell))
-            async with asyncio.timeout(CLOSED_WITHIN):
-                await shell.ask({"volumes": {"do": "close"}})
         except Exception as error:
             # Whatever is wrong with the volumes, the machine is terminated.
             self._not_written(shell.where, error)
+        else:
+            await _removed(lambda question: shell.ask({"volumes": question}), shell.where)
 
     async def close(self) -> None:
         """Take away what this machine has of the volumes, once nothing runs here any more."""
@@ -179,14 +185,14 @@ class PoolVolumes:
             where = f"this machine, for pool {self._pool!r},"
             try:
                 await self._written(keeper.ask, where, "It is this one.")
-                async with asyncio.timeout(CLOSED_WITHIN):
-                    await keeper.ask({"do": "close"})
             except Exception as error:
                 # Whatever is wrong with the volumes, what is rented is terminated.
                 self._not_written(where, error)
+            else:
+                await _removed(keeper.ask, where)
             finally:
                 keeper.close()
-                await keeper.wait(CLOSED_WITHIN)
+                await keeper.wait(REMOVED_WITHIN)
         for link in self._links:
             await in_thread(link.close)
 
@@ -209,7 +215,7 @@ class PoolVolumes:
         asked = [shell.ask({"volumes": question}) for shell in self._attached]
         if self._keeper is not None:
             asked.append(self._keeper.ask(question))
-        async with asyncio.timeout(CLOSED_WITHIN):
+        async with asyncio.timeout(ANSWERED_WITHIN):
             await asyncio.gather(*asked, return_exceptions=True)
 
     def _opened(self, said: dict[str, Any], where: str) -> None:
@@ -268,7 +274,7 @@ class PoolVolumes:
         self._own = found
         return found
 
-    async def _written(self, ask: Any, where: str, reached: str) -> None:
+    async def _written(self, ask: Ask, where: str, reached: str) -> None:
         """
         Wait until all that tasks wrote is in the buckets.
 
@@ -304,11 +310,23 @@ class PoolVolumes:
     def _not_written(self, where: str, error: BaseException) -> None:
         why = str(error) or type(error).__name__
         if all(volume.read_only for volume in self._stores):
-            _log.warning("Volumes of %s were not unmounted in good order: %s", where, why)
+            _log.warning("Volumes on %s did not end in good order: %s", where, why)
             return
         said = f"What tasks wrote to volumes on {where} may not be in the bucket: {why}"
         _log.error("%s", said)
         self.unwritten.append(said)
+
+
+async def _removed(ask: Ask, where: str) -> None:
+    """Request that volumes are unmounted and copies removed, once all is in the buckets: a failure loses nothing."""
+    try:
+        async with asyncio.timeout(REMOVED_WITHIN):
+            said = await ask({"do": "close"})
+        why = str(said.get("failed", ""))
+    except Exception as error:
+        why = str(error) or f"it took longer than {REMOVED_WITHIN:g} s"
+    if why:
+        _log.warning("All is in the buckets, but volumes on %s were not removed: %s", where, why)
 
 
 def _reached(shell: NodeShell) -> str:

@@ -120,7 +120,7 @@ class Volume:
         storage: Where the bucket is: a `sky.Storage`, such as `sky.storage.R2(...)`; for `sky.Local()` also a folder
             that holds a folder with the bucket's name. None for the provider's own object store.
         type: `"mount"` reads and writes the objects when files are used; `"sync"` copies all of them to the node's
-            disk before the first task, and what changes there back to the bucket.
+            disk before the first task, and then what changes on either side to the other.
 
     Raises:
         ConfigError: If a setting cannot be.

@@ -1,4 +1,4 @@
-"""A bucket that is copied: its objects are files on the node's disk, and what changes there is copied back."""
+"""A bucket that is copied: its objects are files on the node's disk, and what changes on either side is copied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from skyward.node.volumes.changes import FileState, compared, listed
+from skyward import private
+from skyward.node.volumes.bucket_fetch import BucketFetch
+from skyward.node.volumes.changes import compared, listed
+from skyward.node.volumes.copy_ledger import CopyLedger
 from skyward.node.volumes.mount_point import MountPoint
 from skyward.node.volumes.rclone_command import delete_words, pull_words, push_words
 from skyward.node.volumes.rclone_failure import VolumeFailure, failure_of, last_words
@@ -28,23 +31,32 @@ _AGAIN = 1.0
 
 class BucketCopy:
     """
-    Copy one bucket to a folder, and keep the bucket in step.
+    Copy one bucket to a folder, and keep both in step.
 
     Args:
         runner: Runs rclone.
+        fetcher: Runs another for what others change in the bucket.
         point: The folder.
         scratch: A folder for lists of files, this user's alone.
         note: Takes what the user should know.
     """
 
-    def __init__(self, runner: RcloneRunner, point: MountPoint, scratch: Path, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        runner: RcloneRunner,
+        fetcher: RcloneRunner,
+        point: MountPoint,
+        scratch: Path,
+        note: Callable[[str], None],
+    ) -> None:
         self._runner = runner
         self._order = runner.order
         self._point = point
         self._scratch = scratch
         self._note = note
-        self._copied: dict[str, FileState] = {}
-        self._turn = asyncio.Lock()
+        self._ledger = CopyLedger()
+        self._fetch = BucketFetch(fetcher, private.directory(scratch / "fetch"), self._ledger, note)
+        self._fetching: asyncio.Task[None] | None = None
         self._pushing: asyncio.Task[None] | None = None
         self._flushing: asyncio.Task[None] | None = None
         self._why, self._failed = "", 0
@@ -53,20 +65,22 @@ class BucketCopy:
         """Copy the bucket to the folder, and return why it cannot be."""
         if said := await self._runner.run(pull_words(self._order)):
             return failure_of(self._order, said)
+        self._ledger.fetched(await asyncio.to_thread(listed, self._order.mount))
+        self._fetching = asyncio.ensure_future(self._fetch.keep_on())
         if not self._order.read_only:
-            self._copied = await asyncio.to_thread(listed, self._order.mount)
             self._pushing = asyncio.ensure_future(self._push_on())
         return None
 
     async def flush(self, within: float) -> list[str]:
         """
-        Copy all that changed to the bucket, and return what is not there.
+        Copy all that changed to the bucket, and return what is not there; nothing is fetched from then on.
 
         Args:
             within: Seconds that it is tried.
         """
         if self._order.read_only:
             return []
+        await _ended(self._fetching)
         if self._flushing is None:
             self._flushing = asyncio.ensure_future(self._push_all())
         # What is under way goes on after that.
@@ -83,10 +97,8 @@ class BucketCopy:
 
     async def leave(self) -> None:
         """Copy nothing any more, and keep the files."""
-        for task in filter(None, (self._pushing, self._flushing)):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        for task in (self._fetching, self._pushing, self._flushing):
+            await _ended(task)
 
     async def close(self) -> None:
         """Remove the copy."""
@@ -110,19 +122,21 @@ class BucketCopy:
 
     async def _push(self, *, settled: int | None) -> list[str]:
         """Copy what changed; return what could not be, by its name."""
-        async with self._turn:
+        ledger = self._ledger
+        async with ledger.turn:
             now = await asyncio.to_thread(listed, self._order.mount)
-            changes = compared(self._copied, now, settled=settled)
+            changes = compared(ledger.files, now, settled=settled)
             failed: list[str] = []
             largest = max((now[name].size for name in changes.written), default=0)
             if changes.written and await self._ran(partial(push_words, largest=largest), changes.written):
                 failed += changes.written
             else:
-                self._copied |= {name: now[name] for name in changes.written}
+                ledger.sent({name: now[name] for name in changes.written})
             if changes.removed and await self._ran(delete_words, changes.removed):
                 failed += changes.removed
             else:
-                self._copied = {name: state for name, state in self._copied.items() if name in now}
+                for name in changes.removed:
+                    ledger.removed(name)
             if not failed:
                 self._why = ""
             return failed
@@ -137,5 +151,13 @@ class BucketCopy:
         return said
 
     def _left(self) -> list[str]:
-        changes = compared(self._copied, listed(self._order.mount))
+        changes = compared(self._ledger.files, listed(self._order.mount))
         return [*changes.written, *changes.removed]
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task, and wait for its end."""
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -6,7 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Changes", "FileState", "compared", "listed"]
+__all__ = ["INCOMING", "Changes", "FileState", "compared", "listed"]
+
+INCOMING = ".skyward-incoming"
+"""A folder for what is on its way from the bucket, which is none of the volume's files."""
 
 
 class FileState(NamedTuple):
@@ -22,6 +25,16 @@ class FileState(NamedTuple):
     size: int
     modified: int
     inode: int
+
+    @classmethod
+    def of(cls, facts: os.stat_result) -> FileState:
+        """
+        Return the state that the system's facts of a file say.
+
+        Args:
+            facts: The facts.
+        """
+        return cls(facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
 
 class Changes(NamedTuple):
@@ -59,7 +72,7 @@ def compared(before: Mapping[str, FileState], now: Mapping[str, FileState], *, s
 
 def listed(folder: str) -> dict[str, FileState]:
     """
-    List the files of a folder and all below it; links are left out.
+    List the files of a folder and all below it; links, and what is on its way from the bucket, are left out.
 
     Args:
         folder: The folder.
@@ -72,11 +85,12 @@ def listed(folder: str) -> dict[str, FileState]:
             with os.scandir(os.path.join(folder, inner)) as entries:
                 for entry in entries:
                     name = f"{inner}{entry.name}"
+                    if name == INCOMING:
+                        continue
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(f"{name}/")
                     elif entry.is_file(follow_symlinks=False):
-                        facts = entry.stat(follow_symlinks=False)
-                        found[name] = FileState(facts.st_size, facts.st_mtime_ns, facts.st_ino)
+                        found[name] = FileState.of(entry.stat(follow_symlinks=False))
         except FileNotFoundError:
             # Removed while it was looked at.
             continue

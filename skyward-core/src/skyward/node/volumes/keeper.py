@@ -61,6 +61,7 @@ class VolumeKeeper:
         self._notes: list[str] = []
         self._keys = KeyServer()
         self._folder: Path | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def open(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -70,6 +71,7 @@ class VolumeKeeper:
             asked: The question.
         """
         orders = [VolumeOrder.from_dict(each) for each in asked["orders"]]
+        self._closing = None
         self._folder = private.directory(asked["folder"])
         packages = bool(asked["packages"])
         refused: list[str] = []
@@ -112,7 +114,12 @@ class VolumeKeeper:
         }
 
     async def close(self) -> None:
-        """Take all volumes away; harmless if there are none."""
+        """Take all volumes away; harmless if there are none, and finished by the next call where one is cancelled."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         volumes, self._volumes = self._volumes, {}
         self._keys.close()
         await asyncio.gather(*(volume.close() for volume in volumes.values()), return_exceptions=True)
@@ -178,7 +185,7 @@ class VolumeKeeper:
                 self._notes.append(_instead(order, str(error)))
         elif not order.synced:
             self._notes.append(_instead(order, "/dev/fuse or fusermount is missing"))
-        copy = BucketCopy(runner, point, private.directory(self._folder / f"copy-{number}"), self._note)
+        copy = BucketCopy(runner, checker, point, private.directory(self._folder / f"copy-{number}"), self._note)
         self._volumes[order.title] = copy
         return await _copied(copy, checker)
 
@@ -209,7 +216,8 @@ async def _copied(copy: BucketCopy, checker: RcloneRunner) -> VolumeFailure | No
 
 def _instead(order: VolumeOrder, why: str) -> str:
     back = "" if order.read_only else ", and what is written there is copied back"
-    return f"{order.title} is copied to the node's disk{back}, because nothing can be mounted here: {why}."
+    copied = f"{order.title} is copied to the node's disk and kept in step{back}"
+    return f"{copied}, because nothing can be mounted here: {why}."
 
 
 def _refusal(failure: VolumeFailure) -> dict[str, Any]:

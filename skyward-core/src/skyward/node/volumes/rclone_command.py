@@ -12,8 +12,11 @@ from skyward.node.volumes.volume_order import VolumeOrder
 __all__ = [
     "WHOLE_UP_TO_MIB",
     "check_words",
+    "compare_words",
     "delete_words",
     "environment",
+    "fetch_words",
+    "list_words",
     "mount_words",
     "pull_words",
     "push_words",
@@ -41,6 +44,14 @@ _NAMES_HOSTS = {
     "AWS": {"list_version": "2", "list_url_encode": "true"},
     "Wasabi": {"list_version": "2", "list_url_encode": "true"},
     "DigitalOcean": {"list_version": "2"},
+    "GCS": {
+        "list_version": "2",
+        "list_url_encode": "true",
+        # Google changes this header on its way.
+        "sign_accept_encoding": "false",
+        "use_accept_encoding_gzip": "false",
+        "use_x_id": "false",
+    },
 }
 """Kinds of which rclone puts the bucket into the host, whatever it is asked for, and how one of no kind equals them."""
 
@@ -137,6 +148,45 @@ def pull_words(order: VolumeOrder) -> list[str]:
     """
     quick = ["--fast-list", "--use-server-modtime", "--no-check-dest", "--multi-thread-streams", "8"]
     return ["copy", source(order), order.mount, *quick, *_copying()]
+
+
+def list_words(order: VolumeOrder) -> list[str]:
+    """
+    Return the words that list the bucket's objects with their sizes and times, by no request but for the pages.
+
+    Args:
+        order: The volume.
+    """
+    quick = ["--recursive", "--files-only", "--fast-list", "--no-mimetype", "--use-server-modtime"]
+    return ["lsjson", source(order), *quick, *_copying()]
+
+
+def fetch_words(order: VolumeOrder, listed: str, folder: str, *, few: bool) -> list[str]:
+    """
+    Return the words that copy some objects of the bucket's folder to an empty one.
+
+    Args:
+        order: The volume.
+        listed: The file that lists them, one a line.
+        folder: The folder that they are copied to.
+        few: Whether they are asked for one by one, rather than picked out of a listing.
+    """
+    quick = ["--no-traverse" if few else "--fast-list", "--use-server-modtime", "--no-check-dest"]
+    return ["copy", source(order), folder, "--files-from-raw", listed, *quick, *_copying()]
+
+
+def compare_words(order: VolumeOrder, listed: str, same: str, other: str) -> list[str]:
+    """
+    Return the words that compare checksums of files and their objects, which a listing has.
+
+    Args:
+        order: The volume.
+        listed: The file that lists them, one a line.
+        same: A file for the names of those that are alike.
+        other: A file for the names of those that are not.
+    """
+    words = ["check", order.mount, source(order), "--files-from-raw", listed, "--fast-list", "--one-way"]
+    return [*words, "--match", same, "--differ", other, *_copying()]
 
 
 def push_words(order: VolumeOrder, listed: str, *, largest: int) -> list[str]:

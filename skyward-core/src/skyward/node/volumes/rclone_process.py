@@ -85,15 +85,16 @@ class RcloneRunner:
         finally:
             os.close(errors)
 
-    async def run(self, words: Sequence[str]) -> str:
+    async def run(self, words: Sequence[str], *, output: int = asyncio.subprocess.DEVNULL) -> str:
         """
-        Run it to its end; return what it wrote if it failed, or nothing.
+        Run it to its end; return what it wrote of errors if it failed, or nothing.
 
         Args:
             words: What follows its name.
+            output: Where its standard output goes.
         """
         try:
-            process = await self.start(words)
+            process = await self.start(words, output=output)
         except OSError as error:
             return f"rclone cannot be started: {error.strerror}"
         try:
