@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import evolve
 
+from skyward.blocking import in_thread
 from skyward.engine.instances.blueprint import ssh_port
 from skyward.engine.nodes.inflow import Inflow
 from skyward.engine.nodes.node_facts import network_of
 from skyward.engine.nodes.node_link import NodeLink
 from skyward.engine.nodes.node_listener import NodeListener
-from skyward.engine.pool.event_loop import EngineLoop, in_thread
+from skyward.engine.pool.event_loop import EngineLoop
 from skyward.errors import PluginError, ProtocolError, ProvisionError, SkywardError
 from skyward.link.channel import SENSELESS, Link
 from skyward.link.emitted import decode_event
