@@ -64,7 +64,7 @@ from skyward.providers.host_pins import HostPins
 from skyward.providers.key_account import KeyAccount
 from skyward.providers.labels import escaped, fitting, node_number, unescaped
 from skyward.providers.life import life
-from skyward.providers.place_names import check_places
+from skyward.providers.known_names import check_places
 from skyward.providers.registration import Registered, key_material, registered
 
 # Calls of an API that speaks JSON over HTTP, and how its answers are read; httpx is loaded with the first call.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skyward.errors import ConfigError
-from skyward.providers.place_names import check_places
+from skyward.providers.known_names import check_places
 
 
 @pytest.mark.parametrize(
