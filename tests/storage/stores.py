@@ -14,9 +14,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from attrs import frozen
 
 from skyward_storage import Storage
+from tests.seeds import some
 from tests.storage.proxy import waited
 
 ACCESS_KEY, SECRET_KEY = "AKIATESTSTORE0000001", "secret-of-the-tests/0123456789abcdef"
@@ -101,6 +103,20 @@ SERVERS: dict[str, Callable[[ExitStack, Path], str]] = {
 
 CHECKING = [name for name in SERVERS if name != "moto"]
 """Servers that check what they receive, and that forget uploads which were aborted."""
+
+
+def servers_of(module: str) -> list[Any]:
+    """
+    Return the servers that a module's tests ask, as values of its fixture `server`.
+
+    moto is asked by all; a server that checks what it receives, which takes longer to ask, by those of half of the
+    modules where a run has a share of what is drawn.
+
+    Args:
+        module: Its name.
+    """
+    checked = some(f"servers of {module}", [True, False], least=0.5)[0]
+    return ["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING if checked)]
 
 
 def storage_at(url: str, **settings: Any) -> Storage:

@@ -25,7 +25,7 @@ AT_MOST = 6
 UNANSWERED = 3
 """How often it is sent to a server that gives no answer."""
 
-_LONGEST_PAUSE = 20.0
+_LONGEST_PAUSE, _LONGEST_BACK_OFF = 20.0, 20.0
 
 _THROTTLED = frozenset(
     "RequestLimitExceeded Throttling ThrottlingException ThrottledException RequestThrottled "
@@ -148,7 +148,7 @@ def pause(refusal: Refusal, attempt: int) -> float | None:
     most = AT_MOST if refusal.status else UNANSWERED
     if attempt >= most or not (throttled or broken):
         return None
-    longest = min(_LONGEST_PAUSE, (1.0 if throttled else 0.25) * 2 ** (attempt - 1))
+    longest = min(_LONGEST_BACK_OFF, (1.0 if throttled else 0.25) * 2 ** (attempt - 1))
     wanted = random.uniform(longest / 2, longest)
     return max(wanted, min(refusal.retry_after or 0.0, _LONGEST_PAUSE))
 
