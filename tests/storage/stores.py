@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
 from attrs import frozen
 
 from skyward_storage import Storage
@@ -105,18 +104,16 @@ CHECKING = [name for name in SERVERS if name != "moto"]
 """Servers that check what they receive, and that forget uploads which were aborted."""
 
 
-def servers_of(module: str) -> list[Any]:
+def checking(module: str) -> list[str]:
     """
-    Return the servers that a module's tests ask, as values of its fixture `server`.
+    Return the servers besides moto that a module's tests ask: those that check what they receive, and take longer.
 
-    moto is asked by all; a server that checks what it receives, which takes longer to ask, by those of half of the
-    modules where a run has a share of what is drawn.
+    A run that has a share of what is drawn asks them by half of the modules; all of them ask moto.
 
     Args:
         module: Its name.
     """
-    checked = some(f"servers of {module}", [True, False], least=0.5)[0]
-    return ["moto", *(pytest.param(name, marks=pytest.mark.slow) for name in CHECKING if checked)]
+    return CHECKING if some(f"servers of {module}", [True, False], least=0.5)[0] else []
 
 
 def storage_at(url: str, **settings: Any) -> Storage:
