@@ -42,7 +42,8 @@ class AgentQuestions:
             raise self._silent()
         self._asked += 1
         number = self._asked
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         try:
             link.ask({"number": number, **question})
             return await answer
