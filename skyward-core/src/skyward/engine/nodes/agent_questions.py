@@ -51,13 +51,13 @@ class AgentQuestions:
             del self._waiting[number]
 
     def answered(self, answer: dict[str, Any]) -> None:
-        """Give an answer to what waits for it."""
+        """Take an answer, and hand it to what waits for it."""
         waiting = self._waiting.get(int(answer["number"]))
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
     def close(self) -> None:
-        """Have all that waits fail: the node is lost, or leaves."""
+        """Close: all that waits fails, because the node is lost or leaves."""
         self._closed = True
         for waiting in self._waiting.values():
             if not waiting.done():
