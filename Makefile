@@ -21,7 +21,7 @@ DEMO := $(READY)-demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environment environments lock packaging containers clouds frameworks suites slow chaos fuzz everything lint types checks \
+.PHONY: help demo test environment environments lock packaging containers clouds frameworks gpus suites slow chaos fuzz everything lint types checks \
 	docs bench clean
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make containers run the tests on real containers; needs podman and debootstrap"
 	@echo "make clouds     rent machines of clouds that run here, with every fault"
 	@echo "make frameworks train with real frameworks on nodes here, in an environment of its own"
+	@echo "make gpus       run the tests on an NVIDIA GPU, in PYTHON itself, which has torch and JAX for it"
 	@echo "make suites     run what others wrote for joblib, Accelerate and torch on nodes here, beside a reference"
 	@echo "make slow       run the tests that take long"
 	@echo "make chaos      kill clients and cut links at random moments"
@@ -90,6 +91,10 @@ clouds: $(READY)
 
 frameworks: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/frameworks tests/examples -m "frameworks and not everything" -n 2 --dist loadfile
+
+# With the frameworks that the machine's owner chose for its driver: what this repository would install is for processors.
+gpus:
+	$(PYTHON) -m pytest tests/gpus -m gpus -n 0 -rP
 
 suites: .cache/frameworks/.ready
 	.cache/frameworks/bin/python -m pytest tests/suites -m suites -n 0 -rP

@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
 import textwrap
+import time
 from collections.abc import Callable
 
 import pytest
@@ -20,11 +22,15 @@ from skyward.console.live import LiveConsole
 from skyward.console.minimal import MinimalConsole
 from skyward.console.screen import Screen
 from skyward.model.events.event import (
+    BootstrapPhase,
     ClusterReady,
+    CostFinal,
     CostUpdate,
     InfraCreating,
+    InstanceLaunched,
     InstanceRequested,
     Log,
+    Metrics,
     NodeReady,
     PoolStopping,
     Progress,
@@ -32,6 +38,7 @@ from skyward.model.events.event import (
     TaskCompleted,
     TaskStarted,
 )
+from skyward.model.instances.instance import InstanceInfo
 from tests.console.terminal import Terminal
 
 Shown = Callable[..., list[str]]
@@ -130,6 +137,93 @@ def test_live_fits_the_width(columns: int) -> None:
     assert "─" in rows[-5] or "…" in rows[-5]
 
 
+LAUNCHED = InstanceLaunched(
+    instance_id="i", node=1, provider="aws", instance_type="g5.xlarge", accelerator="A10G", spot=False
+)
+MEASURED = Metrics(
+    instance_id="i",
+    node=1,
+    cpu_percent=93.0,
+    memory_percent=40.0,
+    memory_used_mb=4.0,
+    memory_total_mb=10.0,
+    gpu_utilization=71.0,
+    gpu_memory_used_mb=60.0,
+    gpu_memory_total_mb=80.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (120, "node-1  ready  cpu 93%  mem 40%  gpu 71%  vram 75%  1 running  1 done  g5.xlarge (A10G)"),
+        (80, "node-1  ready  cpu 93%  mem 40%  gpu 71%  vram 75%  1 running  1 done"),
+        (62, "node-1  ready  cpu 93%  gpu 71%  vram 75%  1 running  1 done"),
+        (50, "node-1  ready  cpu 93%  gpu 71%  1 running  1 done"),
+        (30, "node-1  ready  1 running"),
+        (14, "node-1  ready"),
+    ],
+)
+def test_live_shows_what_fits(columns: int, expected: str) -> None:
+    """The loads of a node stand at 80 columns; fewer show what is needed most, and nothing is cut in the middle."""
+    rows = shown(
+        LiveConsole,
+        LAUNCHED,
+        NodeReady(node=1),
+        TaskStarted(task_id="1", function="f", node=1),
+        TaskCompleted(task_id="2", function="f", node=1),
+        MEASURED,
+        columns=columns,
+    )
+    assert expected == next(row for row in rows if row.startswith("node-1")).rstrip()
+
+
+def test_live_shows_what_a_node_does_and_for_how_long() -> None:
+    """Its state and its phase have a time each."""
+    began = time.time()
+    events = (
+        InstanceRequested(node=0, at=began - 70),
+        BootstrapPhase(instance=InstanceInfo(node=0), phase="pip", event="started", at=began - 65),
+    )
+    assert "node-0  bootstrap 1:05 pip 1:05" == shown(LiveConsole, *events)[1]
+    assert "node-0  bootstrap 1:05" == shown(LiveConsole, *events, columns=25)[1]
+
+
+@pytest.mark.parametrize("lines", range(1, 13))
+@pytest.mark.parametrize("columns", [1, 8, 20, 80])
+def test_live_fits_any_window(columns: int, lines: int) -> None:
+    """Small ones have one row, or fewer nodes, and those that are too small none."""
+    terminal = Terminal(columns, lines)
+    screen = Screen(terminal, terminal.size)
+    console = LiveConsole(terminal, colours=False, screen=screen)
+    for event in (*READY, failed(1), Progress(label="x" * 60, done=5, total=9), MEASURED):
+        console.handle(event)
+    screen.draw()
+    assert 0 < len(console.rows(console._state, time.time(), columns, 3)) <= 3
+    assert len([row for row in terminal.rows if row]) <= lines
+    console.close()
+
+
+def test_what_is_owed_grows_between_two_reports() -> None:
+    """By the machines' hourly rate."""
+    rented = {"spot_count": 0, "ondemand_count": 2}
+    cost = CostUpdate(elapsed_seconds=1, accumulated_cost=0.5, hourly_rate=36.0, **rented, at=time.time() - 100)
+    assert shown(LiveConsole, *READY, cost)[-1].startswith("cost   $1.50 · $36.00/h")
+
+
+def test_a_line_stays_when_the_pool_was_left() -> None:
+    """Calls, failures, what was cancelled, time and cost."""
+    terminal = Terminal(100, 24)
+    console = LiveConsole(terminal, colours=False, screen=Screen(terminal, terminal.size))
+    stopped = TaskCompleted(task_id="3", function="f", node=0, success=False, stopped=True)
+    final = CostFinal(total_cost=0.25, total_seconds=60.0, savings_vs_ondemand=0.0)
+    for event in (*READY, TaskCompleted(task_id="2", function="f", node=0), failed(1), stopped, final):
+        console.handle(event)
+    console.close()
+    text = re.sub("in [^,]* on", "in … on", terminal.scrolled[-1])
+    assert text == "skyward · 1 call done, 1 failed, 1 cancelled, in … on 2 nodes, $0.25"
+
+
 def test_live_says_that_it_closes() -> None:
     """The heading tells what the pool is doing."""
     assert " · closing · " in shown(LiveConsole, *READY, PoolStopping())[0]
@@ -150,8 +244,9 @@ def test_failures_do_not_flood(kind: type[FooterConsole]) -> None:
     for number in range(5000):
         console.handle(failed(number))
     console.close()
-    assert 11 == len(terminal.scrolled)
-    assert "skyward · 4,990 more failed or are tried again" == terminal.scrolled[-1]
+    assert 12 == len(terminal.scrolled)
+    assert "skyward · 4,990 more failed or are tried again" == terminal.scrolled[-2]
+    assert terminal.scrolled[-1].startswith("skyward · 5,000 calls failed, in ")
 
 
 @pytest.mark.parametrize("kind", [MinimalConsole, LiveConsole])

@@ -7,6 +7,7 @@ import re
 
 from skyward.console.log import LogConsole
 from skyward.model.events.event import (
+    ClusterReady,
     CostUpdate,
     Error,
     Log,
@@ -43,13 +44,14 @@ def test_lines_carry_their_node() -> None:
 
 
 def test_short_tasks_have_no_lines() -> None:
-    """Thousands of tiny tasks write nothing."""
-    assert [] == written(*(TaskCompleted(task_id=str(n), function="f", node=0, duration=0.1) for n in range(1000)))
+    """Thousands of tiny tasks write nothing but their number, at the end."""
+    tasks = (TaskCompleted(task_id=str(n), function="f", node=0, duration=0.1, at=100.0) for n in range(1000))
+    assert ["skyward · 1,000 calls done, in 0 ms"] == written(*tasks)
 
 
 def test_long_tasks_have_a_line() -> None:
     """A task longer than a second has a line when it ends."""
-    assert ["node-0 · train returned after 2.0 s"] == written(
+    assert ["node-0 · train returned after 2.0 s", "skyward · 1 call done, in 0 ms"] == written(
         TaskCompleted(task_id="1", function="train", node=0, duration=2.0)
     )
 
@@ -57,13 +59,24 @@ def test_long_tasks_have_a_line() -> None:
 def test_many_failures_are_counted() -> None:
     """Ten failures a second are shown; the rest of that second is one line."""
     lines = written(*(failed(number, 100.0) for number in range(1000)), failed(1000, 101.5))
-    assert 12 == len(lines)
-    assert ["skyward · 990 more failed or are tried again", "node-0 · f failed after 0 ms: no"] == lines[-2:]
+    assert 13 == len(lines)
+    assert ["skyward · 990 more failed or are tried again", "node-0 · f failed after 0 ms: no"] == lines[-3:-1]
 
 
 def test_failures_that_were_held_back_are_told_at_the_end() -> None:
     """Closing the console tells what it has not told yet."""
-    assert "skyward · 5 more failed or are tried again" == written(*(failed(number, 100.0) for number in range(15)))[-1]
+    lines = written(*(failed(number, 100.0) for number in range(15)))
+    assert ["skyward · 5 more failed or are tried again", "skyward · 15 calls failed, in 0 ms"] == lines[-2:]
+
+
+def test_what_was_cancelled_is_counted() -> None:
+    """An interrupt stops many calls, and none of them failed."""
+    stopped = [
+        TaskCompleted(task_id=str(number), function="f", node=0, success=False, stopped=True, at=101.0)
+        for number in range(47)
+    ]
+    ready = ClusterReady(nodes=3, elapsed=1.0, at=100.0)
+    assert ["skyward · 47 calls cancelled, in 1.0 s on 3 nodes"] == written(ready, *stopped)[1:]
 
 
 def test_progress_is_told_once_a_second() -> None:

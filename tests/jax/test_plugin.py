@@ -10,8 +10,8 @@ from attrs import evolve
 
 import skyward as sky
 from skyward import ConfigError, Image, PluginError, UsageError
-from skyward.hookspecs import Cluster, Offer
-from skyward.plugin import implements, topology, transform_image, validated
+from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Offer
+from skyward.plugin import implements, launch_command, topology, transform_image, validated
 from skyward_jax.places import devices, is_met
 from skyward_jax.plugin import Jax
 
@@ -181,3 +181,30 @@ def test_a_node_without_jax_names_the_plugin() -> None:
         trains() >> pool
     assert "sky.integrations.jax() needs jax, which is not installed where the call runs" in str(caught.value)
     assert "plugins=[sky.plugins.jax(...)]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("provider", "nodes", "per_node", "said", "expected"),
+    [
+        ("cloud", 2, 1, {}, None),
+        ("local", 1, 1, {}, None),
+        ("local", 2, 1, {}, "cpu"),
+        ("local", 1, 2, {}, "cpu"),
+        ("local", 2, 1, {"JAX_PLATFORMS": "cuda"}, "cuda"),
+    ],
+)
+def test_several_ranks_of_this_machine_do_not_meet_on_its_gpus(
+    provider: str, nodes: int, per_node: int, said: dict[str, str], expected: str | None
+) -> None:
+    """NCCL takes one rank a GPU, and JAX has nothing else there; what the image says holds."""
+    where = cluster(evolve(CPU, provider=provider), nodes=nodes, ranks_per_node=per_node)
+    context = LaunchContext(cluster=where, node=0, rank=0, lane=0)
+    command = launch_command([Jax()], LaunchCommand(argv=["python"], env=said), context)
+    assert command.env.get("JAX_PLATFORMS") == expected
+
+
+def test_what_the_client_s_environment_says_of_platforms_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of this machine inherit it."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    context = LaunchContext(cluster=cluster(evolve(CPU, provider="local")), node=0, rank=0, lane=0)
+    assert dict(launch_command([Jax()], LaunchCommand(argv=["python"]), context).env) == {}

@@ -125,11 +125,12 @@ def test_accelerator_that_the_host_lacks(site: Site) -> None:
 
 @pytest.mark.slow
 def test_accelerator_that_the_host_has(site: Site) -> None:
-    """Read from nvidia-smi."""
+    """Read from nvidia-smi; tasks have it in the catalogue's words."""
     _program(site.hosts[0], "nvidia-smi", "echo 'NVIDIA A100-SXM4-80GB, 81920'; echo 'NVIDIA A100-SXM4-80GB, 81920'")
     with sky.Compute(provider=site.provider(), accelerator="A100:2", console="silent", logging=False) as pool:
         info = sky.function(sky.instance_info)() >> pool
         assert info.accelerators == 2
+        assert (info.gpu_model, info.accelerator.type, info.accelerator.memory_gb) == ("A100", "A100", 80)
     assert "2 × NVIDIA A100" in str(_refused(site.provider(), accelerator="H100"))
 
 

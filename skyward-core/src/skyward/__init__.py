@@ -212,6 +212,7 @@ if TYPE_CHECKING:
     )
     from skyward.node.task.sampler import DistributedSampler as DistributedSampler
     from skyward.node.task.shard import shard as shard
+    from skyward.node.task.track import track as track
     from skyward.pending import (
         PendingFunction as PendingFunction,
         PendingFunctionGroup as PendingFunctionGroup,

@@ -96,6 +96,7 @@ LIVES_IN: Mapping[str, str] = {
         "skyward.node.task.runtime": ("abandon", "current_accelerator", "instance_info", "is_head", "retire"),
         "skyward.node.task.sampler": ("DistributedSampler",),
         "skyward.node.task.shard": ("shard",),
+        "skyward.node.task.track": ("track",),
         "skyward.model.accelerators.accelerator": ("is_nvidia", "is_trainium"),
         "skyward.model.accelerators.accelerator_factories": ("Accelerator",),
         "skyward.model.spec.allocation": ("Allocation", "AllocationLike", "AllocationStrategy"),

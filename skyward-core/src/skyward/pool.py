@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 from skyward.detachable import Detachable
-from skyward.errors import PoolClosedError, UsageError
+from skyward.errors import PoolClosedError, SkywardError, UsageError
 from skyward.mapper import Mapper
 from skyward.model.fields.keywords import PoolKeywords
 from skyward.model.fields.port import port
@@ -335,6 +335,9 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
         except BaseException as error:
             # Unless that was done: an interrupt may come when the pool has just been opened.
             self.close(error)
+            if isinstance(error, SkywardError):
+                # It says what failed and where; the thirty frames of the engine do not.
+                raise error.with_traceback(None)  # noqa: B904 - it is the same error
             raise
 
     def break_off(self) -> None:

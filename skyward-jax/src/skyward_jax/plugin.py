@@ -4,15 +4,16 @@ The plugin: what it refuses, what nodes get, and what is around processes and ta
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skyward import ConfigError, Image, InstanceInfo, is_nvidia
 from skyward.collective import check_collective
-from skyward.hookspecs import Cluster, Topology, hookimpl
+from skyward.hookspecs import Cluster, LaunchCommand, LaunchContext, Topology, hookimpl
 from skyward.model.fields.requirement import check_named_once, cuda_of, package_names, version_of
 from skyward.node.task.hang import checked_hang_timeout, watched
 from skyward.packages import importing, with_packages
@@ -23,6 +24,8 @@ __all__ = ["CUDA", "Jax"]
 CUDA = ("12", "13")
 """Releases of CUDA that JAX has wheels for; the first one asks for no newer driver than need be."""
 
+PLATFORMS = "JAX_PLATFORMS"
+"""The variable that says where JAX computes; left out, on the GPUs that there are."""
 
 STEP = "executed anything on the devices of several ranks"
 """What a rank is seen to do, if it gets any further."""
@@ -89,6 +92,14 @@ class Jax:
         gpus = self.cuda or (CUDA[0] if cluster.offer.accelerator_count else None)
         wheels = "jax" if gpus is None else f"jax[cuda{gpus}]"
         return with_packages(image, [wheels if self.version is None else f"{wheels}=={self.version}"], cluster)
+
+    @hookimpl
+    def skyward_launcher(self, command: LaunchCommand, context: LaunchContext) -> LaunchCommand:
+        """Keep several ranks of this machine off its GPUs, unless the user says where they compute."""
+        cluster = context.cluster
+        if cluster.provider != "local" or cluster.nodes * cluster.ranks_per_node == 1 or PLATFORMS in os.environ:
+            return command
+        return evolve(command, env={PLATFORMS: "cpu", **command.env})
 
     @hookimpl
     @contextmanager

@@ -23,6 +23,7 @@ from skyward.node.task.hang import watched
 from skyward.one_task import OneTask
 from skyward_torch import default_group, network, spawning
 from skyward_torch.agreement import is_aftermath, is_met
+from skyward_torch.backends import default_backend
 from skyward_torch.environment import environment
 from skyward_torch.failing import FAILED
 from skyward_torch.store import RendezvousStore
@@ -96,7 +97,7 @@ class Groups:
             broadcast = bool(info.broadcast) and info.total_workers > 1
             self._tell(info, broadcast=broadcast)
             self._broadcast, self._inits = info.broadcast if broadcast else 0, 0
-            self._backend = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+            self._backend = backend or default_backend(info, torch.cuda.device_count())
             self._timeout = None if collective_timeout is None else timedelta(seconds=collective_timeout)
             if broadcast:
                 yield from self._together(info, hang_timeout)

@@ -115,6 +115,22 @@ def test_a_named_pool_has_its_name_and_its_settings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("keywords", "options"), [({"label": "sweep-7", "nodes": 2}, None), ({"nodes": 2}, Options(label="sweep-7"))]
+)
+def test_a_label_is_the_pools_name(keywords: dict[str, Any], options: Options | None) -> None:
+    """Beside any other keyword, or in the options."""
+    assert request((), keywords, options=options).name == "sweep-7"
+    assert request((Spec(),), options=Options(label="sweep-7")).name == "sweep-7"
+
+
+@pytest.mark.parametrize("label", ["", "two words", "-x", "x" * 64, "ü", 7, "a/b", "a\n"])
+def test_a_label_is_one_word(label: Any) -> None:
+    """It is read in tags, in tables and in a shell."""
+    with pytest.raises(ConfigError, match="label must be 1 to 63 letters"):
+        request((), {"label": label})
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"specs": (Spec(),), "keywords": {"nodes": 2}}, r"not positional specs and flat keywords \(nodes=\)"),

@@ -8,10 +8,12 @@ import threading
 from abc import ABC, abstractmethod
 from typing import TextIO
 
+from skyward.console.causes import Causes
+from skyward.console.closing import Calls, closing
 from skyward.console.line_style import dressed
 from skyward.console.screen import Panel, Screen, screen_of
 from skyward.console.state import State, fold
-from skyward.console.wording import Line, count, tell
+from skyward.console.wording import Line, count
 from skyward.model.events.event import ALL, Log, Metric, SkywardEvent, TaskCompleted, TaskStarted
 
 __all__ = ["FooterConsole"]
@@ -41,6 +43,7 @@ class FooterConsole(ABC):
         self._lock = threading.Lock()
         self._pending: list[SkywardEvent] = []
         self._state = State()
+        self._causes = Causes()
         self._failures = 0
         self._panel: Panel | None = None
         self._closed = False
@@ -78,18 +81,27 @@ class FooterConsole(ABC):
             self._panel = self._screen.add(self._draw)
         if type(event) is TaskCompleted and (event.success or event.stopped or self._enough_failures()):
             return
-        line = tell(event)
+        line = self._causes.tell(event)
         if line is not None and not line.passing:
             self._write(line)
 
     def close(self) -> None:
-        """Take the footer down; the stream stays open."""
+        """Take the footer down, and say what the pool did; the stream stays open."""
         self._closed = True
         panel, self._panel = self._panel, None
         if panel is not None:
             self._screen.remove(panel)
         if self._failures > _FAILURES:
             self._write(Line(f"{count(self._failures - _FAILURES)} more failed or are tried again", "error"))
+        with self._lock:
+            self._fold()
+        state = self._state
+        cost = state.final.total_cost if state.final is not None else 0.0
+        done, failed = sum(state.done.values()), sum(state.failed.values())
+        calls = Calls(done, failed, state.cancelled)
+        last = closing(calls, state.at - state.began, len(state.nodes) or state.wanted, cost)
+        if last is not None:
+            self._write(last)
 
     def _enough_failures(self) -> bool:
         self._failures += 1

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from skyward.console.wording import Line, clean
 
-__all__ = ["colour_of", "dressed"]
+__all__ = ["colour_of", "dressed", "rich_colour_of"]
 
 _RESET = "\x1b[0m"
 # Of the sixteen that every terminal has and its user has chosen; red and yellow are kept for trouble.
@@ -24,6 +24,17 @@ def colour_of(node: int) -> int:
     (True, False)
     """
     return _NODE_COLOURS[node % len(_NODE_COLOURS)]
+
+
+def rich_colour_of(node: int) -> str:
+    """
+    Return the colour of a node under the name that rich has for it.
+
+    >>> rich_colour_of(0)
+    'color(6)'
+    """
+    code = colour_of(node)
+    return f"color({code - 30 if code < 90 else code - 82})"
 
 
 def dressed(line: Line, *, colours: bool) -> list[str]:

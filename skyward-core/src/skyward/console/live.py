@@ -4,7 +4,6 @@ The full console: nodes, tasks, progress and cost at the footer of the terminal,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from io import StringIO
 from typing import TextIO
@@ -16,9 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from skyward.console.footer import FooterConsole
-from skyward.console.line_style import colour_of
+from skyward.console.line_style import rich_colour_of
+from skyward.console.minimal import cut, summary
+from skyward.console.node_rows import node_rows
 from skyward.console.screen import Screen
-from skyward.console.state import Bar, NodeView, State
+from skyward.console.state import Bar, State
 from skyward.console.wording import count, lasted, money, several
 
 __all__ = ["LiveConsole"]
@@ -27,15 +28,10 @@ __all__ = ["LiveConsole"]
 _BAR_STAYS_S = 2.0
 _BARS = 4
 _BAR_WIDTH = 32
-# Narrower terminals show no instance types and loads.
-_WIDE = 90
-# Heading, tasks and cost.
-_OTHER_ROWS = 3
+# With less than that, one row says all.
+_LEAST_ROWS = 3
 # A task that runs longer than this is named.
 _LONG_S = 2.0
-_STYLES = {"ready": "green", "silent": "yellow", "lost": "red", "stopping": "yellow", "gone": "dim"}
-# Which nodes are shown where there is no room for all of them.
-_ORDER = ("lost", "silent", "bootstrap", "running", "launching", "requested", "stopping", "ready", "gone")
 
 
 class LiveConsole(FooterConsole):
@@ -56,11 +52,16 @@ class LiveConsole(FooterConsole):
 
     def rows(self, state: State, now: float, width: int, spare: int) -> list[str]:
         """Return the heading, nodes, tasks, bars and cost, as far as there is room for them."""
+        if spare < _LEAST_ROWS:
+            return [cut(summary(state, now), width, "…" if self.unicode else "...")]
         bars = {name: bar for name, bar in state.bars.items() if not bar.complete or now - bar.at < _BAR_STAYS_S}
-        shown = list(bars.items())[-_BARS:]
-        room = max(1, min(spare // 2, spare - _OTHER_ROWS - len(shown)))
-        nodes = _nodes(state, now, room, width)
-        parts = [_heading(state, now), nodes, _tasks(state, now), _bars(shown, now), _cost(state)]
+        heading, tasks, cost = _heading(state, now), _tasks(state, now), _cost(state, now)
+        left = spare - sum(part is not None for part in (heading, tasks, cost))
+        shown = list(bars.items())[-min(_BARS, left - left // 2) :] if left else []
+        room = min(max(spare // 2, left // 2), left - len(shown))
+        parts = [heading, *node_rows(state, now, room, width), tasks, _bars(shown, now), cost]
+        # By itself it takes what it writes to for 80 columns wide, and nothing becomes wider than that.
+        self._ink.width = max(1, width)
         with self._ink.capture() as captured:
             for part in parts:
                 if part is not None:
@@ -77,58 +78,6 @@ def _heading(state: State, now: float) -> RenderableType:
     return Rule(Text(" · ".join(fact for fact in facts if fact), style="bold"), align="left", style="dim")
 
 
-def _nodes(state: State, now: float, room: int, width: int) -> RenderableType | None:
-    if not state.nodes:
-        return None
-    chosen = sorted(state.nodes)
-    if len(chosen) > room:
-        by_need = sorted(chosen, key=lambda index: (_ORDER.index(state.nodes[index].state), index))
-        chosen = sorted(by_need[: room - 1])
-    running = Counter(task.node for task in state.running.values())
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, min_width=len(f"node-{chosen[-1]}"))
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    for _ in range(3):
-        grid.add_column(justify="right", no_wrap=True, overflow="ellipsis")
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    for index in chosen:
-        view = state.nodes[index]
-        grid.add_row(
-            Text(f"node-{index}", style=_rich_colour(index)),
-            _standing(view, now, width),
-            _counted(running[index], "running"),
-            _counted(state.done.get(index, 0), "done"),
-            _counted(state.failed.get(index, 0), "failed", "red"),
-            Text(_machine(view) if width >= _WIDE else "", style="dim"),
-        )
-    left_out = [state.nodes[index].state for index in state.nodes if index not in set(chosen)]
-    if left_out:
-        states = Counter(left_out)
-        rest = left_out[0] if len(states) == 1 else ", ".join(f"{count(states[name])} {name}" for name in states)
-        grid.add_row(Text(f"+ {len(left_out)}", style="dim"), Text(rest, style="dim"))
-    return grid
-
-
-def _standing(view: NodeView, now: float, width: int) -> Text:
-    text = Text(view.state, style=_STYLES.get(view.state, "yellow"))
-    if view.state in ("requested", "launching", "running", "bootstrap"):
-        text.append(f" {lasted(now - view.since)}", style="dim")
-    if view.detail:
-        text.append(f" {view.detail}", style="dim")
-    text.truncate(max(16, width - 60), overflow="ellipsis")
-    return text
-
-
-def _machine(view: NodeView) -> str:
-    loads = [f"{name} {load:.0f}%" for name, load in (("cpu", view.cpu), ("gpu", view.gpu)) if load is not None]
-    machine = ("spot" if view.spot else "", view.instance_type, f"({view.accelerator})" if view.accelerator else "")
-    return "  ".join([*loads, " ".join(fact for fact in machine if fact)])
-
-
-def _counted(number: int, word: str, style: str = "") -> Text:
-    return Text(f"{count(number)} {word}" if number else "", style=style)
-
-
 def _tasks(state: State, now: float) -> RenderableType | None:
     done, failed = sum(state.done.values()), sum(state.failed.values())
     if not (done or failed or state.running):
@@ -143,7 +92,7 @@ def _tasks(state: State, now: float) -> RenderableType | None:
     oldest = min(state.running.values(), key=lambda task: task.since, default=None)
     if oldest is not None and now - oldest.since > _LONG_S:
         text.append(f" · {oldest.function} on ", style="dim")
-        text.append(f"node-{oldest.node}", style=_rich_colour(oldest.node))
+        text.append(f"node-{oldest.node}", style=rich_colour_of(oldest.node))
         text.append(f" for {lasted(now - oldest.since)}", style="dim")
     return text
 
@@ -173,17 +122,13 @@ def _how_far(bar: Bar, now: float) -> str:
     return f"{done}, {lasted((bar.total - bar.done) / rate)} left" if rate and took > 1 else done
 
 
-def _cost(state: State) -> RenderableType | None:
+def _cost(state: State, now: float) -> RenderableType | None:
     cost = state.cost
     if cost is None:
         return None
+    # It is reported now and then, and goes on meanwhile.
+    owed = cost.accumulated_cost + cost.hourly_rate * max(0.0, now - cost.at) / 3600
     kinds = ((cost.spot_count, "spot"), (cost.ondemand_count, "on demand"))
     counts = ", ".join(f"{number} {name}" for number, name in kinds if number)
-    text = Text(f"cost   {money(cost.accumulated_cost)} · {money(cost.hourly_rate)}/h")
+    text = Text(f"cost   {money(owed)} · {money(cost.hourly_rate)}/h")
     return text.append(f" ({counts})", style="dim") if counts else text
-
-
-def _rich_colour(node: int) -> str:
-    """Return the colour of a node under the name that rich has for it."""
-    code = colour_of(node)
-    return f"color({code - 30 if code < 90 else code - 82})"

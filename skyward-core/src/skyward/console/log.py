@@ -9,12 +9,16 @@ from typing import TextIO
 
 from attrs import define
 
+from skyward.console.causes import Causes
+from skyward.console.closing import Calls, closing
 from skyward.console.line_style import dressed
 from skyward.console.wording import Line, count, lasted, money, tell
 from skyward.model.events.event import (
     ALL,
     BootstrapCommand,
     BootstrapConsole,
+    ClusterReady,
+    CostFinal,
     CostUpdate,
     Metric,
     Metrics,
@@ -73,6 +77,10 @@ class LogConsole:
         self._unreported = 0
         self._reported: dict[str, _Reported] = {}
         self._cost_at = float("-inf")
+        self._causes = Causes()
+        self._calls = Calls()
+        self._began = self._at = self._owed = 0.0
+        self._nodes = 0
 
     def handle(self, event: SkywardEvent) -> None:
         """
@@ -81,23 +89,46 @@ class LogConsole:
         Args:
             event: What happened.
         """
+        self._at = event.at
+        self._began = self._began or event.at
         if type(event) is TaskCompleted:
             self._task(event)
         elif type(event) is Progress:
             self._progress(event)
         elif type(event) is CostUpdate:
             self._cost(event)
-        elif (line := tell(event)) is not None:
-            self._write(event.at, line)
+        else:
+            self._other(event)
 
     def close(self) -> None:
-        """Write what has been held back; the stream stays open."""
+        """Write what has been held back, and what the pool did; the stream stays open."""
         self._failures(self._second)
+        last = closing(self._calls, self._at - self._began, self._nodes, self._owed)
+        if last is not None:
+            self._write(self._at, last)
+
+    def _other(self, event: SkywardEvent) -> None:
+        if isinstance(event, ClusterReady):
+            self._nodes = max(self._nodes, event.nodes)
+        elif isinstance(event, CostFinal):
+            self._owed = event.total_cost
+        line = self._causes.tell(event)
+        if line is not None:
+            self._write(event.at, line)
 
     def _task(self, event: TaskCompleted) -> None:
-        # Most of the tasks of a busy pool take this way out.
-        if event.success and event.duration <= 1.0:
+        calls = self._calls
+        if event.success:
+            calls.done += 1
+            # Most of the tasks of a busy pool take this way out.
+            if event.duration <= 1.0:
+                return
+        elif event.stopped:
+            # Their number is said at the end.
+            calls.cancelled += 1
             return
+        elif not event.again:
+            calls.failed += 1
         second = int(event.at)
         if second != self._second:
             self._failures(second)
@@ -107,7 +138,7 @@ class LogConsole:
             line = tell(event)
             if line is not None:
                 self._write(event.at, line)
-        elif not (event.success or event.stopped):
+        elif not event.success:
             self._unreported += 1
 
     def _failures(self, at: float) -> None:

@@ -69,18 +69,24 @@ class NodeView:
     Args:
         since: When it came into its state, in seconds since the epoch.
         detail: What it does in that state, such as the phase of its bootstrap.
+        detail_since: When it began that.
         cpu: Load of its processors, 0 to 100.
+        memory: Share of its memory that is in use, 0 to 100.
         gpu: Load of its accelerators, 0 to 100.
+        gpu_memory: Share of their memory that is in use, 0 to 100.
     """
 
     state: NodeState = "requested"
     since: float = 0.0
     detail: str = field(default="", converter=plain_line)
+    detail_since: float = 0.0
     instance_type: str | None = field(default=None, converter=optional(plain_line))
     accelerator: str | None = field(default=None, converter=optional(plain_line))
     spot: bool = False
     cpu: float | None = None
+    memory: float | None = None
     gpu: float | None = None
+    gpu_memory: float | None = None
 
 
 @frozen
@@ -118,6 +124,7 @@ class State:
         wanted: How many nodes were asked for, as far as known.
         done: Tasks that returned, by node; None stands for calls that never reached one.
         failed: Tasks that failed for good, likewise.
+        cancelled: How many tasks were stopped, because their result was not wanted any more.
         samples: A few moments of the last seconds, and how many tasks had ended by then.
     """
 
@@ -131,6 +138,7 @@ class State:
     running: Mapping[str, RunningTask] = {}
     done: Mapping[int | None, int] = {}
     failed: Mapping[int | None, int] = {}
+    cancelled: int = 0
     bars: Mapping[str, Bar] = {}
     samples: tuple[tuple[float, int], ...] = ()
     cost: CostUpdate | None = None
@@ -184,11 +192,12 @@ def fold(state: State, events: Iterable[SkywardEvent]) -> State:
 class _Draft:
     """Be a state that can be changed."""
 
-    __slots__ = ("bars", "began", "done", "facts", "failed", "nodes", "running", "state")
+    __slots__ = ("bars", "began", "cancelled", "done", "facts", "failed", "nodes", "running", "state")
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.began = state.began
+        self.cancelled = state.cancelled
         self.nodes = dict(state.nodes)
         self.running = dict(state.running)
         self.done = dict(state.done)
@@ -213,6 +222,7 @@ class _Draft:
             running=self.running,
             done=self.done,
             failed=self.failed,
+            cancelled=self.cancelled,
             bars=self.bars,
             samples=samples,
             **self.facts,
@@ -222,7 +232,10 @@ class _Draft:
         """Change what is known of a node; a new state counts from now."""
         view = self.nodes.get(index, NodeView(since=event.at))
         if state is not None and state != view.state:
-            changes = {"state": state, "since": event.at, "detail": "", "cpu": None, "gpu": None} | changes
+            unknown = dict.fromkeys(("cpu", "memory", "gpu", "gpu_memory"))
+            changes = {"state": state, "since": event.at, "detail": "", **unknown} | changes
+        if changes.get("detail", view.detail) != view.detail:
+            changes["detail_since"] = event.at
         self.nodes[index] = evolve(view, **changes)
 
 
@@ -310,6 +323,7 @@ def _completed(draft: _Draft, event: TaskCompleted) -> None:
     draft.running.pop(event.task_id, None)
     if event.stopped or event.again:
         # Neither is a task that failed: one is not wanted any more, the other goes on.
+        draft.cancelled += event.stopped
         return
     counts = draft.done if event.success else draft.failed
     counts[event.node] = counts.get(event.node, 0) + 1
@@ -326,7 +340,15 @@ def _progress(draft: _Draft, event: Progress) -> None:
 
 def _metrics(draft: _Draft, event: Metrics) -> None:
     if event.node in draft.nodes:
-        draft.node(event.node, event, cpu=event.cpu_percent, gpu=event.gpu_utilization)
+        used, whole = event.gpu_memory_used_mb, event.gpu_memory_total_mb
+        draft.node(
+            event.node,
+            event,
+            cpu=event.cpu_percent,
+            memory=event.memory_percent,
+            gpu=event.gpu_utilization,
+            gpu_memory=100 * used / whole if used is not None and whole else None,
+        )
 
 
 def _facts(name: str, value: Callable[[Any], Any]) -> Apply:

@@ -262,7 +262,7 @@ def _offer(address: SSHAddress, found: Findings) -> Offer:
         accelerator_memory_gb=gpu.memory_gb if gpu else None,
         architecture="arm64" if found.machine in ("aarch64", "arm64") else "x86_64",
         on_demand_price=0.0,
-    )
+    ).normalised()
 
 
 def _lacking(found: Findings, spec: Spec) -> str:

@@ -108,6 +108,8 @@ class Reporting:
         if not self._dispatcher.wants(events.Progress):
             return lambda done: None
         last = 0.0
+        # What takes long is measured from here, and not from its first result.
+        self._dispatcher.publish(events.Progress(label=label, done=0, total=total))
 
         def report(done: int) -> None:
             nonlocal last

@@ -57,6 +57,7 @@ class PoolKeywords(TypedDict, total=False):
     memory: str | float | None
     env: Mapping[str, str] | None
 
+    label: str | None
     selection: SelectionLike
     worker: Worker | None
     provision_timeout: float | None

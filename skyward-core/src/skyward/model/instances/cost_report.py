@@ -16,10 +16,12 @@ def money(usd: float) -> str:
     """
     Return an amount of USD; small ones keep two digits that count.
 
-    >>> money(12.5), money(0.0042), money(0)
-    ('$12.50', '$0.0042', '$0.00')
+    >>> money(12.5), money(0.0042), money(0.0000083), money(0)
+    ('$12.50', '$0.0042', '$0.0000083', '$0.00')
     """
-    return f"${usd:,.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
+    if usd >= 0.1 or usd == 0:
+        return f"${usd:,.2f}"
+    return f"${usd:.{1 - math.floor(math.log10(abs(usd)))}f}"
 
 
 @frozen(kw_only=True)

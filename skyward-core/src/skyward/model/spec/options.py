@@ -4,6 +4,7 @@ How a pool behaves, whatever hardware it has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -31,6 +32,8 @@ __all__ = [
     "Worker",
     "console_shown",
 ]
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 ConsoleMode = Literal["rich", "minimal", "log", "silent"]
 # The last two are older words for "minimal" and "silent".
@@ -127,6 +130,15 @@ def _cluster(instance: object, attribute: Any, value: object) -> None:
         switch(instance, attribute, value)
 
 
+def _label(value: object, name: str) -> None:
+    """Refuse what is no name that every cloud can show, if only in another spelling."""
+    if not isinstance(value, str) or not _LABEL.fullmatch(value):
+        raise ConfigError(
+            f"{name} must be 1 to 63 letters, digits, '.', '_' and '-', a letter or digit first, not {value!r}.",
+            hint='Write for example label="sweep-7".',
+        )
+
+
 def _ticking(instance: object, attribute: Any, value: object) -> None:
     """Refuse an interval of no length."""
     lasting(value, attribute.name)
@@ -141,6 +153,7 @@ class Options:
     All times are in seconds; None leaves a limit to the provider or, for calls, means there is none.
 
     Args:
+        label: What the pool is called in tags, lists, logs and errors; None is its name in `skyward.toml`, or `pool`.
         selection: Which spec to take: `"cheapest"`, `"first"`, `"available"` (the first that has an offer now), or a
             function of the providers and the spec that returns one provider, or several in the order to try.
         worker: How tasks are laid out on a node; None is `Worker()`.
@@ -193,6 +206,7 @@ class Options:
     'silent'
     """
 
+    label: str | None = field(default=None, validator=optional(_label))
     selection: SelectionLike = field(default="cheapest", converter=_selection)
     worker: Worker | None = field(default=None, validator=_worker)
     provision_timeout: float | None = field(default=None, validator=optional(lasting))

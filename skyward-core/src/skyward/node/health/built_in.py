@@ -18,7 +18,7 @@ from skyward.node.agent.out_of_memory import limit_mb, used_mb
 from skyward.node.health import findings
 from skyward.node.health.findings import DiskUse, Finding, Gpus
 
-__all__ = ["BuiltInChecks"]
+__all__ = ["GPU_QUERY", "BuiltInChecks"]
 
 PERIOD = 30.0
 """Seconds between two looks."""
@@ -31,7 +31,8 @@ TOLD_AGAIN = 600.0
 
 _TIMEOUT = 20.0
 _MOST_RECORDS = 1000
-_QUERY = "nvidia-smi --query-gpu=uuid,ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits 2>&1; true"
+GPU_QUERY = "nvidia-smi --query-gpu=uuid,ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits 2>&1; true"
+"""What lists the GPUs, each with its memory errors; what it says instead is read too."""
 
 
 class BuiltInChecks:
@@ -116,7 +117,7 @@ class BuiltInChecks:
                 threading.Thread(target=self._statvfs, args=(path,), name="skyward-disk", daemon=True).start()
         if self._looks % GPU_EVERY == 0 and self._command is None and shutil.which("nvidia-smi"):
             with contextlib.suppress(OSError):
-                self._command = AgentCommand(self._loop, ("sh", "-c", _QUERY), _TIMEOUT, self._listed)
+                self._command = AgentCommand(self._loop, ("sh", "-c", GPU_QUERY), _TIMEOUT, self._listed)
         self._looks += 1
 
     def _clock(self) -> Finding | None:

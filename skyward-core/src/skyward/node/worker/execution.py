@@ -28,6 +28,7 @@ from skyward.node.agent.entry import INTERRUPT_SIGNAL
 from skyward.node.agent.members import MEMBERSHIPS
 from skyward.node.task import call_collections, task_context
 from skyward.node.worker.driving import PATIENCE, Driver, interruption, unwinds
+from skyward.node.worker.failed_frames import clear_frames
 from skyward.node.worker.outcome import Outcome, failed
 from skyward.node.worker.streams import InputStream, Interrupted, OutputStream, opening
 
@@ -139,16 +140,20 @@ class Execution:
         if self._main:
             self._setting.main = self
         outcome: Outcome | None = None
+        stopped: Interrupted | None = None
         try:
             if self.reason is not None:
                 raise Interrupted
             outcome = self._guarded(functions.get, digest, payload, context, began, streams=streams)
-        except Interrupted:
-            outcome = self._stopped(began)
+        except Interrupted as error:
+            outcome, stopped = self._stopped(began), error
         finally:
             self._disarm()
             call_collections.finish(context, ok=outcome is not None and outcome.status in (Status.OK, Status.STREAMED))
             task_context.reset_context(token)
+        if stopped is not None:
+            clear_frames(stopped)
+            del stopped
         return outcome
 
     def interrupt(self, reason: CancelReason) -> None:
@@ -274,10 +279,14 @@ class Execution:
             raise
         except _Unpicklable as error:
             self._disarm()
-            return failed("ResultError", str(error), time.perf_counter() - began)
+            ended = failed("ResultError", str(error), time.perf_counter() - began)
+            clear_frames(error)
+            return ended
         except BaseException as error:
             self._disarm()
-            return self._raised(error, began)
+            ended = self._raised(error, began)
+            clear_frames(error)
+            return ended
         seconds = time.perf_counter() - began
         self._disarm()
         if streams:

@@ -98,6 +98,8 @@ def request(
     >>> made = request((), {"nodes": 4, "cpu": 8, "concurrency": 2})
     >>> made.specs[0].vcpus, made.options.workers.concurrency
     (8.0, 2)
+    >>> request((), {"label": "sweep-7"}).name
+    'sweep-7'
     """
     flat = dict(keywords or {})
     _one_way(specs, flat, name)
@@ -109,6 +111,8 @@ def request(
         made = _named(name, options, named)
     else:
         made = _flat(flat, options, unnamed, "sky.Compute()")
+    if made.options.label is not None:
+        made = attrs.evolve(made, name=made.options.label)
     for spec in made.specs:
         check_python(spec.image)
         if made.options.ports and not spec.nodes.floor:

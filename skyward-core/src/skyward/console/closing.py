@@ -1,0 +1,50 @@
+"""The line that stays when a pool has been left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define
+
+from skyward.console.wording import Line, count, lasted, money, several
+
+__all__ = ["Calls", "closing"]
+
+
+@define
+class Calls:
+    """Count how a pool's calls ended."""
+
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+def closing(calls: Calls, seconds: float, nodes: int, cost: float) -> Line | None:
+    """
+    Return what a pool did and cost, in one line; None if it had no calls and cost nothing.
+
+    Args:
+        calls: How its calls ended.
+        seconds: How long it was there.
+        nodes: How many nodes it had.
+        cost: What is owed for it, in USD.
+
+    >>> closing(Calls(12, failed=1, cancelled=3), 4.0, nodes=2, cost=0.5).text
+    '12 calls done, 1 failed, 3 cancelled, in 4.0 s on 2 nodes, $0.50'
+    """
+    ended = [*_ended(calls)]
+    if not (ended or cost):
+        return None
+    said = ", ".join(ended) or "no calls"
+    where = f" on {several(nodes, 'node')}" if nodes else ""
+    owed = f", {money(cost)}" if cost else ""
+    return Line(f"{said}, in {lasted(seconds)}{where}{owed}", "error" if calls.failed else "good")
+
+
+def _ended(calls: Calls) -> Iterator[str]:
+    numbers = {"done": calls.done, "failed": calls.failed, "cancelled": calls.cancelled}
+    first = next((word for word, number in numbers.items() if number), None)
+    for word, number in numbers.items():
+        if number:
+            yield f"{several(number, 'call') if word == first else count(number)} {word}"
