@@ -336,8 +336,7 @@ class Pool(RightOperand, Mapper, SharedState, Detachable):
             # Unless that was done: an interrupt may come when the pool has just been opened.
             self.close(error)
             if isinstance(error, SkywardError):
-                # It says what failed and where; the thirty frames of the engine do not.
-                raise error.with_traceback(None)  # noqa: B904 - it is the same error
+                raise error.with_traceback(None)  # noqa: B904  # the same, without thirty frames of the engine
             raise
 
     def break_off(self) -> None:

@@ -1,4 +1,4 @@
-"""Each cause of a failure is told once: the nodes of a pool that fail alike say so in a few words."""
+"""Each cause of a failure is reported once: the nodes of a pool that fail alike say so in a few words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skyward.model.events.event import BootstrapFailed, Error, LaunchDelayed, Sk
 __all__ = ["Causes"]
 
 AGAIN_S = 600.0
-"""Seconds after which what still fails is told again."""
+"""Seconds after which what still fails is reported again."""
 
 _MOST = 1000
 _SAME = "for the same reason"
@@ -22,7 +22,7 @@ _OWN = re.compile(r"\b[0-9a-f]*\d[0-9a-f]*\b")
 
 class Causes:
     """
-    Return the line for each event, without causes that have been told.
+    Return the line for each event, without causes that have been reported.
 
     >>> causes = Causes()
     >>> lines = [causes.tell(Error(message=f"node-{node}: no such package")) for node in (0, 1)]
@@ -53,7 +53,7 @@ class Causes:
         return tell(event)
 
     def _is_new(self, cause: str, at: float, node: int | None = None) -> bool:
-        """Return whether a cause was not told lately, or not of a node; from now on it was."""
+        """Return whether a cause was not reported lately, or not of a node; from now on it was."""
         key = (_OWN.sub("#", cause), node)
         new = at - self._told.get(key, float("-inf")) >= AGAIN_S
         if new:

@@ -30,7 +30,7 @@ _LEAST_DETAIL = 8
 
 
 @frozen
-class _Row:
+class _NodeRow:
     """Hold what there is to say of one node, each fact as it is shown."""
 
     facts: Mapping[str, Text]
@@ -66,7 +66,7 @@ def node_rows(state: State, now: float, room: int, width: int) -> list[Text]:
     return shown
 
 
-def _row(index: int, state: State, now: float, running: int) -> _Row:
+def _row(index: int, state: State, now: float, running: int) -> _NodeRow:
     view = state.nodes[index]
     standing = Text(view.state, style=_STYLES.get(view.state, "yellow"))
     if view.state in _WAITING:
@@ -86,10 +86,10 @@ def _row(index: int, state: State, now: float, running: int) -> _Row:
         "gpu_memory": _load("vram", view.gpu_memory),
         "machine": Text(_machine(view), style="dim"),
     }
-    return _Row(facts, detail)
+    return _NodeRow(facts, detail)
 
 
-def _laid_out(rows: Sequence[_Row], width: int) -> list[Text]:
+def _laid_out(rows: Sequence[_NodeRow], width: int) -> list[Text]:
     """Return the rows with as many of their columns as fit, and as much of their details as is left."""
     if not rows:
         return []
@@ -108,7 +108,7 @@ def _laid_out(rows: Sequence[_Row], width: int) -> list[Text]:
     return [_joined(row, columns, width) for row in rows]
 
 
-def _joined(row: _Row, columns: Mapping[str, int], width: int) -> Text:
+def _joined(row: _NodeRow, columns: Mapping[str, int], width: int) -> Text:
     cells = []
     for name, size in columns.items():
         cell = row.facts[name].copy()

@@ -21,7 +21,7 @@ INTERVAL = 0.1
 
 def track(iterable: Iterable[T], *, total: int | None = None, label: str = "") -> Iterator[T]:
     """
-    Go through something in a task, and show at the client how far that is.
+    Show at the client how far a task is with something that it goes through.
 
     Consoles show a bar for each label; handlers get a `sky.Progress` ten times a second at most, and one at the end.
     Outside a task it goes through the items and shows nothing.
